@@ -1,0 +1,208 @@
+"""The company record, its version, and what an index stores and returns.
+
+All records are frozen and check themselves; none of them changes what it was given. Turning a raw
+row into a record (trimming, Unicode form, domains) is `similarity.ingest.parse_company`'s job.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidCompany
+
+Vector: TypeAlias = NDArray[np.float32]
+AttributeValue: TypeAlias = str | int | float | bool
+
+ID_PATTERN = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
+ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+MAX_NAME_CHARACTERS = 512
+MAX_DESCRIPTION_CHARACTERS = 200_000
+MAX_LIST_ITEMS = 100
+CLOCK_SKEW_ALLOWANCE = timedelta(minutes=5)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """What a company says about itself.
+
+    `id` is 1-128 of `[A-Za-z0-9._:-]`, case-sensitive. `domain` is a bare host name
+    (`example.com`, see `normalize_domain`). `attributes` are free scalar values that filters can
+    name as `attributes.<name>`.
+
+    Raises:
+        InvalidCompany: a field breaks a rule; the message names it.
+    """
+
+    id: str
+    name: str
+    description: str
+    aliases: tuple[str, ...] = ()
+    domain: str = ""
+    country: str = ""
+    industry: str = ""
+    tags: tuple[str, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_id(self.id)
+        _check_text("name", self.name, MAX_NAME_CHARACTERS, required=True)
+        _check_text("description", self.description, MAX_DESCRIPTION_CHARACTERS, required=True)
+        _check_text("country", self.country, MAX_NAME_CHARACTERS)
+        _check_text("industry", self.industry, MAX_NAME_CHARACTERS)
+        _check_list("aliases", self.aliases)
+        _check_list("tags", self.tags)
+        if self.domain and not DOMAIN_PATTERN.fullmatch(self.domain):
+            raise InvalidCompany("domain", f"{self.domain!r} is not a bare host name such as 'example.com'")
+        _check_attributes(self.attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedCompany:
+    """A company with its vector, as an index stores it: the whole document, written at `version`.
+
+    `vector` is float32 `[dimension]` with unit norm, made by the encoder `encoder_id` from the text
+    whose hash is `text_hash`. `language` is an ISO 639 code, or `und` where a text is too short to
+    tell.
+    """
+
+    company: Company
+    version: int
+    text_hash: str
+    encoder_id: str
+    vector: Vector
+    embedded_at: datetime
+    language: str = "und"
+
+    @property
+    def id(self) -> str:
+        return self.company.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedCompany:
+    """A tombstone document: the company `id` was deleted at `version` and stays known as deleted.
+
+    It carries no words and no vector; it is what keeps a late, older write from reviving the company.
+    """
+
+    id: str
+    version: int
+
+    def __post_init__(self) -> None:
+        check_id(self.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarCompany:
+    """One neighbour: a company and the exact cosine of its vector to the query, in [-1, 1]."""
+
+    company: Company
+    score: float
+    version: int
+    embedded_at: datetime
+    language: str = "und"
+
+
+def check_id(company_id: str) -> None:
+    """Raises InvalidCompany unless `company_id` is 1-128 of `[A-Za-z0-9._:-]`."""
+    if not isinstance(company_id, str) or not ID_PATTERN.fullmatch(company_id):
+        raise InvalidCompany(
+            "id", f"{company_id!r:.140} must be 1-128 characters of letters, digits, '.', '_', ':' or '-'"
+        )
+
+
+def version_of(event_time: datetime, *, now: datetime, deleted: bool = False) -> int:
+    """The version of a change: 2 x event time in UTC microseconds, + 1 for a delete (it wins a tie).
+
+    `now` is the clock that decides what "too far ahead" means; it is an argument so that a batch
+    run has one start time.
+
+    Raises:
+        InvalidCompany: the event time is naive, before 1970, or more than 5 minutes after `now`.
+    """
+    if event_time.tzinfo is None:
+        raise InvalidCompany("event_time", f"{event_time} has no time zone; write it with an offset or 'Z'")
+    if event_time < EPOCH:
+        raise InvalidCompany("event_time", f"{event_time} is before 1970")
+    if event_time > now + CLOCK_SKEW_ALLOWANCE:
+        raise InvalidCompany("event_time", f"{event_time} is more than 5 minutes in the future")
+    microseconds = (event_time - EPOCH) // timedelta(microseconds=1)
+    return 2 * microseconds + int(deleted)
+
+
+def time_of_version(version: int) -> datetime:
+    """The event time a version was made from, in UTC."""
+    return EPOCH + timedelta(microseconds=version // 2)
+
+
+def normalize_domain(website: str) -> str:
+    """The bare host name of a website or domain: `https://www.Example.com/x` gives `example.com`.
+
+    Empty for empty input. International names become their ASCII (IDNA) form.
+
+    Raises:
+        InvalidCompany: there is no host name in it.
+    """
+    text = website.strip()
+    if not text:
+        return ""
+    try:
+        host = urlsplit(text if "//" in text else f"//{text}").hostname or ""
+        domain = host.encode("idna").decode("ascii").removeprefix("www.").rstrip(".")
+    except ValueError:
+        domain = ""
+    if not DOMAIN_PATTERN.fullmatch(domain):
+        raise InvalidCompany("domain", f"{website!r:.140} holds no host name such as 'example.com'")
+    return domain
+
+
+def name_key(name: str) -> str:
+    """The form in which names and aliases are compared: NFKC, case-folded, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _check_text(field_name: str, text: str, limit: int, *, required: bool = False) -> None:
+    if not isinstance(text, str):
+        raise InvalidCompany(field_name, f"must be text, not {type(text).__name__}")
+    if required and not text.strip():
+        raise InvalidCompany(field_name, "is empty")
+    if len(text) > limit:
+        raise InvalidCompany(field_name, f"has {len(text):,} characters; the limit is {limit:,}")
+    if "\0" in text:
+        raise InvalidCompany(field_name, "contains a NUL character")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidCompany(field_name, "contains broken Unicode (a lone surrogate)") from None
+
+
+def _check_list(field_name: str, items: tuple[str, ...]) -> None:
+    if not isinstance(items, tuple):
+        raise InvalidCompany(field_name, "must be a tuple of texts")
+    if len(items) > MAX_LIST_ITEMS:
+        raise InvalidCompany(field_name, f"has {len(items)} entries; the limit is {MAX_LIST_ITEMS}")
+    for item in items:
+        _check_text(field_name, item, MAX_NAME_CHARACTERS, required=True)
+
+
+def _check_attributes(attributes: Mapping[str, AttributeValue]) -> None:
+    if len(attributes) > MAX_LIST_ITEMS:
+        raise InvalidCompany("attributes", f"has {len(attributes)} entries; the limit is {MAX_LIST_ITEMS}")
+    for name, value in attributes.items():
+        if not isinstance(name, str) or not ATTRIBUTE_NAME_PATTERN.fullmatch(name):
+            raise InvalidCompany("attributes", f"{name!r:.80} is not a name of letters, digits and '_'")
+        if isinstance(value, str):
+            _check_text(f"attributes.{name}", value, MAX_NAME_CHARACTERS)
+        elif not isinstance(value, bool | int | float):
+            raise InvalidCompany(f"attributes.{name}", f"must be text, a number or true/false, not {type(value).__name__}")
+        elif isinstance(value, float) and not np.isfinite(value):
+            raise InvalidCompany(f"attributes.{name}", "must be a finite number")

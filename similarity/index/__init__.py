@@ -1,0 +1,1 @@
+"""Where companies and their vectors are kept: one protocol, several stores."""

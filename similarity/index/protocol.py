@@ -1,0 +1,239 @@
+"""The contract every company index keeps. The same tests (`tests/contract/`) run on each store.
+
+A **generation** is one complete copy of the corpus, embedded by one encoder. Exactly one is live.
+
+    create_generation -> building -- register_candidate -> candidate -- promote -> live
+    live -- (another is promoted) -> previous -- rollback -> live        any but live -- retire -> gone
+
+Writers write every change to all `write_targets()`: candidate, live and previous, so that a
+rollback is never stale. A reader asks for the `live()` generation once per request and names it in
+every call of that request.
+
+Writing is idempotent: a document is applied only if its version is higher than the stored one, so
+late, repeated and replayed changes alter nothing. A delete is a document too (`DeletedCompany`).
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from similarity.company import (
+    ATTRIBUTE_NAME_PATTERN,
+    Company,
+    DeletedCompany,
+    EmbeddedCompany,
+    SimilarCompany,
+    Vector,
+)
+from similarity.errors import InvalidFilter
+
+FILTER_FIELDS = ("country", "industry", "tags", "domain")
+
+
+class GenerationState(StrEnum):
+    """Where a generation is in its life; see the module's drawing."""
+
+    BUILDING = "building"
+    CANDIDATE = "candidate"
+    LIVE = "live"
+    PREVIOUS = "previous"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """P(competitor) of a cosine: sigmoid(slope * cosine + intercept) (Platt scaling)."""
+
+    slope: float
+    intercept: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One complete copy of the corpus. `name` is `[a-z0-9-]{1,64}`; `dimension` is of its vectors."""
+
+    name: str
+    encoder_id: str
+    bundle_id: str
+    dimension: int
+    created_at: datetime
+    state: GenerationState = GenerationState.BUILDING
+    calibration: Calibration | None = None
+    promoted_at: datetime | None = None
+
+
+class WriteOutcome(StrEnum):
+    """What became of one document of a bulk write."""
+
+    APPLIED = "applied"
+    """It is now the stored document."""
+    UNCHANGED = "unchanged"
+    """The same version with the same content was there already: an earlier attempt succeeded."""
+    SUPERSEDED = "superseded"
+    """A newer version is stored; this one changed nothing."""
+    REJECTED = "rejected"
+    """It cannot be stored; `reason` says why (same version with other content, wrong vector)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """The outcome for one document, in the order given."""
+
+    id: str
+    outcome: WriteOutcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldFilter:
+    """Keep companies whose `field` has any of `any_of` (if given) and none of `none_of`.
+
+    `field` is one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
+    (`company.name_key`); a list field (tags) matches if any of its values does.
+
+    Raises:
+        InvalidFilter: an unknown field, or no values at all.
+    """
+
+    field: str
+    any_of: tuple[str, ...] = ()
+    none_of: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        prefix, _, name = self.field.partition(".")
+        if self.field not in FILTER_FIELDS and not (
+            prefix == "attributes" and ATTRIBUTE_NAME_PATTERN.fullmatch(name)
+        ):
+            known = ", ".join(FILTER_FIELDS)
+            raise InvalidFilter(f"unknown filter field {self.field!r}; use {known} or attributes.<name>")
+        if not self.any_of and not self.none_of:
+            raise InvalidFilter(f"the filter on {self.field} has no values; give any_of or none_of")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarCompanies:
+    """The neighbours, best first (ties by id). `approximate` is False where the search was exact."""
+
+    hits: tuple[SimilarCompany, ...]
+    approximate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationStats:
+    """Counts of one generation. `companies` excludes tombstones; `last_version` covers them."""
+
+    companies: int
+    deleted: int
+    last_version: int
+
+
+class CompanyIndex(Protocol):
+    """A store of companies in generations.
+
+    Methods that name a generation raise UnknownGeneration where it does not exist (any more).
+    Every method raises IndexUnavailable where the store cannot be reached.
+    """
+
+    def create_generation(self, generation: Generation) -> None:
+        """Adds an empty generation in state building. GenerationConflict if the name is taken."""
+
+    def generations(self) -> list[Generation]:
+        """All generations, oldest first."""
+
+    def live(self) -> Generation:
+        """The live generation. NoLiveGeneration if there is none yet."""
+
+    def write_targets(self) -> list[Generation]:
+        """The generations every change must be written to: candidate, live and previous."""
+
+    def register_candidate(self, name: str) -> None:
+        """building -> candidate: from now on writers write to it too. GenerationConflict otherwise."""
+
+    def promote(self, name: str) -> None:
+        """candidate -> live, and the live one -> previous, in one step. GenerationConflict otherwise."""
+
+    def rollback(self, *, force: bool = False) -> Generation:
+        """The last live generation becomes live again, and the live one previous, in one step.
+
+        GenerationConflict if there is no previous one, or if it lacks changes that the live one has
+        (unless `force`).
+        """
+
+    def retire(self, name: str) -> None:
+        """Removes a generation with all its documents. GenerationConflict if it is live."""
+
+    def stats(self, generation: str) -> GenerationStats:
+        """Counts of one generation."""
+
+    def upsert(
+        self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]
+    ) -> list[WriteResult]:
+        """Writes whole documents durably; one result per document, in order.
+
+        Applied only above the stored version. When this returns, applied documents survive a crash.
+        EncoderMismatch, before any write, if a document's `encoder_id` is not the generation's.
+        """
+
+    def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+        """The stored companies among `ids`, by id; deleted and unknown ones are left out."""
+
+    def resolve(self, generation: str, reference: str) -> list[str]:
+        """Ids of the companies whose id, else domain, else name or alias equals `reference`, sorted.
+
+        The first of these kinds that matches anything decides; names compare by `name_key`.
+        """
+
+    def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        """Companies for a search box: by domain, by prefix of name or alias, then by words.
+
+        Better matches first. Any text is allowed; there is no query syntax.
+        """
+
+    def similar(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        k: int,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> SimilarCompanies:
+        """The k companies of highest cosine to the unit `vector`, under all filters, without `exclude`.
+
+        Scores are exact cosines, equal between stores within 1e-4.
+        """
+
+    def scan(
+        self, generation: str, *, after: str = "", batch_size: int = 1000
+    ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
+        """All documents, tombstones included, by ascending id after `after`, in batches."""
+
+    def purge_deleted(self, generation: str, *, before: datetime) -> int:
+        """Forgets tombstones of deletes before a time; returns how many.
+
+        Keep them longer than the message log's retention, or a replay revives what was deleted.
+        """
+
+    def close(self) -> None:
+        """Releases files and connections."""
+
+
+def filter_values(company: Company) -> Mapping[str, tuple[str, ...]]:
+    """The values each filter field of a company holds, as stored (not yet case-folded)."""
+    values: dict[str, tuple[str, ...]] = {
+        "country": (company.country,),
+        "industry": (company.industry,),
+        "domain": (company.domain,),
+        "tags": company.tags,
+    }
+    for name, value in company.attributes.items():
+        values[f"attributes.{name}"] = (attribute_text(value),)
+    return {field: tuple(value for value in held if value) for field, held in values.items()}
+
+
+def attribute_text(value: str | int | float | bool) -> str:
+    """An attribute as filters compare it: `true`/`false`, numbers in their shortest form, text as is."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
