@@ -203,6 +203,8 @@ def _check_attributes(attributes: Mapping[str, AttributeValue]) -> None:
         if isinstance(value, str):
             _check_text(f"attributes.{name}", value, MAX_NAME_CHARACTERS)
         elif not isinstance(value, bool | int | float):
-            raise InvalidCompany(f"attributes.{name}", f"must be text, a number or true/false, not {type(value).__name__}")
+            raise InvalidCompany(
+                f"attributes.{name}", f"must be text, a number or true/false, not {type(value).__name__}"
+            )
         elif isinstance(value, float) and not np.isfinite(value):
             raise InvalidCompany(f"attributes.{name}", "must be a finite number")

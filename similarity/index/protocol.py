@@ -102,9 +102,7 @@ class FieldFilter:
 
     def __post_init__(self) -> None:
         prefix, _, name = self.field.partition(".")
-        if self.field not in FILTER_FIELDS and not (
-            prefix == "attributes" and ATTRIBUTE_NAME_PATTERN.fullmatch(name)
-        ):
+        if self.field not in FILTER_FIELDS and not (prefix == "attributes" and ATTRIBUTE_NAME_PATTERN.fullmatch(name)):
             known = ", ".join(FILTER_FIELDS)
             raise InvalidFilter(f"unknown filter field {self.field!r}; use {known} or attributes.<name>")
         if not self.any_of and not self.none_of:
@@ -166,9 +164,7 @@ class CompanyIndex(Protocol):
     def stats(self, generation: str) -> GenerationStats:
         """Counts of one generation."""
 
-    def upsert(
-        self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]
-    ) -> list[WriteResult]:
+    def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         """Writes whole documents durably; one result per document, in order.
 
         Applied only above the stored version. When this returns, applied documents survive a crash.
