@@ -1,0 +1,1 @@
+"""Apache Beam pipelines: descriptions stream in, the corpus is re-embedded on schedule."""

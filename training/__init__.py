@@ -1,0 +1,1 @@
+"""Fine-tuning, evaluation and export of encoders. The only home of torch and transformers."""

@@ -1,0 +1,1 @@
+"""The search service: nearest competitors over HTTP, and the page analysts use."""

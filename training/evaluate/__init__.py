@@ -1,0 +1,1 @@
+"""How good an encoder is, measured the same way for every method."""
