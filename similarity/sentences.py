@@ -1,0 +1,92 @@
+"""Finds the sentences and phrases of a profile that say where a company is from, not what it does."""
+
+import re
+
+# A full stop after one of these, or after a single capital, does not end a sentence.
+_ABBREVIATIONS = ("Inc", "Ltd", "Co", "Corp", "No", "St", "Mr", "Dr", "[A-Z]")
+_NOT_ABBREVIATED = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
+_SENTENCE_END = re.compile(rf"(?<=[.!?]){_NOT_ABBREVIATED}\s+(?=[\"“(]?[A-Z0-9])")
+
+_OFFICE = r"(?:(?:corporate|registered|principal|executive|head) ?)*(?:headquarters|offices?|seat)"
+_PARTICIPLE = (
+    r"(?:co-?founded|founded|incorporated|established|formed|organi[sz]ed|started|registered|created|launched|"
+    r"domiciled|headquartered|based|located)\s+(?:in|at|by|as|under|near|outside|out of|back in|on (?-i:(?=[A-Z\d]))|\d{4})|"
+    r"(?:formerly|previously) (?:known|called|named)|known as|renamed|rebranded"
+)
+_PREDICATE = (
+    rf"has (?:its|an?) {_OFFICE}|{_OFFICE} (?:is|are)|changed (?:its|their) (?:corporate )?name|"
+    r"(?:adopted|took) (?:its|the) (?:current|present) name|went public|"
+    r"(?:listed|traded|trades|quoted) on the|under the (?:ticker|stock) "
+)
+_SUBJECT = (
+    "(?:"
+    + "|".join(
+        (
+            r"the (?:company|firm|group|bank|corporation|brand|business|head office)|it|headquarters|its shares?",
+            rf"(?:its|the company's) (?:{_OFFICE}|stock|common stock|ordinary shares)",
+            r"[A-Z][\w&.,'’\- ]{0,60}?",
+        )
+    )
+    + ")"
+)
+_ADVERB = r"(?:(?:originally|first|also|currently|now|officially|initially)\s+)?"
+_ORIGIN_SENTENCE = re.compile(
+    rf"^{_SUBJECT},?\s+(?:(?:was|is|were|are|has been|had been)\s+{_ADVERB}(?:{_PARTICIPLE})|{_PREDICATE})",
+    re.IGNORECASE,
+)
+# Former names may hold "and", so these sentences are not taken apart.
+_RENAMING = re.compile(r"^the company (?:was )?(?:formerly known|previously known|changed its name)", re.IGNORECASE)
+_ORIGIN_PART = re.compile(rf"\b(?:{_PARTICIPLE}|{_PREDICATE})", re.IGNORECASE)
+_PLACE_PART = re.compile(r"^(?:the )?(?:[A-Z0-9][\w.'’\-]*[\s,]*){1,6}[.]?$")
+_LEADING_ORIGIN = re.compile(
+    r"^(?:Co-?founded|Founded|Established|Incorporated|Formed|Headquartered|Based)\b[^.;]{0,100}?,"
+    r"\s+(?=(?:the company|it|the firm)\b)",
+    re.IGNORECASE,
+)
+_JOIN = re.compile(r"\s*;\s*|,?\s+\band\b\s+|,\s+(?=with\b|where\b|which\b)")
+
+_EXCHANGE = (
+    "NYSE|NASDAQ|Nasdaq|LSE|AMEX|TSX|TSXV|TSE|OTC\\w*|ASX|HKEX|SEHK|SGX|KOSPI|KOSDAQ|NSE|BSE|Euronext|FWB|XETRA|SIX|JSE|"
+    "B3|SSE|SZSE|TYO|EPA|ETR|AIM|BMV|[Tt]icker"
+)
+_TICKER = re.compile(rf"\s*\([^()]{{0,40}}\b(?:{_EXCHANGE})\b[^()]{{0,60}}\)")
+
+_PLACE = r"(?:the\s+)?(?:[A-Z][\w.'’\-]+)(?:(?:\s+(?:of|and|the))*\s+[A-Z][\w.'’\-]+)*"
+_PLACES = re.compile(
+    r"\s*,?\s+(?:primarily |principally |mainly )?(?:in|across|throughout|within)\s+"
+    rf"{_PLACE}(?:,\s+(?:and\s+)?{_PLACE})*"
+    r"(?:,?\s+(?:and|as well as)\s+(?:internationally|worldwide|globally|overseas))?|\s+(?:both\s+)?internationally\b"
+)
+
+
+def drop_origin_sentences(text: str) -> str:
+    """`text` without sentences that only tell of head office, founding, renaming or listing.
+
+    A sentence that also says what the company does is kept; a leading "Founded in 1998, the company"
+    loses its first part. Own names are expected to be masked already.
+    """
+    sentences = (_LEADING_ORIGIN.sub("", sentence) for sentence in split_sentences(text))
+    return " ".join(sentence for sentence in sentences if not _tells_origin_only(sentence))
+
+
+def drop_tickers(text: str) -> str:
+    """`text` without ticker symbols in parentheses such as "(NASDAQ: MSFT)"."""
+    return _TICKER.sub("", text)
+
+
+def drop_places(text: str) -> str:
+    """`text` without phrases such as "in Japan and internationally". A heuristic on capital letters."""
+    return _PLACES.sub("", text)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Sentences of a profile; does not split after "Co.", "Inc." and the like."""
+    return _SENTENCE_END.split(text.strip())
+
+
+def _tells_origin_only(sentence: str) -> bool:
+    if not _ORIGIN_SENTENCE.match(sentence):
+        return False
+    if _RENAMING.match(sentence):
+        return True
+    return all(_ORIGIN_PART.search(part) or _PLACE_PART.match(part) for part in _JOIN.split(sentence) if part)

@@ -1,0 +1,135 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from similarity.company import Company
+from similarity.text import TextSettings, embedding_text, text_hash
+
+# name, aliases, description, text: names that a simple replacement gets wrong.
+AWKWARD_NAMES: list[tuple[str, tuple[str, ...], str, str]] = [
+    # one letter, two letters, digits
+    ("X Corp.", (), "X Corp. runs a social network. Model X is not its car.", "The company runs a social network. Model X is not its car."),
+    ("X", (), "X runs a social network like the letter X.", "The company runs a social network like the letter X."),
+    ("HP Inc.", (), "HP Inc. sells printers. HP ink fits.", "The company sells printers. The company ink fits."),
+    ("3M Company", (), "3M Company makes tape. Most 3M tape sticks.", "The company makes tape. Most The company tape sticks."),
+    ("C&A", (), "C&A sells clothes.", "The company sells clothes."),
+    # common words
+    ("The Gap, Inc.", (), "The Gap, Inc. sells jeans and fills a gap.", "The company sells jeans and fills a gap."),
+    ("Target Corporation", (), "Target Corporation runs stores; we target families.", "The company runs stores; we target families."),
+    ("Apple Inc.", (), "Apple Inc. designs phones, not apple juice.", "The company designs phones, not apple juice."),
+    ("Energy Inc.", (), "Energy Inc. trades Energy futures.", "The company trades Energy futures."),
+    ("Block, Inc.", (), "Block, Inc. takes payments and may block fraud.", "The company takes payments and may block fraud."),
+    ("adidas AG", (), "adidas AG makes shoes. Many wear adidas.", "The company makes shoes. Many wear The company."),
+    ("eBay Inc.", (), "eBay Inc. runs auctions on eBay.", "The company runs auctions on The company."),
+    # legal forms in many languages
+    ("Enel S.p.A.", (), "Enel S.p.A. sells power.", "The company sells power."),
+    ("Siemens Aktiengesellschaft", (), "Siemens AG makes trains. Siemens's trains run.", "The company makes trains. The company's trains run."),
+    ("América Móvil, S.A.B. de C.V.", (), "America Movil, S.A.B. de C.V. sells mobile plans.", "The company sells mobile plans."),
+    ("Société Générale Société anonyme", (), "Société Générale Société anonyme lends money.", "The company lends money."),
+    ("PT Gudang Garam Tbk", (), "PT Gudang Garam Tbk sells cigarettes.", "The company sells cigarettes."),
+    ("Nordea Bank Abp", ("Nordea",), "Nordea lends money.", "The company lends money."),
+    ("Türk Hava Yolları A.Ş.", (), "Türk Hava Yolları A.Ş. flies people.", "The company flies people."),
+    ("Telefonaktiebolaget LM Ericsson (publ)", ("Ericsson",), "Telefonaktiebolaget LM Ericsson (publ) makes radios.", "The company makes radios."),
+    ("OTP Bank Nyrt.", (), "OTP Bank Nyrt. lends money.", "The company lends money."),
+    ("Petroleo Brasileiro S.A. - Petrobras", (), "Petroleo Brasileiro S.A. - Petrobras drills for oil.", "The company drills for oil."),
+    ("KGHM Polska Miedź Spółka Akcyjna", (), "KGHM Polska Miedz mines copper.", "The company mines copper."),
+    ("Hermle Maschinenfabrik GmbH & Co. KG", (), "Hermle Maschinenfabrik GmbH & Co. KG mills metal.", "The company mills metal."),
+    ("Malayan Banking Berhad", (), "Malayan Banking Berhad lends.", "The company lends."),
+    # CJK, brackets, dots, accents, dashes
+    ("トヨタ自動車株式会社", (), "トヨタ自動車株式会社は自動車を製造する。", "The companyは自動車を製造する。"),
+    ("株式会社リコー", (), "株式会社リコーは複写機を作る。", "The companyは複写機を作る。"),
+    ("(주)카카오", (), "카카오 runs a messenger.", "The company runs a messenger."),
+    ("小米集团有限公司", ("Xiaomi",), "Xiaomi sells phones; 小米集团 too.", "The company sells phones; The company too."),
+    ("Amazon.com, Inc.", (), "Amazon.com, Inc. sells books. Amazon ships.", "The company sells books. The company ships."),
+    ("XDC Industries (Shenzhen) Limited", (), "XDC Industries (Shenzhen) Limited makes parts.", "The company makes parts."),
+    ("Nestlé S.A.", (), "Nestle makes chocolate; NESTLÉ S.A. sells it.", "The company makes chocolate; The company sells it."),
+    ("Rolls-Royce Holdings plc", (), "Rolls-Royce plc makes engines. Rolls Royce tests them.", "The company makes engines. The company tests them."),
+    ("Yahoo!", (), "Yahoo! shows news.", "The company shows news."),
+    ("A.P. Møller - Mærsk A/S", ("Maersk",), "A.P. Møller - Mærsk A/S ships boxes on Maersk ships.", "The company ships boxes on The company ships."),
+]  # fmt: skip
+
+
+def company(description: str, name: str = "Acme Ltd.", aliases: tuple[str, ...] = ()) -> Company:
+    return Company(id="acme", name=name, description=description, aliases=aliases)
+
+
+@pytest.mark.parametrize(
+    ("name", "aliases", "description", "text"), AWKWARD_NAMES, ids=[row[0] for row in AWKWARD_NAMES]
+)
+def test_own_names_become_the_company(name: str, aliases: tuple[str, ...], description: str, text: str) -> None:
+    assert embedding_text(company(description, name, aliases)) == text
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Acme Ltd. was founded in 1992 and is headquartered in Shenzhen, the People's Republic of China.",
+        "The company was incorporated in 1988 and is based in Port of Spain, Trinidad and Tobago.",
+        "The company was formerly known as Foo and Bar Co., Ltd. and changed its name to Acme Ltd. in May 2016.",
+        "Its head office is in Lyon.",
+        "Acme is headquartered in Boulder.",
+        "Acme Ltd. is listed on the London Stock Exchange under the ticker ACM.",
+        "The company's headquarters are located in Saudi Arabia.",
+    ],
+)
+def test_sentences_on_origin_are_dropped(sentence: str) -> None:
+    assert embedding_text(company(f"Acme Ltd. makes anvils. {sentence}")) == "The company makes anvils."
+
+
+@pytest.mark.parametrize(
+    ("description", "text"),
+    [
+        ("Founded in 1998 and based in Berlin, Acme makes anvils.", "The company makes anvils."),
+        ("Acme was founded in 1950 and makes anvils.", "The company was founded in 1950 and makes anvils."),
+        ("Acme (NYSE: ACM) makes anvils.", "The company makes anvils."),
+        ("Acme created a market for anvils.", "The company created a market for anvils."),
+        ("Acme is based on open standards.", "The company is based on open standards."),
+        ("Acme was established to finance housing and lends to builders.", "The company was established to finance housing and lends to builders."),
+    ],
+)  # fmt: skip
+def test_what_a_company_does_is_kept(description: str, text: str) -> None:
+    assert embedding_text(company(description)) == text
+
+
+def test_place_phrases_stay_unless_asked_otherwise() -> None:
+    acme = company("Acme makes anvils in Japan and internationally, for smiths.")
+    assert "in Japan" in embedding_text(acme)
+    assert embedding_text(acme, TextSettings(drop_places=True)) == "The company makes anvils, for smiths."
+
+
+def test_every_preparation_can_be_switched_off() -> None:
+    plain = TextSettings(mask_names=False, drop_origin_sentences=False)
+    description = "Acme Ltd. makes anvils. It was founded in 1950."
+    assert embedding_text(company(description), plain) == description
+
+
+@pytest.mark.parametrize(
+    "description", ["Acme Ltd.", "Acme was founded in 1950.", "Acme Ltd. was incorporated in Paris.", "?!"]
+)
+def test_the_text_is_never_empty(description: str) -> None:
+    assert embedding_text(company(description)).strip()
+
+
+@given(
+    name=st.text(min_size=1, max_size=40).filter(lambda text: text.strip() and "\0" not in text),
+    description=st.text(min_size=1, max_size=200).filter(lambda text: text.strip() and "\0" not in text),
+)
+def test_any_name_and_description_give_a_text_and_the_same_one_again(name: str, description: str) -> None:
+    try:
+        acme = company(description, name)
+    except Exception as error:
+        assert "Unicode" in str(error)
+        return
+    text = embedding_text(acme)
+    assert text.strip()
+    assert text == embedding_text(acme)
+
+
+def test_long_texts_are_prepared_in_linear_time() -> None:
+    text = embedding_text(company("Acme Ltd. makes anvils in Paris and London. " * 2_400))
+    assert text.startswith("The company makes anvils")
+
+
+def test_the_hash_tells_texts_apart_and_is_stable() -> None:
+    assert text_hash("anvils") == text_hash("anvils") != text_hash("anvils ")
+    assert text_hash("anvils") == "232f246c372d9200db52eafb585a647e"
