@@ -21,7 +21,8 @@ Vector: TypeAlias = NDArray[np.float32]
 AttributeValue: TypeAlias = str | int | float | bool
 
 ID_PATTERN = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
+# Underscores are not allowed in host names by RFC 1123, but real websites have them.
+DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_NAME_CHARACTERS = 512
 MAX_DESCRIPTION_CHARACTERS = 200_000

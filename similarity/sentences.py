@@ -10,7 +10,8 @@ _SENTENCE_END = re.compile(rf"(?<=[.!?]){_NOT_ABBREVIATED}\s+(?=[\"“(]?[A-Z0-9
 _OFFICE = r"(?:(?:corporate|registered|principal|executive|head) ?)*(?:headquarters|offices?|seat)"
 _PARTICIPLE = (
     r"(?:co-?founded|founded|incorporated|established|formed|organi[sz]ed|started|registered|created|launched|"
-    r"domiciled|headquartered|based|located)\s+(?:in|at|by|as|under|near|outside|out of|back in|on (?-i:(?=[A-Z\d]))|\d{4})|"
+    r"domiciled|headquartered|based|located)"
+    r"\s+(?:in|at|by|as|under|near|outside|out of|back in|on (?-i:(?=[A-Z\d]))|\d{4})|"
     r"(?:formerly|previously) (?:known|called|named)|known as|renamed|rebranded"
 )
 _PREDICATE = (

@@ -13,6 +13,8 @@ from similarity.company import Company
 from similarity.masking import MASK, mask_names
 from similarity.sentences import drop_origin_sentences, drop_places, drop_tickers
 
+TEXT_REVISION = 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSettings:
@@ -22,11 +24,14 @@ class TextSettings:
     `drop_origin_sentences`: sentences on head office, founding, renaming and ticker symbols go.
     `drop_places`: place phrases ("in China", "across Europe") go as well; off, because some users
     want geography to count.
+    `revision`: of the rules themselves. It is raised whenever they change any text, so that vectors
+    of old and new texts never meet in one generation.
     """
 
     mask_names: bool = True
     drop_origin_sentences: bool = True
     drop_places: bool = False
+    revision: int = TEXT_REVISION
 
 
 DEFAULT_SETTINGS = TextSettings()

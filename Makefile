@@ -1,0 +1,83 @@
+# `make` prints this table of contents. Everything is set up in .venv, from hash-pinned lock files.
+
+PYTHON ?= python3
+VENV   ?= .venv
+PORT   ?= 8080
+SEED   ?= 1
+RUNS   ?= 10
+BIN    := $(VENV)/bin
+LOCKS  := deploy/locks
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DEMO   := var/demo.db
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-integration test-faults test-training check format bench lock openapi clean
+
+help:  ## Print this help
+	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
+	@echo
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/search  ## Index the sample companies, print one company's competitors, serve the page (ONCE=1: only print)
+	@mkdir -p var
+	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector
+	@echo
+	$(BIN)/similarity similar Spotify -k 8 --index $(DEMO)
+ifndef ONCE
+	@echo
+	@echo "Open http://127.0.0.1:$(PORT) and ask about another company. Stop with Ctrl-C."
+	$(BIN)/similarity serve --index $(DEMO) --port $(PORT)
+endif
+
+test: $(VENV)/dev  ## Check style and types, run the unit, contract and service tests (no Java, torch or Beam)
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not integration and not faults and not training"
+
+test-integration: $(VENV)/integration  ## Run the tests against real components: a browser on the page
+	$(BIN)/python -m tests.servers.browser
+	$(BIN)/pytest -m integration
+
+test-faults: $(VENV)/dev  ## Kill writers at random moments and look for lost writes (SEED=1 RUNS=10)
+	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults
+
+test-training: $(VENV)/training  ## Compare the shipped bundle with torch (installs torch: about 5 GB)
+	$(BIN)/pytest -m training
+
+check: $(VENV)/dev  ## Format, lint and type-check
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/mypy
+
+bench: $(VENV)/dev  ## Measure index and service (the encoder's benchmark needs torch: see benchmarks/README.md)
+	$(BIN)/python -m benchmarks.index
+	$(BIN)/python -m benchmarks.service
+
+openapi: $(VENV)/dev  ## Write the API's OpenAPI document after a change of routes or schemas
+	$(BIN)/python -m services.search.openapi
+
+lock: $(VENV)/lock  ## Pin all dependencies again (needs the network)
+	$(BIN)/python -m deploy.lock
+
+clean:  ## Remove what the other targets made (not your data)
+	rm -rf $(VENV) var .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# One virtual environment, filled up extra by extra; a stamp file stands for each extra.
+$(VENV)/python:
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "This needs Python 3.11 or newer with venv (Debian: apt install python3-venv). Name it with PYTHON=..."; exit 1; }
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r $(LOCKS)/build.txt
+	@touch $@
+
+$(VENV)/lock: $(VENV)/python
+	@$(PIP) install uv
+	@touch $@
+
+$(VENV)/%: $(LOCKS)/%.txt pyproject.toml | $(VENV)/python
+	@echo "Installing $(LOCKS)/$*.txt ..."
+	@$(PIP) install --require-hashes -r $<
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,1 @@
+"""How the software is packed and run: lock files, images, cluster."""

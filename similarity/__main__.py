@@ -1,0 +1,5 @@
+"""`python -m similarity` is the command `similarity`."""
+
+from similarity.cli import main
+
+main()

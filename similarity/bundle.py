@@ -1,0 +1,229 @@
+"""A model bundle: the folder that holds all that turns a text into a vector.
+
+    model.onnx      token ids and mask in, `embedding` out: pooled and of unit norm
+    tokenizer.json  of Hugging Face tokenizers
+    manifest.json   what the model is, and the SHA-256 of every other file
+    README.md       the model card (optional)
+
+Two ids: `encoder_id` changes with whatever changes a vector and guards every index; `bundle_id`
+changes with anything at all, so that a new calibration never forces a re-embedding.
+
+Loading reads and judges the files but runs nothing.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from similarity.errors import InvalidBundle
+from similarity.manifest import Manifest, manifest_from_json, manifest_to_json
+from similarity.onnx_graph import FLOAT, INT64, GraphSummary, GraphValue, summarise_graph
+
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+MANIFEST_FILE = "manifest.json"
+CARD_FILE = "README.md"
+INPUT_NAMES = ("input_ids", "attention_mask")
+OUTPUT_NAME = "embedding"
+
+_REQUIRED_FILES = (MODEL_FILE, TOKENIZER_FILE)
+_KNOWN_FILES = (*_REQUIRED_FILES, CARD_FILE)
+_MAX_MANIFEST_BYTES = 1_000_000
+_ID_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelBundle:
+    """A verified bundle: its folder, its manifest, and the SHA-256 of each file by name."""
+
+    folder: Path
+    manifest: Manifest
+    sha256: dict[str, str]
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "ModelBundle":
+        """The bundle in `folder`, verified.
+
+        Raises:
+            InvalidBundle: a file is missing, strange, changed or cut off, the graph does not fit
+                the manifest, or the manifest breaks its schema.
+        """
+        folder = Path(folder)
+        _check_folder(folder)
+        manifest, sha256 = _read_manifest(folder / MANIFEST_FILE)
+        _check_file_list(folder, sha256)
+        bundle = cls(folder=folder, manifest=manifest, sha256=sha256)
+        contents = {name: bundle.read(name) for name in sha256}
+        _check_graph(folder, _summary(folder, contents[MODEL_FILE]), manifest)
+        return bundle
+
+    @property
+    def encoder_id(self) -> str:
+        """16 hexadecimal digits over what changes a vector; equal ids mean comparable vectors."""
+        return _id_of(
+            {
+                "graph": self.sha256[MODEL_FILE],
+                "tokenizer": self.sha256[TOKENIZER_FILE],
+                "max_tokens": self.manifest.max_tokens,
+                "pooling": self.manifest.pooling,
+                "normalisation": self.manifest.normalisation,
+                "text_settings": asdict(self.manifest.text_settings),
+            }
+        )
+
+    @property
+    def bundle_id(self) -> str:
+        """16 hexadecimal digits over the whole manifest, and through its hashes over every file."""
+        return _id_of(manifest_to_json(self.manifest, self.sha256))
+
+    def read(self, name: str) -> bytes:
+        """The content of the file `name`, which is what the manifest promised.
+
+        Raises:
+            InvalidBundle: it was changed or removed since the bundle was written.
+        """
+        path = self.folder / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InvalidBundle(f"{path} cannot be read ({error.strerror}); fetch or export the bundle again") from None
+        if hashlib.sha256(content).hexdigest() != self.sha256[name]:
+            raise InvalidBundle(
+                f"{path} ({len(content):,} bytes) does not match its SHA-256 in {MANIFEST_FILE}: it was changed or "
+                "cut off; fetch or export the bundle again"
+            )
+        return content
+
+
+def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
+    """Describes the files in `folder` with `manifest` and their hashes, and loads the result.
+
+    Raises:
+        InvalidBundle: what lies in the folder does not make a bundle.
+    """
+    folder = Path(folder)
+    sha256 = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in _KNOWN_FILES
+        if (folder / name).is_file()
+    }
+    text = json.dumps(manifest_to_json(manifest, sha256), indent=2, ensure_ascii=False) + "\n"
+    # Written aside and renamed, so that a reader never meets half a manifest; hidden files are not of the bundle.
+    draft = folder.parent / f".{folder.name}.{MANIFEST_FILE}"
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, folder / MANIFEST_FILE)
+    return ModelBundle.load(folder)
+
+
+def seed_folder() -> Path:
+    """The folder of the bundle that ships with this code, in a checkout as in an installed wheel.
+
+    Raises:
+        InvalidBundle: there is none, or more than one.
+    """
+    package = Path(__file__).resolve().parent
+    stores = [store for store in (package / "models", package.parent / "models") if store.is_dir()]
+    return only_bundle(stores)
+
+
+def only_bundle(stores: list[Path]) -> Path:
+    """The one bundle folder in the first of `stores` that holds any.
+
+    Raises:
+        InvalidBundle: there is none, or more than one.
+    """
+    for store in stores:
+        folders = sorted(manifest.parent for manifest in store.glob(f"*/{MANIFEST_FILE}"))
+        if len(folders) > 1:
+            names = ", ".join(folder.name for folder in folders)
+            raise InvalidBundle(f"{store} holds several bundles ({names}); name the folder of the one to use")
+        if folders:
+            return folders[0]
+    raise InvalidBundle(
+        "no model bundle ships with this installation; install the wheel or clone the whole repository, or make one "
+        "with 'python -m training.export --output models'"
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise InvalidBundle(f"{folder} is not a folder; give the folder that holds {MANIFEST_FILE}")
+    for entry in folder.iterdir():
+        if entry.is_symlink():
+            raise InvalidBundle(f"{entry} is a link; copy the file itself into the bundle")
+        if not entry.is_file():
+            raise InvalidBundle(f"{entry} is not a plain file; a bundle holds files only, remove it")
+
+
+def _read_manifest(path: Path) -> tuple[Manifest, dict[str, str]]:
+    if not path.is_file():
+        raise InvalidBundle(f"{path} is missing; give a folder written by 'python -m training.export'")
+    if path.stat().st_size > _MAX_MANIFEST_BYTES:
+        raise InvalidBundle(f"{path} has more than {_MAX_MANIFEST_BYTES:,} bytes; export the bundle again")
+    try:
+        return manifest_from_json(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant))
+    except (ValueError, RecursionError) as error:
+        raise InvalidBundle(f"{path}: {error}; export the bundle again") from None
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _check_file_list(folder: Path, sha256: dict[str, str]) -> None:
+    unknown = sorted(set(sha256) - set(_KNOWN_FILES))
+    if unknown:
+        raise InvalidBundle(
+            f"{folder / MANIFEST_FILE} lists {unknown[0]!r:.120}; a bundle's files are {', '.join(_KNOWN_FILES)}"
+        )
+    present = {entry.name for entry in folder.iterdir()} - {MANIFEST_FILE}
+    missing = sorted((set(_REQUIRED_FILES) | set(sha256)) - present)
+    if missing:
+        raise InvalidBundle(f"{folder / missing[0]} is missing; fetch or export the bundle again")
+    unlisted = sorted(present - set(sha256))
+    if unlisted:
+        raise InvalidBundle(
+            f"{folder / unlisted[0]} is not listed in {MANIFEST_FILE}; a bundle holds nothing else (external ONNX data "
+            "is not accepted), so remove it or export the bundle again"
+        )
+
+
+def _summary(folder: Path, model: bytes) -> GraphSummary:
+    try:
+        return summarise_graph(model)
+    except ValueError as error:
+        raise InvalidBundle(f"{folder / MODEL_FILE} is not an ONNX model: {error}; export the bundle again") from None
+
+
+def _check_graph(folder: Path, graph: GraphSummary, manifest: Manifest) -> None:
+    path = folder / MODEL_FILE
+    if graph.has_external_data:
+        raise InvalidBundle(f"{path} keeps tensors in another file; export it again with all weights inside")
+    if graph.opset != manifest.opset:
+        raise InvalidBundle(f"{path} uses opset {graph.opset}, the manifest says {manifest.opset}; export it again")
+    if tuple(sorted(value.name for value in graph.inputs)) != tuple(sorted(INPUT_NAMES)):
+        found = ", ".join(value.name for value in graph.inputs) or "none"
+        raise InvalidBundle(f"{path} has the inputs {found} instead of {', '.join(INPUT_NAMES)}; export it again")
+    for value in graph.inputs:
+        _check_value(path, value, element=INT64, last=None)
+    if [value.name for value in graph.outputs] != [OUTPUT_NAME]:
+        found = ", ".join(value.name for value in graph.outputs) or "none"
+        raise InvalidBundle(f"{path} has the outputs {found} instead of {OUTPUT_NAME}; export it again")
+    _check_value(path, graph.outputs[0], element=FLOAT, last=manifest.dimension)
+
+
+def _check_value(path: Path, value: GraphValue, *, element: int, last: int | None) -> None:
+    wanted = f"[batch, {last}]" if last else "[batch, length]"
+    if len(value.shape) != 2 or value.shape[0] is not None or value.shape[1] != last:
+        shape = ", ".join(str(size or "any") for size in value.shape)
+        raise InvalidBundle(f"{path}: {value.name} has shape [{shape}] instead of {wanted}; export it again")
+    if value.element != element:
+        kind = "int64" if element == INT64 else "float32"
+        raise InvalidBundle(f"{path}: {value.name} is not {kind}; export it again")
+
+
+def _id_of(content: dict[str, object]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:_ID_LENGTH]

@@ -1,0 +1,284 @@
+"""From raw records to documents in an index: pure steps that the command line, pipelines and API share.
+
+    record -- parse_record --> VersionedCompany | DeletedCompany
+           -- embed_changes --> EmbeddedCompany | DeletedCompany -- write_changes --> WriteResult
+
+An unchanged text skips only the encoder: its stored vector is reused, and the document is written
+whole at its new version all the same.
+"""
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import (
+    AttributeValue,
+    Company,
+    DeletedCompany,
+    EmbeddedCompany,
+    Vector,
+    normalize_domain,
+    version_of,
+)
+from similarity.errors import EncoderMismatch, InvalidCompany, NoLiveGeneration
+from similarity.index.protocol import CompanyIndex, Generation, WriteResult
+from similarity.language import detect_language
+from similarity.text import TextSettings, embedding_text, text_hash
+
+Record: TypeAlias = Mapping[str, object]
+Progress: TypeAlias = Callable[[int, int], None]
+
+TEXT_FIELDS = ("id", "name", "description", "country", "industry")
+LIST_FIELDS = ("aliases", "tags")
+COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
+# Where a record has no column of the field's own name.
+OTHER_COLUMNS = {"domain": "website"}
+
+
+class Encoder(Protocol):
+    """What ingestion needs of a text encoder; `similarity.encoder.TextEncoder` is one."""
+
+    @property
+    def encoder_id(self) -> str: ...
+
+    @property
+    def text_settings(self) -> TextSettings: ...
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+        """Unit vectors, float32 `[len(texts), dimension]`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedCompany:
+    """A company as of one event, not yet embedded."""
+
+    company: Company
+    version: int
+
+    @property
+    def id(self) -> str:
+        return self.company.id
+
+
+Change: TypeAlias = VersionedCompany | DeletedCompany
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which column of a record holds which field; a field not named here has its own name.
+
+    `attributes` maps attribute names to columns; they are kept as free filters.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, record: Record, field_name: str) -> object:
+        """The raw value of a field; None if the record has no such column."""
+        if field_name in self.fields:
+            return record.get(self.fields[field_name])
+        other = OTHER_COLUMNS.get(field_name, "")
+        return record.get(field_name) or record.get(other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedRecord:
+    """A record's change, and what was left out of it because it could not be used."""
+
+    change: Change
+    warnings: tuple[str, ...] = ()
+
+
+def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRecord:
+    """A raw record as a checked change: trimmed, in Unicode NFC, with a bare domain.
+
+    `now` is the version of records that carry no `event_time` (the start of a batch run, or the time
+    a message was received). A record whose `deleted` is true needs only its id. A website that holds
+    no host name is left out with a warning: it is no reason to lose the company.
+
+    Raises:
+        InvalidCompany: the record breaks a rule; the message names the field.
+    """
+    text = {name: clean_text(columns.value(record, name), name) for name in TEXT_FIELDS}
+    deleted = _flag(columns.value(record, "deleted"))
+    version = version_of(_event_time(columns.value(record, "event_time"), now), now=now, deleted=deleted)
+    if deleted:
+        return ParsedRecord(change=DeletedCompany(id=text["id"], version=version))
+    domain, warnings = _domain(columns.value(record, "domain"))
+    company = Company(
+        **text,
+        aliases=clean_list(columns.value(record, "aliases"), "aliases"),
+        tags=clean_list(columns.value(record, "tags"), "tags"),
+        domain=domain,
+        attributes=_attributes(record, columns.attributes),
+    )
+    return ParsedRecord(change=VersionedCompany(company=company, version=version), warnings=warnings)
+
+
+def embed_changes(
+    changes: Sequence[Change],
+    stored: Mapping[str, EmbeddedCompany],
+    encoder: Encoder,
+    *,
+    now: datetime,
+    progress: Progress | None = None,
+) -> list[EmbeddedCompany | DeletedCompany]:
+    """The documents to write, in order. Only texts that `stored` does not hold yet are encoded, once each.
+
+    `stored` are the documents that the index holds for these ids, of this encoder's generation.
+    """
+    vectors: dict[str, Vector] = {}
+    texts: dict[str, str] = {}
+    hashes: dict[int, str] = {}
+    for position, change in enumerate(changes):
+        if isinstance(change, DeletedCompany):
+            continue
+        known = stored.get(change.id)
+        if known is not None and _reads_the_same(known.company, change.company):
+            hashes[position] = known.text_hash
+            vectors[known.text_hash] = known.vector
+            continue
+        text = embedding_text(change.company, encoder.text_settings)
+        hashes[position] = text_hash(text)
+        if known is not None and known.text_hash == hashes[position]:
+            vectors[known.text_hash] = known.vector
+        texts[hashes[position]] = text
+    missing = {key: text for key, text in texts.items() if key not in vectors}
+    vectors |= zip(missing, encoder.encode(list(missing.values()), progress), strict=True)
+    documents: list[EmbeddedCompany | DeletedCompany] = []
+    for position, change in enumerate(changes):
+        if isinstance(change, DeletedCompany):
+            documents.append(change)
+            continue
+        key = hashes[position]
+        known = stored.get(change.id)
+        reused = known if known is not None and known.text_hash == key else None
+        documents.append(
+            EmbeddedCompany(
+                company=change.company,
+                version=change.version,
+                text_hash=key,
+                encoder_id=encoder.encoder_id,
+                vector=vectors[key],
+                embedded_at=reused.embedded_at if reused else now,
+                language=reused.language if reused else detect_language(change.company.description),
+            )
+        )
+    return documents
+
+
+def write_changes(
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    changes: Sequence[Change],
+    *,
+    now: datetime,
+    progress: Progress | None = None,
+) -> list[WriteResult]:
+    """Embeds and writes changes to every generation that must have them; one result per change.
+
+    The results are the live generation's, or the newest candidate's where none is live yet.
+
+    Raises:
+        NoLiveGeneration: there is nothing to write to.
+        EncoderMismatch: a generation's encoder is not among `encoders` (by id); nothing was written.
+    """
+    targets = sorted(index.write_targets(), key=lambda generation: (generation.state == "live", generation.created_at))
+    if not targets:
+        raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
+    for generation in targets:
+        require_encoder(encoders, generation)
+    results: list[WriteResult] = []
+    ids = {change.id for change in changes}
+    for generation in targets:
+        stored = index.get(generation.name, ids)
+        documents = embed_changes(changes, stored, encoders[generation.encoder_id], now=now, progress=progress)
+        results = index.upsert(generation.name, documents)
+    return results
+
+
+def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:
+    """Raises EncoderMismatch unless the generation's encoder is at hand."""
+    if generation.encoder_id not in encoders:
+        raise EncoderMismatch(
+            f"generation {generation.name} ({generation.state}) holds vectors of encoder {generation.encoder_id}, but "
+            f"the loaded bundles are {', '.join(encoders) or 'none'}; pass its bundle folder with --bundle, or re-embed"
+        )
+
+
+def clean_text(value: object, field_name: str) -> str:
+    """A text field: trimmed, NFC; numbers become text, None becomes empty.
+
+    Raises:
+        InvalidCompany: it is a list, an object or the like.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
+    return unicodedata.normalize("NFC", str(value)).strip()
+
+
+def clean_list(value: object, field_name: str) -> tuple[str, ...]:
+    """A list field: a list of texts, or one text with its entries separated by `;` or `|`."""
+    if value is None:
+        return ()
+    entries = value if isinstance(value, list | tuple) else clean_text(value, field_name).replace("|", ";").split(";")
+    cleaned = (clean_text(entry, field_name) for entry in entries)
+    return tuple(dict.fromkeys(entry for entry in cleaned if entry))
+
+
+def _reads_the_same(known: Company, company: Company) -> bool:
+    """Whether two records give the same text without preparing it: the preparation reads only these."""
+    return (known.name, known.aliases, known.description) == (company.name, company.aliases, company.description)
+
+
+def _domain(value: object) -> tuple[str, tuple[str, ...]]:
+    try:
+        return normalize_domain(clean_text(value, "domain")), ()
+    except InvalidCompany as error:
+        return "", (f"{error}; left empty",)
+
+
+def _attributes(record: Record, columns: Mapping[str, str]) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {}
+    for name, column in columns.items():
+        value = record.get(column)
+        if isinstance(value, bool | int | float):
+            attributes[name] = value
+        elif text := clean_text(value, f"attributes.{name}"):
+            attributes[name] = text
+    return attributes
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = clean_text(value, "deleted").casefold()
+    if text in {"", "0", "false", "no"}:
+        return False
+    if text in {"1", "true", "yes"}:
+        return True
+    raise InvalidCompany("deleted", f"{value!r:.40} is neither true nor false")
+
+
+def _event_time(value: object, default: datetime) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    text = clean_text(value, "event_time")
+    if not text:
+        return default
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidCompany("event_time", f"{text!r:.60} is not ISO 8601 such as 2026-01-31T12:00:00Z") from None
+
+
+def utc_now() -> datetime:
+    """The clock of composition roots; below them, times are arguments."""
+    return datetime.now(UTC)

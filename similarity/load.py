@@ -1,0 +1,160 @@
+"""Loads a file of companies into an index: one pass, in chunks, with rejects and progress.
+
+Loading is restartable: it writes chunk by chunk, and what is already there costs no encoding.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+from similarity.company import DeletedCompany, version_of
+from similarity.errors import InvalidCompany, InvalidInput
+from similarity.files import RejectsFile, Row, column_names, read_rows
+from similarity.index.protocol import CompanyIndex, WriteOutcome
+from similarity.ingest import COMPANY_FIELDS, Change, Columns, Encoder, parse_record, write_changes
+
+CHUNK_ROWS = 1024
+MAX_DELETED_SHARE = 0.05
+
+OnRows = Callable[[int], None]
+"""Called with how many more rows are finished (written or rejected)."""
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What became of every row: rows = applied + unchanged + superseded + rejected."""
+
+    rows: int = 0
+    outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
+    warnings: int = 0
+    deleted: int = 0
+
+    @property
+    def rejected(self) -> int:
+        return self.outcomes[WriteOutcome.REJECTED]
+
+
+def check_columns(path: Path, columns: Columns) -> None:
+    """Raises InvalidInput if the file lacks a mapped or a required column; the message lists what it has."""
+    present = column_names(path)
+    listed = f"the file has the columns: {', '.join(present) or 'none'}"
+    unknown = sorted(set(columns.fields) - set(COMPANY_FIELDS))
+    if unknown:
+        raise InvalidInput(f"{unknown[0]!r} is not a company field; map {', '.join(COMPANY_FIELDS)}")
+    for name, column in (*columns.fields.items(), *columns.attributes.items()):
+        if column not in present:
+            raise InvalidInput(f"there is no column {column!r} for {name}; {listed}")
+    for name in ("id", "name", "description"):
+        if columns.fields.get(name, name) not in present:
+            raise InvalidInput(f"which column holds the {name}? Say --column {name}=COLUMN; {listed}")
+
+
+def load_file(
+    path: Path,
+    *,
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    columns: Columns,
+    rejects: RejectsFile,
+    now: datetime,
+    on_rows: OnRows = lambda rows: None,
+) -> LoadReport:
+    """Writes every readable row to the index; the rest goes to `rejects` with a reason each.
+
+    `now` is the start of the run and the version of rows without an event time.
+    """
+    report = LoadReport()
+    rows = read_rows(path)
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        _load_chunk(chunk, index, encoders, columns=columns, rejects=rejects, now=now, report=report)
+        on_rows(len(chunk))
+    return report
+
+
+def sync_file(
+    path: Path,
+    *,
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    columns: Columns,
+    rejects: RejectsFile,
+    now: datetime,
+    force: bool = False,
+    on_rows: OnRows = lambda rows: None,
+) -> LoadReport:
+    """Makes the index hold what a full snapshot holds: loads it, and deletes the companies it lacks.
+
+    Raises:
+        InvalidInput: more than 5 % of the companies would be deleted, or rows without a readable id
+            leave open which companies the snapshot holds (unless `force`). Nothing was written.
+    """
+    missing = _missing_from(path, index, columns, force=force)
+    report = load_file(path, index=index, encoders=encoders, columns=columns, rejects=rejects, now=now, on_rows=on_rows)
+    version = version_of(now, now=now, deleted=True)
+    for start in range(0, len(missing), CHUNK_ROWS):
+        deletes = [DeletedCompany(id=company_id, version=version) for company_id in missing[start : start + CHUNK_ROWS]]
+        results = write_changes(index, encoders, deletes, now=now)
+        report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
+    return report
+
+
+def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
+    """Ids of stored companies that a snapshot does not name, rejected rows included."""
+    named: set[str] = set()
+    for row in read_rows(path):
+        company_id = columns.value(row.record, "id")
+        if company_id is not None:
+            named.add(str(company_id).strip())
+        elif not force:
+            reason = row.unreadable or "it has no id"
+            raise InvalidInput(
+                f"row {row.number} does not say which company it is ({reason}), so what the snapshot lacks is unsure; "
+                "mend the row, or say --force to delete all the same"
+            )
+    targets = index.write_targets()
+    stored = {company_id for target in targets for company_id in _stored_ids(index, target.name)}
+    missing = sorted(stored - named)
+    if len(missing) > MAX_DELETED_SHARE * len(stored) and not force:
+        raise InvalidInput(
+            f"the snapshot lacks {len(missing):,} of {len(stored):,} companies, more than 5 %; nothing was written. "
+            "If they are really gone, say --force"
+        )
+    return missing
+
+
+def _stored_ids(index: CompanyIndex, generation: str) -> Iterator[str]:
+    for batch in index.scan(generation):
+        yield from (document.id for document in batch if not isinstance(document, DeletedCompany))
+
+
+def _load_chunk(
+    rows: Sequence[Row],
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    *,
+    columns: Columns,
+    rejects: RejectsFile,
+    now: datetime,
+    report: LoadReport,
+) -> None:
+    report.rows += len(rows)
+    accepted: list[tuple[Row, Change]] = []
+    for row in rows:
+        try:
+            if row.unreadable:
+                raise InvalidCompany("row", row.unreadable)
+            parsed = parse_record(row.record, columns=columns, now=now)
+        except InvalidCompany as error:
+            report.outcomes[WriteOutcome.REJECTED] += 1
+            rejects.add(row, str(error))
+            continue
+        accepted.append((row, parsed.change))
+        report.warnings += len(parsed.warnings)
+    results = write_changes(index, encoders, [change for _, change in accepted], now=now)
+    for (row, _), result in zip(accepted, results, strict=True):
+        report.outcomes[result.outcome] += 1
+        if result.outcome is WriteOutcome.REJECTED:
+            rejects.add(row, result.reason)
