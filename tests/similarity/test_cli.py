@@ -1,0 +1,171 @@
+"""The command line as a user types it, on real files, the real index and the shipped bundle."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMPANIES = [
+    ("brew", "Brew Ltd.", "Brew Ltd. brews lager and ale and sells beer to pubs and shops.", "brew.com", "Ireland"),
+    (
+        "hops",
+        "Hops AG",
+        "Hops AG is a brewery that makes wheat beer and pilsner for restaurants.",
+        "hops.de",
+        "Germany",
+    ),
+    ("keg", "Keg Inc.", "Keg Inc. produces craft beer and cider and distributes it in kegs.", "keg.com", "Ireland"),
+    ("bank", "Bank One", "Bank One takes deposits and lends money to families and small firms.", "one.com", "Ireland"),
+    ("loan", "Loan Co.", "Loan Co. offers savings accounts, mortgages and consumer credit.", "loan.com", "Germany"),
+]
+
+
+class Shell:
+    """Runs `similarity` in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str, fails: bool = False, **variables: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SIMILARITY_")}
+        done = subprocess.run(
+            [sys.executable, "-m", "similarity", *arguments],
+            cwd=self.folder,
+            env={**environment, "PYTHONPATH": str(ROOT), "COLUMNS": "160", **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stderr if fails else done.stdout
+
+    def write(self, name: str, rows: list[tuple[str, ...]], header: str = "id,name,description,website,country") -> str:
+        with (self.folder / name).open("w", newline="") as stream:
+            stream.write(header + "\n")
+            csv.writer(stream).writerows(rows)
+        return name
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    shell = Shell(tmp_path_factory.mktemp("filled"))
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    return shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_help_teaches_with_examples(shell: Shell) -> None:
+    text = shell("--help")
+    assert "similarity ingest companies.csv" in text
+    assert "similarity serve" in text
+
+
+def test_ingest_makes_the_first_generation_live_and_says_so(shell: Shell) -> None:
+    text = shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "5 rows: 5 applied" in text
+    assert "5 companies in the index, which is live now" in text
+
+
+def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
+    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12")], header="ticker,title,about,staff")
+    text = shell(
+        "ingest", "c.csv", "-c", "id=ticker", "-c", "name=title", "-c", "description=about", "-a", "size=staff"
+    )
+    assert "1 applied" in text
+
+
+def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -> None:
+    shell.write("c.csv", [*COMPANIES, ("bad id", "x", "y", "", ""), ("b", "", "y", "", "")])
+    message = shell("ingest", "c.csv", fails=True)
+    assert "2 rows were rejected; see c.csv.rejects.jsonl" in message
+    rejects = [json.loads(line) for line in (shell.folder / "c.csv.rejects.jsonl").read_text().splitlines()]
+    assert [entry["row"] for entry in rejects] == [6, 7]
+    assert "5 companies" in shell("info")
+
+
+def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
+    shell("ingest", shell.write("c.csv", COMPANIES))
+    assert "say --force" in shell("sync", shell.write("d.csv", COMPANIES[:3]), fails=True)
+    assert "2 deleted" in shell("sync", "d.csv", "--force")
+    assert "no company goes by 'bank'" in shell("similar", "bank", fails=True)
+
+
+@pytest.mark.parametrize("reference", ["brew", "brew.com", "BREW LTD."])
+def test_similar_finds_the_competitors_by_any_name(filled: Shell, reference: str) -> None:
+    rows = json.loads(filled("similar", reference, "-k", "2", "--format", "json"))
+    assert {row["id"] for row in rows} == {"hops", "keg"}
+    assert rows[0]["score"] >= rows[1]["score"]
+
+
+def test_similar_prints_a_table(filled: Shell) -> None:
+    text = filled("similar", "brew", "-k", "2")
+    assert "Competitors of Brew Ltd. (brew)" in text
+    assert "Hops AG" in text
+    assert "Germany" in text
+
+
+def test_similar_answers_free_text_as_csv(filled: Shell) -> None:
+    rows = list(csv.DictReader(io.StringIO(filled("similar", "--text", "a brewery", "-k", "3", "-f", "csv"))))
+    assert {row["id"] for row in rows} == {"brew", "hops", "keg"}
+
+
+def test_filters_narrow_the_answer(filled: Shell) -> None:
+    rows = json.loads(filled("similar", "brew", "--country", "ireland", "-f", "json"))
+    assert {row["id"] for row in rows} == {"keg", "bank"}
+
+
+def test_find_looks_up_names(filled: Shell) -> None:
+    assert "Hops AG" in filled("find", "hop")
+    assert "nothing found" in filled("find", "zzzz", fails=True)
+
+
+def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
+    assert "10 pairs of 5 companies" in filled("export", "n.parquet", "-k", "2")
+    assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
+
+
+def test_a_backup_is_an_index(filled: Shell) -> None:
+    filled("backup", "copy.db", "--overwrite")
+    assert "5 companies" in filled("info", "--index", "copy.db")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["similar", "x"], "there is no index similarity.db yet; make one with: similarity ingest FILE"),
+        (["similar"], "say either a company or --text"),
+        (["ingest", "missing.csv"], "there is no file missing.csv"),
+        (["ingest", "note.txt"], "is none of .csv"),
+        (["ingest", "other.csv"], "which column holds the id? Say --column id=COLUMN"),
+        (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
+        (["info", "--bundle", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_get_one_clear_line(shell: Shell, arguments: list[str], message: str) -> None:
+    (shell.folder / "note.txt").write_text("x")
+    shell.write("other.csv", [("1", "2")], header="a,b")
+    text = shell(*arguments, fails=True)
+    assert message in text
+    assert len(text.splitlines()) == 1
+
+
+def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:
+    assert "SIMILARITY_INDX is no setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
+
+
+def test_a_file_that_is_no_index_is_not_touched(shell: Shell) -> None:
+    (shell.folder / "similarity.db").write_text("my diary" * 1000)
+    assert "not an SQLite database" in shell("info", fails=True)
+    assert (shell.folder / "similarity.db").read_text().startswith("my diary")

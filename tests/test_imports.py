@@ -1,0 +1,115 @@
+"""The import rules of docs/architecture.md, checked on the source; and that the check itself bites."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("similarity", "services", "pipelines", "training")
+SOURCE_FOLDERS = (*PARTS, "benchmarks", "deploy")
+FORBIDDEN_MODULE_NAMES = {"utils", "helpers", "common", "base", "manager", "core"}
+# heavy library -> where alone it may be imported
+HOMES = {
+    "fastapi": ("services/",),
+    "starlette": ("services/",),
+    "uvicorn": ("services/",),
+    "apache_beam": ("pipelines/",),
+    "torch": ("training/",),
+    "transformers": ("training/",),
+    "elasticsearch": ("similarity/index/elastic.py",),
+    "onnxruntime": ("similarity/encoder.py", "training/"),
+    "tokenizers": ("similarity/encoder.py",),
+    "openvino": ("similarity/",),
+    "confluent_kafka": ("similarity/kafka.py",),
+}
+
+
+def imported_modules(source: str) -> Iterator[tuple[str, bool]]:
+    """Every absolute module name that `source` imports, and whether at import time (not in a function)."""
+    tree = ast.parse(source)
+    lazy = {
+        id(node)
+        for scope in ast.walk(tree)
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(scope)
+    }
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        eager = id(node) not in lazy | typing_only
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, eager
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "", eager
+
+
+def breaches(path: str, source: str) -> list[str]:
+    """What the module at `path` (relative, with slashes) does against the import rules."""
+    found = []
+    part = path.split("/", maxsplit=1)[0]
+    for module, eager in imported_modules(source):
+        package = module.split(".")[0]
+        lazy_composition_root = path == "similarity/cli.py" and not eager
+        if part == "similarity" and package in PARTS[1:] and not lazy_composition_root:
+            found.append(f"{path} imports {module}: the library imports no deployable")
+        if part in PARTS[1:] and package in PARTS[1:] and package != part:
+            found.append(f"{path} imports {module}: deployables never import each other")
+        if package in HOMES and part in PARTS and not path.startswith(HOMES[package]):
+            found.append(f"{path} imports {module}: its home is {' '.join(HOMES[package])}")
+    if Path(path).stem in FORBIDDEN_MODULE_NAMES:
+        found.append(f"{path}: a module's name says what is in it")
+    return found
+
+
+def source_files() -> list[Path]:
+    return [file for folder in SOURCE_FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def test_the_source_keeps_the_import_rules() -> None:
+    files = source_files()
+    assert len(files) > 20
+    found = [breach for file in files for breach in breaches(file.relative_to(ROOT).as_posix(), file.read_text())]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("similarity/text.py", "import services.search.app"),
+        ("similarity/text.py", "def f():\n    from training import export"),
+        ("similarity/cli.py", "from services.search import app"),
+        ("services/search/app.py", "from training.export import main"),
+        ("pipelines/stream.py", "import services"),
+        ("similarity/ingest.py", "import torch"),
+        ("services/search/app.py", "import onnxruntime"),
+        ("similarity/index/sqlite.py", "from elasticsearch import Elasticsearch"),
+        ("training/train.py", "import fastapi"),
+        ("similarity/utils.py", ""),
+    ],
+)
+def test_a_planted_breach_is_found(path: str, source: str) -> None:
+    assert breaches(path, source)
+
+
+def test_the_command_line_may_import_the_service_inside_a_command() -> None:
+    assert breaches("similarity/cli.py", "def serve():\n    from services.search import app") == []
+
+
+def test_importing_the_library_loads_nothing_heavy_and_opens_nothing() -> None:
+    import subprocess
+
+    script = (
+        "import sys, similarity.cli, similarity.ingest, similarity.index.protocol\n"
+        "heavy = {'onnxruntime', 'torch', 'fastapi', 'apache_beam', 'elasticsearch', 'pyarrow', 'py3langid'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
