@@ -13,7 +13,6 @@ Loading reads and judges the files but runs nothing.
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
     # Written aside and renamed, so that a reader never meets half a manifest; hidden files are not of the bundle.
     draft = folder.parent / f".{folder.name}.{MANIFEST_FILE}"
     draft.write_text(text, encoding="utf-8")
-    os.replace(draft, folder / MANIFEST_FILE)
+    draft.replace(folder / MANIFEST_FILE)
     return ModelBundle.load(folder)
 
 

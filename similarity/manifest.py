@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from similarity.index.protocol import Calibration
 from similarity.text import TextSettings
@@ -98,14 +99,14 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
 
 
 def _text_settings(content: object) -> TextSettings:
-    found = _object("text_settings", content)
+    found: dict[str, Any] = _object("text_settings", content)
     _check_names("text_settings", found, {item.name for item in fields(TextSettings)})
-    switches: dict[str, bool] = {}
+    usual = asdict(TextSettings())
     for name, value in found.items():
-        if not isinstance(value, bool):
-            raise ValueError(f"text_settings.{name} is {value!r:.40}, not true or false")
-        switches[name] = value
-    return TextSettings(**switches)
+        if type(value) is not type(usual[name]):
+            kind = "true or false" if isinstance(usual[name], bool) else "a whole number"
+            raise ValueError(f"text_settings.{name} is {value!r:.40}, not {kind}")
+    return TextSettings(**found)
 
 
 def _calibration(content: object) -> Calibration | None:

@@ -85,7 +85,8 @@ def _standard_opset(operator_set: memoryview) -> int:
 
 
 def _graph_value(value_info: memoryview) -> GraphValue:
-    name, element, shape = "", 0, ()
+    name, element = "", 0
+    shape: tuple[int | None, ...] = ()
     for number, value in _fields(value_info):
         if number == 1:
             name = _text(value)

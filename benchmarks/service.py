@@ -1,0 +1,243 @@
+"""The search service's own time per request: everything but the index, which answers a constant.
+
+python -m benchmarks.service
+
+The claim: at most 1 ms at the median for `GET /similar/{id}?k=10`. Four ways to the same answer, in
+interleaved rounds of one run:
+
+    service     SearchService alone: records to answer models, then to JSON
+    shipped     the ASGI application as it is: its route hands back finished JSON
+    validated   the same with FastAPI turning the route's model into JSON
+    http        the shipped one over HTTP with keep-alive, from another process on this machine
+"""
+
+import asyncio
+import http.client
+import multiprocessing
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Annotated, Any, cast
+
+import numpy as np
+import uvicorn
+from fastapi import FastAPI, Query
+
+from services.search.app import create_app
+from services.search.schemas import SimilarQuery, SimilarToCompany
+from services.search.service import SearchService
+from similarity.company import Company, EmbeddedCompany, SimilarCompany
+from similarity.index.protocol import Calibration, CompanyIndex, FieldFilter, Generation, SimilarCompanies
+
+ROUNDS = 9
+REQUESTS = 200
+SIZES = (10, 100, 250)
+TARGET_MS = 1.0
+DESCRIPTION = "Designs and sells shoes for hikers, runners and people who stand all day at work. " * 6
+NOW = datetime(2025, 3, 1, tzinfo=UTC)
+
+
+class ConstantIndex:
+    """Always holds the company that is asked for, and always has the same neighbours."""
+
+    def __init__(self) -> None:
+        self._live = Generation(
+            name="constant",
+            encoder_id="7f9a54bb4fd1bba2",
+            bundle_id="04c1e0f3a2b8d955",
+            dimension=384,
+            created_at=NOW,
+            calibration=Calibration(slope=10.0, intercept=-5.0),
+        )
+        self._anchor = EmbeddedCompany(
+            company=company("anchor"),
+            version=2,
+            text_hash="0" * 32,
+            encoder_id=self._live.encoder_id,
+            vector=np.full(384, 384**-0.5, dtype=np.float32),
+            embedded_at=NOW,
+            language="en",
+        )
+        self._hits = {k: SimilarCompanies(hits=hits(k), approximate=False) for k in SIZES}
+
+    def live(self) -> Generation:
+        """The one generation."""
+        return self._live
+
+    def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+        """The anchor, whatever its id."""
+        return dict.fromkeys(ids, self._anchor)
+
+    def similar(
+        self,
+        generation: str,
+        vector: Any,
+        *,
+        k: int,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> SimilarCompanies:
+        """The same k neighbours every time."""
+        return self._hits[k]
+
+
+def company(company_id: str) -> Company:
+    return Company(
+        id=company_id,
+        name=f"Company {company_id}",
+        description=DESCRIPTION,
+        aliases=("One", "Another"),
+        domain="example.com",
+        country="Germany",
+        industry="Footwear",
+    )
+
+
+def hits(k: int) -> tuple[SimilarCompany, ...]:
+    return tuple(
+        SimilarCompany(
+            company=company(f"hit-{rank}"), score=0.9 - rank / 1000, version=2, embedded_at=NOW, language="en"
+        )
+        for rank in range(k)
+    )
+
+
+def constant_index() -> CompanyIndex:
+    # The other methods of the protocol are never asked on this path.
+    return cast("CompanyIndex", ConstantIndex())
+
+
+def validating_app() -> FastAPI:
+    """The same answer, serialised by FastAPI."""
+    service = SearchService(constant_index())
+    app = create_app(index=constant_index())
+    app.router.routes.clear()
+
+    @app.get("/similar/{company_id:path}")
+    def similar(company_id: str, query: Annotated[SimilarQuery, Query()]) -> SimilarToCompany:
+        return service.similar_to_company(company_id, query)
+
+    return app
+
+
+def time_service(k: int) -> list[float]:
+    service = SearchService(constant_index())
+    query = SimilarQuery(k=k)
+    return [timed(lambda: service.similar_to_company("nike", query).model_dump_json()) for _ in range(REQUESTS)]
+
+
+def time_asgi(app: FastAPI, k: int) -> list[float]:
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/similar/nike",
+        "raw_path": b"/similar/nike",
+        "root_path": "",
+        "query_string": f"k={k}".encode(),
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8080),
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start" and message["status"] != 200:
+            raise RuntimeError(f"the service answered {message['status']}")
+
+    async def requests() -> list[float]:
+        times = []
+        for _ in range(REQUESTS):
+            started = time.perf_counter()
+            await app(dict(scope), receive, send)
+            times.append((time.perf_counter() - started) * 1000)
+        return times
+
+    return asyncio.run(requests())
+
+
+def time_http(port: int, k: int) -> list[float]:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+
+    def request() -> None:
+        connection.request("GET", f"/similar/nike?k={k}")
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"the service answered {answer.status}")
+
+    times = [timed(request) for _ in range(REQUESTS)]
+    connection.close()
+    return times
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Milliseconds that an action takes."""
+    started = time.perf_counter()
+    action()
+    return (time.perf_counter() - started) * 1000
+
+
+def serve(port: int) -> None:
+    uvicorn.run(create_app(index=constant_index()), port=port, log_level="warning", access_log=False)
+
+
+def started_server() -> tuple[multiprocessing.Process, int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    process = multiprocessing.Process(target=serve, args=(port,), daemon=True)
+    process.start()
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return process, port
+        except OSError:
+            if not process.is_alive():
+                raise
+            time.sleep(0.05)
+
+
+def machine() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    cpu = models[0] if models else platform.machine()
+    return f"{cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+
+
+def main() -> None:
+    process, port = started_server()
+    shipped, validating = create_app(index=constant_index()), validating_app()
+    ways: dict[str, Callable[[int], list[float]]] = {
+        "service": time_service,
+        "shipped": lambda k: time_asgi(shipped, k),
+        "validated": lambda k: time_asgi(validating, k),
+        "http": lambda k: time_http(port, k),
+    }
+    times: dict[tuple[int, str], list[float]] = {(k, way): [] for k in SIZES for way in ways}
+    for _ in range(ROUNDS):
+        for k, way in times:
+            times[k, way] += ways[way](k)
+    process.terminate()
+    print(machine())
+    print(f"milliseconds per request, {ROUNDS} interleaved rounds of {REQUESTS}\n")
+    print(f"{'hits':>5}  {'way':<10}{'median':>8}{'p95':>8}")
+    for (k, way), measured in times.items():
+        print(f"{k:>5}  {way:<10}{median(measured):>8.3f}{quantiles(measured, n=20)[-1]:>8.3f}")
+    own = median(times[10, "shipped"])
+    verdict = "kept" if own <= TARGET_MS else "MISSED"
+    print(f"\nclaim: at most {TARGET_MS} ms at the median for 10 hits: {own:.3f} ms, {verdict}")
+
+
+if __name__ == "__main__":
+    main()

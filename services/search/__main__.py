@@ -1,0 +1,110 @@
+"""Starts the search service: the one place that opens the index, loads the bundle and listens.
+
+python -m services.search --index similarity.db
+
+SIMILARITY_INDEX, SIMILARITY_BUNDLE and SIMILARITY_THREADS are read from the environment; options win.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+
+from services.search.app import create_app
+from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address
+from similarity.bundle import ModelBundle, seed_folder
+from similarity.encoder import TextEncoder
+from similarity.errors import InvalidBundle, InvalidInput, SimilarityError
+from similarity.index.sqlite import SqliteIndex
+from similarity.settings import Settings
+
+SECONDS_TO_FINISH = 10
+
+log = logging.getLogger(__name__)
+
+
+def serve(
+    settings: Settings,
+    *,
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    allow_unauthenticated_network: bool = False,
+) -> None:
+    """Answers over HTTP until it is told to stop (Ctrl-C, SIGTERM); requests under way are finished.
+
+    Raises:
+        InvalidInput: the address may not be listened on, or there is no index yet.
+        InvalidBundle: the bundle that the settings name cannot be used.
+        IndexUnavailable: the index cannot be opened.
+    """
+    address = Address(host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network)
+    if not Path(settings.index).exists():
+        raise InvalidInput(f"there is no index {settings.index} yet; make one with: similarity ingest FILE")
+    # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    encoder = load_encoder(settings)
+    index = SqliteIndex(settings.index)
+    try:
+        uvicorn.run(
+            create_app(index=index, encoder=encoder),
+            host=address.host,
+            port=address.port,
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_TO_FINISH,
+        )
+    finally:
+        index.close()
+
+
+def load_encoder(settings: Settings) -> TextEncoder | None:
+    """The encoder for free text; None where the settings name no bundle and none ships with the code.
+
+    Raises:
+        InvalidBundle: a bundle is there but cannot be used.
+    """
+    folder = settings.bundle
+    if folder is None:
+        try:
+            folder = seed_folder()
+        except InvalidBundle as error:
+            log.warning("free text will not be answered: %s", error)
+            return None
+    return TextEncoder(ModelBundle.load(folder), threads=settings.threads)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the service from the command line; expected errors are one line and exit status 1."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s")
+    options = _parser().parse_args(arguments)
+    try:
+        settings = Settings.from_environment(os.environ)
+        settings = replace(settings, index=options.index or settings.index, bundle=options.bundle or settings.bundle)
+        serve(
+            settings,
+            host=options.host,
+            port=options.port,
+            allow_unauthenticated_network=options.allow_unauthenticated_network,
+        )
+    except SimilarityError as error:
+        sys.exit(f"services.search: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m services.search", description="Answers over HTTP.")
+    parser.add_argument("--index", help="index file (SIMILARITY_INDEX, else similarity.db)")
+    parser.add_argument("--bundle", type=Path, help="model bundle folder (SIMILARITY_BUNDLE, else the one that ships)")
+    parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on (%(default)s)")
+    parser.add_argument(
+        NETWORK_OPTION, action="store_true", help="listen beyond this machine although nobody has to log in"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Turns texts into unit vectors with a bundle; onnxruntime and tokenizers are all it takes.
+
+    encoder = TextEncoder(ModelBundle.load(seed_folder()))
+    vectors = encoder.encode(["The company makes anvils."])  # float32 [1, 384]
+
+Three phases: texts become token ids, ids become batches of similar length, batches become rows in
+the order asked for. A batch is limited by its padded tokens, so that long texts travel in small
+batches and short ones in large.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+from similarity.bundle import INPUT_NAMES, MODEL_FILE, OUTPUT_NAME, TOKENIZER_FILE, ModelBundle
+from similarity.errors import InvalidBundle, SimilarityError
+from similarity.openvino_session import OpenVinoSession
+from similarity.text import TextSettings
+
+Progress: TypeAlias = Callable[[int, int], None]
+Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
+TokenIds: TypeAlias = NDArray[np.int64]
+
+RUNTIMES: tuple[Runtime, ...] = ("onnxruntime", "openvino", "auto")
+# Padded tokens of a batch; measured in benchmarks/encoder.py. More only fills the caches.
+BATCH_TOKENS = 2_048
+# Texts tokenised at once: bounds the memory that the tokenizer's own records take.
+TOKENISED_AT_ONCE = 1_024
+# A token has about five characters. Where this many per token do not fill the limit, all are read.
+CHARACTERS_PER_TOKEN = 32
+_UNIT_TOLERANCE = 1e-3
+
+
+class Session(Protocol):
+    """One loaded model, safe to call from several threads."""
+
+    def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
+        """float32 `[batch, dimension]` for two int64 `[batch, length]`."""
+
+
+class TextEncoder:
+    """Encodes texts with one bundle. Safe to share between threads.
+
+    `threads` are those of one call to the model, by default as many as this process may use.
+    `runtime` is "onnxruntime", "openvino" (an extra), or "auto": the faster of those installed,
+    measured once, here.
+
+    Raises:
+        InvalidBundle: tokenizer or graph cannot be loaded, or do not fit each other.
+        SimilarityError: an unknown or missing runtime, or threads below one.
+    """
+
+    def __init__(self, bundle: ModelBundle, threads: int | None = None, runtime: Runtime = "onnxruntime") -> None:
+        if threads is not None and threads < 1:
+            raise SimilarityError(f"threads is {threads}; give 1 or more, or leave it out to use what is there")
+        if runtime not in RUNTIMES:
+            raise SimilarityError(f"unknown runtime {runtime!r:.40}; use {', '.join(RUNTIMES)}")
+        self.bundle = bundle
+        self.encoder_id = bundle.encoder_id
+        self._max_tokens = bundle.manifest.max_tokens
+        self._tokenizer = _load_tokenizer(bundle)
+        self._session = _open_session(bundle, threads or available_threads(), runtime)
+        self._check_fit()
+
+    @property
+    def text_settings(self) -> TextSettings:
+        """How `similarity.text.embedding_text` prepares a company for this encoder."""
+        return self.bundle.manifest.text_settings
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return self.bundle.manifest.dimension
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+        """Unit vectors of `texts`, float32 `[len(texts), dimension]`, in their order.
+
+        Texts beyond the bundle's token limit are cut. An empty text is encoded as what the
+        tokenizer makes of nothing, so that one bad record never stops a stream; refuse it earlier.
+        Broken Unicode becomes "?". `progress(done, total)` is called after each batch.
+
+        Raises:
+            TypeError: `texts` is one text, or holds something that is no text.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is a single text; pass a list, encode([text])")
+        token_ids = list(self.tokenise(texts))
+        vectors = np.empty((len(token_ids), self.dimension), dtype=np.float32)
+        done = 0
+        for rows in batches([len(ids) for ids in token_ids], BATCH_TOKENS):
+            vectors[rows] = self._session.run(*padded([token_ids[row] for row in rows]))
+            done += len(rows)
+            if progress is not None:
+                progress(done, len(token_ids))
+        return vectors
+
+    def tokenise(self, texts: Sequence[str]) -> Iterator[TokenIds]:
+        limit = self._max_tokens * CHARACTERS_PER_TOKEN
+        for start in range(0, len(texts), TOKENISED_AT_ONCE):
+            cleaned = [_clean(text) for text in texts[start : start + TOKENISED_AT_ONCE]]
+            heads = [_head(text, limit) for text in cleaned]
+            for text, head, encoding in zip(cleaned, heads, self._encodings(heads), strict=True):
+                fits = len(head) == len(text) or len(encoding.ids) >= self._max_tokens
+                ids = encoding.ids if fits else self._encodings([text])[0].ids
+                yield np.array(ids, dtype=np.int64)
+
+    def _encodings(self, texts: list[str]) -> list[Encoding]:
+        return self._tokenizer.encode_batch_fast(texts)
+
+    def _check_fit(self) -> None:
+        """Runs the shortest text and the highest token id, which a foreign tokenizer would break."""
+        highest = np.array([[0, self._tokenizer.get_vocab_size() - 1]], dtype=np.int64)
+        try:
+            vectors = np.concatenate([self.encode([""]), self._session.run(highest, np.ones_like(highest))])
+        except Exception as error:
+            raise InvalidBundle(
+                f"{self.bundle.folder}: {TOKENIZER_FILE} and {MODEL_FILE} do not fit each other ({error!s:.200}); "
+                "export the bundle again"
+            ) from error
+        norms = np.linalg.norm(vectors, axis=1)
+        if not np.allclose(norms, 1, atol=_UNIT_TOLERANCE):
+            raise InvalidBundle(f"{self.bundle.folder}: its vectors are not of unit norm; export the bundle again")
+
+
+def available_threads() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[NDArray[np.intp]]:
+    """Positions of `lengths`, shortest first, in batches of at most `budget` padded tokens.
+
+    A single text longer than the budget is a batch of its own. The same lengths always give the
+    same batches.
+    """
+    order = np.argsort(np.asarray(lengths, dtype=np.int64), kind="stable")
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > budget:
+            yield order[start:end]
+            start = end
+
+
+def padded(token_ids: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
+    """Ids and mask, int64 `[batch, longest]`; padding has id 0 and mask 0."""
+    shape = (len(token_ids), max(map(len, token_ids)))
+    input_ids, attention_mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for row, ids in enumerate(token_ids):
+        input_ids[row, : len(ids)] = ids
+        attention_mask[row, : len(ids)] = 1
+    return input_ids, attention_mask
+
+
+def _clean(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is {type(text).__name__}, not str; convert it before encoding")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _head(text: str, limit: int) -> str:
+    """The first `limit` characters, without a word that the cut would split."""
+    if len(text) <= limit:
+        return text
+    head = text[:limit]
+    if text[limit].isspace():
+        return head
+    words = head.rsplit(maxsplit=1)
+    return words[0] if words else head
+
+
+def _load_tokenizer(bundle: ModelBundle) -> Tokenizer:
+    content = bundle.read(TOKENIZER_FILE)
+    try:
+        tokenizer = Tokenizer.from_buffer(content)
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(bundle.manifest.max_tokens)
+    except Exception as error:  # tokenizers raises plain Exception
+        raise InvalidBundle(
+            f"{bundle.folder / TOKENIZER_FILE} is not a tokenizer ({error!s:.200}); export the bundle again"
+        ) from error
+    return tokenizer
+
+
+def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Session:
+    model = bundle.read(MODEL_FILE)
+    try:
+        if runtime == "onnxruntime":
+            return OnnxRuntimeSession(model, threads=threads)
+        if runtime == "openvino":
+            return OpenVinoSession(model, threads=threads)
+        return _faster(OnnxRuntimeSession(model, threads=threads), model, threads)
+    except SimilarityError:
+        raise
+    except Exception as error:  # each runtime has exceptions of its own
+        raise InvalidBundle(f"{bundle.folder / MODEL_FILE} cannot be run ({error!s:.200}); export it again") from error
+
+
+def _faster(onnxruntime_session: Session, model: bytes, threads: int) -> Session:
+    try:
+        openvino_session = OpenVinoSession(model, threads=threads)
+    except SimilarityError:
+        return onnxruntime_session
+    return min((onnxruntime_session, openvino_session), key=_seconds_of_a_batch)
+
+
+def _seconds_of_a_batch(session: Session) -> float:
+    ids = np.ones((8, 64), dtype=np.int64)
+    session.run(ids, ids)
+    seconds = []
+    for _ in range(3):
+        start = perf_counter()
+        session.run(ids, ids)
+        seconds.append(perf_counter() - start)
+    return min(seconds)
+
+
+class OnnxRuntimeSession:
+    """An ONNX model run by onnxruntime on the CPU."""
+
+    def __init__(self, model: bytes, *, threads: int) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
+        """float32 `[batch, dimension]` for two int64 `[batch, length]`."""
+        inputs = dict(zip(INPUT_NAMES, (input_ids, attention_mask), strict=True))
+        vectors: NDArray[np.float32] = self._session.run([OUTPUT_NAME], inputs)[0]
+        return vectors

@@ -1,0 +1,232 @@
+"""The embedded index: one SQLite file, exact search in memory, nothing to install or to run.
+
+The file is the only truth. Threads of one process and processes of one machine may use it at once:
+writes are short transactions that wait for each other, and every read sees the newest commit, so a
+promote elsewhere counts from the next request on. It must lie on a local disk. Good to a few hundred
+thousand companies; beyond that use Elasticsearch.
+
+    sqlite_schema       tables and migrations        sqlite_rows      documents <-> rows
+    sqlite_connections  transactions, errors         sqlite_writing   upsert, purge, sweep
+    sqlite_generations  the state machine            sqlite_reading   get, scan, stats
+    sqlite_search       search on matrix.py          sqlite_words     resolve, find
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from sqlite3 import Connection
+
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
+from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, UnknownGeneration
+from similarity.index import (
+    sqlite_backup,
+    sqlite_generations,
+    sqlite_reading,
+    sqlite_words,
+    sqlite_writing,
+)
+from similarity.index.protocol import (
+    FieldFilter,
+    Generation,
+    GenerationStats,
+    SimilarCompanies,
+    WriteOutcome,
+    WriteResult,
+)
+from similarity.index.sqlite_connections import Connections
+from similarity.index.sqlite_generations import WRITTEN_STATES, StoredGeneration
+from similarity.index.sqlite_rows import DocumentRow, UnstorableDocument, document_row
+from similarity.index.sqlite_search import ExactSearch
+
+# Documents per transaction: other writers wait for about a quarter of a second at most.
+BATCH_DOCUMENTS = 2000
+
+
+class SqliteIndex:
+    """A `CompanyIndex` in the file `path`, made with its folder if it is not there yet.
+
+    `busy_timeout`: seconds a write waits for another process's write.
+
+    Raises:
+        IndexUnavailable: the file cannot be used; the message says why and what to do.
+    """
+
+    def __init__(self, path: str | Path, *, busy_timeout: float = 30.0) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise IndexUnavailable(f"the folder of the index {path} cannot be made: {error}; name another") from error
+        self._connections = Connections(self.path, busy_timeout=busy_timeout)
+        self._search = ExactSearch()
+
+    def create_generation(self, generation: Generation) -> None:
+        with self._connections.writing() as connection:
+            sqlite_generations.add(connection, generation)
+
+    def generations(self) -> list[Generation]:
+        with self._connections.reading() as connection:
+            return [stored.record for stored in sqlite_generations.every(connection)]
+
+    def live(self) -> Generation:
+        with self._connections.reading() as connection:
+            return sqlite_generations.live(connection).record
+
+    def write_targets(self) -> list[Generation]:
+        return [generation for generation in self.generations() if generation.state in WRITTEN_STATES]
+
+    def register_candidate(self, name: str) -> None:
+        with self._connections.writing() as connection:
+            sqlite_generations.register_candidate(connection, name)
+
+    def promote(self, name: str) -> None:
+        with self._connections.writing() as connection:
+            sqlite_generations.promote(connection, name, now=datetime.now(UTC))
+
+    def rollback(self, *, force: bool = False) -> Generation:
+        with self._connections.writing() as connection:
+            return sqlite_generations.rollback(connection, force=force, now=datetime.now(UTC))
+
+    def retire(self, name: str) -> None:
+        """The generation vanishes at once, its documents go bit by bit; a crash between is made good next time."""
+        with self._connections.writing() as connection:
+            sqlite_generations.retire(connection, name)
+        self._repeat(sqlite_writing.sweep)
+
+    def stats(self, generation: str) -> GenerationStats:
+        with self._connections.reading() as connection:
+            return sqlite_reading.stats(connection, sqlite_generations.named(connection, generation))
+
+    def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+        with self._connections.reading() as connection:
+            target = sqlite_generations.named(connection, generation)
+        _refuse_other_encoders(target.record, documents)
+        results: list[WriteResult] = []
+        for start in range(0, len(documents), BATCH_DOCUMENTS):
+            results += self._write(target, documents[start : start + BATCH_DOCUMENTS])
+        return results
+
+    def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+        with self._connections.reading() as connection:
+            return sqlite_reading.documents_with_ids(connection, sqlite_generations.named(connection, generation), ids)
+
+    def resolve(self, generation: str, reference: str) -> list[str]:
+        with self._connections.reading() as connection:
+            return sqlite_words.resolve(connection, sqlite_generations.named(connection, generation), reference)
+
+    def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        with self._connections.reading() as connection:
+            stored = sqlite_generations.named(connection, generation)
+            documents = sqlite_words.find(connection, stored, query, limit=limit)
+            return [facts.company for facts in sqlite_reading.company_facts(connection, documents)]
+
+    def similar(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        k: int,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> SimilarCompanies:
+        with self._connections.reading() as connection:
+            neighbours = self._search.nearest(connection, generation, vector, k=k, filters=filters, exclude=exclude)
+            found = sqlite_reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
+        hits = (
+            SimilarCompany(
+                company=facts.company,
+                score=neighbour.score,
+                version=facts.version,
+                embedded_at=facts.embedded_at,
+                language=facts.language,
+            )
+            for neighbour, facts in zip(neighbours, found, strict=True)
+        )
+        return SimilarCompanies(hits=tuple(hits), approximate=False)
+
+    def scan(
+        self, generation: str, *, after: str = "", batch_size: int = 1000
+    ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
+        """Each batch is a transaction of its own: what is written meanwhile may or may not be seen."""
+        if batch_size < 1:
+            raise InvalidInput(f"batch_size is {batch_size}; read at least one document at a time")
+        with self._connections.reading() as connection:
+            stored = sqlite_generations.named(connection, generation)
+        return self._pages(stored, after=after, batch_size=batch_size)
+
+    def purge_deleted(self, generation: str, *, before: datetime) -> int:
+        with self._connections.reading() as connection:
+            stored = sqlite_generations.named(connection, generation)
+        return self._repeat(lambda connection: sqlite_writing.purge_tombstones(connection, stored, before=before))
+
+    def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Copies the index to another file while it is in use, and checks the copy.
+
+        Raises:
+            InvalidInput: the file exists (unless `overwrite`), is in use, or is the index itself.
+            IndexUnavailable: the index cannot be read or is damaged.
+        """
+        with self._connections.borrowed() as connection:
+            sqlite_backup.back_up(connection, source=self.path, target=Path(path), overwrite=overwrite)
+
+    def close(self) -> None:
+        self._connections.close()
+        self._search.clear()
+
+    def _write(
+        self, target: StoredGeneration, documents: Sequence[EmbeddedCompany | DeletedCompany]
+    ) -> list[WriteResult]:
+        # Everything that needs no file is done before the transaction, because others wait for it.
+        prepared = [_prepare(document, dimension=target.record.dimension) for document in documents]
+        rows = [row for row in prepared if isinstance(row, DocumentRow)]
+        with self._connections.writing() as connection:
+            written = iter(sqlite_writing.write(connection, _same(connection, target), rows))
+        return [next(written) if isinstance(row, DocumentRow) else row for row in prepared]
+
+    def _pages(
+        self, stored: StoredGeneration, *, after: str, batch_size: int
+    ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
+        while True:
+            with self._connections.reading() as connection:
+                generation = _same(connection, stored)
+                page = sqlite_reading.documents_after(connection, generation, after=after, limit=batch_size)
+            if page:
+                yield page
+            if len(page) < batch_size:
+                return
+            after = page[-1].id
+
+    def _repeat(self, step: Callable[[Connection], int]) -> int:
+        """Runs a step, a transaction each time, until it has nothing left to do; the sum of what it did."""
+        total = 0
+        while True:
+            with self._connections.writing() as connection:
+                done = step(connection)
+            if not done:
+                return total
+            total += done
+
+
+def _refuse_other_encoders(generation: Generation, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> None:
+    for document in documents:
+        if isinstance(document, EmbeddedCompany) and document.encoder_id != generation.encoder_id:
+            raise EncoderMismatch(
+                f"{document.id!r} was embedded by {document.encoder_id!r}, but generation {generation.name!r} holds "
+                f"vectors of {generation.encoder_id!r}; embed it again, or write to a generation of its encoder"
+            )
+
+
+def _prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
+    try:
+        return document_row(document, dimension=dimension)
+    except UnstorableDocument as problem:
+        return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem))
+
+
+def _same(connection: Connection, generation: StoredGeneration) -> StoredGeneration:
+    """The generation as it is now; UnknownGeneration if it was retired, even if another took its name."""
+    name = generation.record.name
+    now = sqlite_generations.named(connection, name)
+    if now.number != generation.number:
+        raise UnknownGeneration(f"generation {name!r} was retired and made anew meanwhile; begin again")
+    return now

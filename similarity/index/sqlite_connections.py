@@ -1,0 +1,137 @@
+"""Connections to the embedded index's file: opened on demand, reused by any thread, one user at a time.
+
+Every read and every write is one explicit transaction, so each sees one state of the file.
+A process that forks must open its index after the fork: SQLite connections do not survive it.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from similarity.errors import IndexUnavailable
+from similarity.index import sqlite_schema
+
+IDLE_CONNECTIONS = 8
+
+# By SQLite's primary result codes; extended codes (SQLITE_BUSY_SNAPSHOT) start with one of these.
+ADVICE = {
+    "SQLITE_NOTADB": "it is not an SQLite database; name another file",
+    "SQLITE_CORRUPT": "it is damaged; restore a backup, or delete it and ingest again",
+    "SQLITE_READONLY": "it cannot be written; give this user write access to the file and its folder",
+    "SQLITE_CANTOPEN": "it cannot be opened; check that the path is a file in a folder this user can write",
+    "SQLITE_PERM": "access is denied; give this user write access to the file and its folder",
+    "SQLITE_BUSY": "another process has been writing all the while; try again, or raise busy_timeout",
+    "SQLITE_FULL": "the disk is full; free some space and try again",
+    "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns what SQLite says about the file into an IndexUnavailable that says what to do.
+
+    Mistakes of our own (wrong SQL, broken constraints) pass through unchanged.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        name = getattr(error, "sqlite_errorname", "")
+        for code, advice in ADVICE.items():
+            if name.startswith(code):
+                raise IndexUnavailable(f"the index {path} does not answer: {advice} ({error})") from error
+        if "no such module: fts5" in str(error):
+            raise IndexUnavailable("this Python's SQLite has no FTS5; use a Python built with it") from error
+        raise
+
+
+class Connections:
+    """The connections of one index. Opening the first creates the file, or checks and upgrades it.
+
+    Raises:
+        IndexUnavailable: the file cannot be used; the message says why and what to do.
+    """
+
+    def __init__(self, path: Path, *, busy_timeout: float) -> None:
+        self._path = path
+        self._busy_timeout = busy_timeout
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        with explained(path):
+            connection = self._connect()
+            try:
+                sqlite_schema.prepare(connection, path=path, busy_timeout=busy_timeout)
+                sqlite_schema.configure(connection)
+            except BaseException:
+                connection.close()
+                raise
+        self._idle.append(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state of the file, whatever is written meanwhile."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection that alone may write; on disk when the block ends, undone if it raises."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def borrowed(self) -> Iterator[sqlite3.Connection]:
+        """A connection outside any transaction."""
+        with explained(self._path):
+            connection = self._take()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    def close(self) -> None:
+        """Closes every connection; those in use when they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self.borrowed() as connection:
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise IndexUnavailable(f"the index {self._path} was closed; open it again")
+            if self._idle:
+                return self._idle.pop()
+        connection = self._connect()
+        sqlite_schema.configure(connection)
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and not connection.in_transaction and len(self._idle) < IDLE_CONNECTIONS:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self._path,
+            timeout=self._busy_timeout,
+            isolation_level=None,  # transactions are ours to begin and end
+            check_same_thread=False,  # one user at a time is what this class keeps
+        )

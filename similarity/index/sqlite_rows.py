@@ -1,0 +1,151 @@
+"""Documents as rows of the embedded index, and rows as documents again."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, name_key
+from similarity.index.protocol import filter_values
+
+Row: TypeAlias = tuple[Any, ...]
+
+PROFILE_COLUMNS = "name, description, aliases, domain, country, industry, tags, attributes"
+NAME_FIELD = "name"  # of lookups, beside the filter fields
+LITTLE_ENDIAN_FLOAT32 = np.dtype("<f4")
+MAX_VERSION = 2**63 - 1
+NORM_TOLERANCE = 1e-3
+
+
+class UnstorableDocument(Exception):
+    """A document that cannot be stored; its message is the reason of a rejected WriteResult."""
+
+
+class Profile(NamedTuple):
+    """The columns of `companies`, in the order of `PROFILE_COLUMNS`; equal for equal companies."""
+
+    name: str
+    description: str
+    aliases: str
+    domain: str
+    country: str
+    industry: str
+    tags: str
+    attributes: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document as it is stored. A tombstone has neither company, profile nor vector."""
+
+    id: str
+    version: int
+    text_hash: str = ""
+    language: str = ""
+    embedded_at: int = 0
+    company: Company | None = None
+    profile: Profile | None = None
+    vector: bytes = b""
+
+    @property
+    def deleted(self) -> bool:
+        return self.profile is None
+
+
+def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow:
+    """The row of a document.
+
+    Raises:
+        UnstorableDocument: its version, time or vector (float32 `[dimension]`, norm 1) is unusable.
+    """
+    if not 0 <= document.version <= MAX_VERSION:
+        raise UnstorableDocument(f"version {document.version} is not between 0 and 2^63 - 1")
+    if isinstance(document, DeletedCompany):
+        return DocumentRow(id=document.id, version=document.version)
+    if document.embedded_at.tzinfo is None:
+        raise UnstorableDocument("embedded_at has no time zone; use datetime.now(UTC)")
+    problem = vector_problem(document.vector, dimension=dimension)
+    if problem:
+        raise UnstorableDocument(problem)
+    return DocumentRow(
+        id=document.id,
+        version=document.version,
+        text_hash=document.text_hash,
+        language=document.language,
+        embedded_at=microseconds(document.embedded_at),
+        company=document.company,
+        profile=_profile(document.company),
+        vector=document.vector.astype(LITTLE_ENDIAN_FLOAT32, copy=False).tobytes(),
+    )
+
+
+def vector_problem(vector: Vector, *, dimension: int) -> str:
+    """What keeps a vector out of an index: empty where it is float32 `[dimension]` of norm 1."""
+    if not isinstance(vector, np.ndarray) or vector.dtype != np.float32:
+        return f"the vector is {getattr(vector, 'dtype', type(vector).__name__)}; it must be a float32 array"
+    if vector.shape != (dimension,):
+        return f"the vector has shape {list(vector.shape)}; this generation holds [{dimension}]"
+    norm = float(np.sqrt(np.dot(vector, vector)))
+    if abs(norm - 1) <= NORM_TOLERANCE:
+        return ""
+    if not np.isfinite(vector).all():
+        return "the vector holds values that are not finite numbers"
+    return f"the vector has norm {norm:.4g}; divide it by its norm"
+
+
+def company_of(company_id: str, profile: Profile) -> Company:
+    """The company whose profile this is."""
+    return Company(
+        id=company_id,
+        name=profile.name,
+        description=profile.description,
+        aliases=tuple(json.loads(profile.aliases)),
+        domain=profile.domain,
+        country=profile.country,
+        industry=profile.industry,
+        tags=tuple(json.loads(profile.tags)),
+        attributes=json.loads(profile.attributes),
+    )
+
+
+def vector_of(stored: bytes) -> Vector:
+    """The vector of a row of `vectors`, float32 `[dimension]`, read-only."""
+    return np.frombuffer(stored, dtype=LITTLE_ENDIAN_FLOAT32).astype(np.float32, copy=False)
+
+
+def lookup_values(company: Company) -> set[tuple[str, str]]:
+    """The (field, value) pairs that a company is found by exactly, values in `name_key` form."""
+    pairs = {(NAME_FIELD, name_key(name)) for name in (company.name, *company.aliases)}
+    for field, values in filter_values(company).items():
+        pairs.update((field, name_key(value)) for value in values)
+    return pairs
+
+
+def microseconds(moment: datetime) -> int:
+    """A time as this file stores it: UTC microseconds since 1970."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def moment(stored: int) -> datetime:
+    """The time, in UTC, of stored microseconds."""
+    return (EPOCH + timedelta(microseconds=stored)).astimezone(UTC)
+
+
+def _profile(company: Company) -> Profile:
+    return Profile(
+        name=company.name,
+        description=company.description,
+        aliases=_json(company.aliases),
+        domain=company.domain,
+        country=company.country,
+        industry=company.industry,
+        tags=_json(company.tags),
+        attributes=json.dumps(dict(company.attributes), ensure_ascii=False, sort_keys=True),
+    )
+
+
+def _json(items: tuple[str, ...]) -> str:
+    # Not escaped, because the word index reads aliases as they stand.
+    return json.dumps(items, ensure_ascii=False) if items else "[]"

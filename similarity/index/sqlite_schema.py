@@ -1,0 +1,194 @@
+"""The embedded index's file: its tables, and how a file of an older release is brought up to date.
+
+    generations --< documents --- companies (words: FTS5 over it)
+                              --- vectors
+                              --< lookups
+
+A tombstone is a row of `documents` alone. `lookups` holds what a company is found by exactly: its
+names and every filter value, all in `company.name_key` form. The wide columns live apart from
+`documents`, so that a newer version of the same words rewrites a hundred bytes and not the profile.
+
+`PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to
+`MIGRATIONS`; one that was published is never edited.
+"""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from similarity.errors import IndexUnavailable
+
+Migration: TypeAlias = Sequence[str]
+
+APPLICATION_ID = 0x43_53_49_58  # "CSIX": tells our files from those of other programs
+PAGE_BYTES = 8192  # five vectors of 384 dimensions fill one; with 4096 a quarter would be waste
+CACHE_KIBIBYTES = 32_768
+
+FIRST_VERSION: Migration = (
+    """
+    CREATE TABLE generations (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused, unlike the name
+        name TEXT NOT NULL UNIQUE,
+        encoder_id TEXT NOT NULL,
+        bundle_id TEXT NOT NULL,
+        dimension INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,               -- UTC microseconds, as every time in this file
+        state TEXT NOT NULL,
+        slope REAL,
+        intercept REAL,
+        promoted_at INTEGER,
+        promotion INTEGER NOT NULL DEFAULT 0,      -- counts promotes and rollbacks: the order of going live
+        sequence INTEGER NOT NULL DEFAULT 0,       -- counts write transactions
+        purged INTEGER NOT NULL DEFAULT 0          -- highest sequence of a document that was purged
+    )
+    """,
+    "CREATE UNIQUE INDEX one_live ON generations (state) WHERE state = 'live'",
+    "CREATE TABLE retired (number INTEGER PRIMARY KEY)",
+    """
+    CREATE TABLE documents (
+        document INTEGER PRIMARY KEY,
+        generation INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        deleted INTEGER NOT NULL,
+        text_hash TEXT NOT NULL,
+        language TEXT NOT NULL,
+        embedded_at INTEGER NOT NULL,
+        UNIQUE (generation, id)
+    )
+    """,
+    "CREATE INDEX documents_by_sequence ON documents (generation, sequence)",
+    "CREATE INDEX tombstones ON documents (generation, version) WHERE deleted",
+    """
+    CREATE TABLE companies (
+        document INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        description TEXT NOT NULL,
+        aliases TEXT NOT NULL,                     -- JSON, as tags and attributes
+        domain TEXT NOT NULL,
+        country TEXT NOT NULL,
+        industry TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        attributes TEXT NOT NULL
+    )
+    """,
+    "CREATE TABLE vectors (document INTEGER PRIMARY KEY, vector BLOB NOT NULL)",  # little-endian float32
+    """
+    CREATE TABLE lookups (
+        generation INTEGER NOT NULL,
+        field TEXT NOT NULL,
+        value TEXT NOT NULL,
+        document INTEGER NOT NULL,
+        PRIMARY KEY (generation, field, value, document)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX lookups_by_document ON lookups (document)",
+    """
+    CREATE VIRTUAL TABLE words USING fts5 (
+        name, aliases, domain, description,
+        content = 'companies', content_rowid = 'document',
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2'
+    )
+    """,
+    """
+    CREATE TRIGGER companies_added AFTER INSERT ON companies BEGIN
+        INSERT INTO words (rowid, name, aliases, domain, description)
+        VALUES (new.document, new.name, new.aliases, new.domain, new.description);
+    END
+    """,
+    """
+    CREATE TRIGGER companies_removed AFTER DELETE ON companies BEGIN
+        INSERT INTO words (words, rowid, name, aliases, domain, description)
+        VALUES ('delete', old.document, old.name, old.aliases, old.domain, old.description);
+    END
+    """,
+    """
+    CREATE TRIGGER companies_reworded AFTER UPDATE ON companies
+    WHEN (old.name, old.aliases, old.domain, old.description)
+      <> (new.name, new.aliases, new.domain, new.description)
+    BEGIN
+        INSERT INTO words (words, rowid, name, aliases, domain, description)
+        VALUES ('delete', old.document, old.name, old.aliases, old.domain, old.description);
+        INSERT INTO words (rowid, name, aliases, domain, description)
+        VALUES (new.document, new.name, new.aliases, new.domain, new.description);
+    END
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION,)
+
+
+def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
+    """Makes a new file an index, and brings an older one up to date.
+
+    Raises:
+        IndexUnavailable: the file belongs to another program or to a newer release, or its file
+            system cannot hold a write-ahead log.
+    """
+    _refuse_foreign(connection, path)
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+    _use_write_ahead_log(connection, path=path, busy_timeout=busy_timeout)
+    migrate(connection, MIGRATIONS, path=path)
+
+
+def configure(connection: sqlite3.Connection) -> None:
+    """Sets what SQLite keeps per connection: every commit is on disk before it is acknowledged."""
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
+    """Applies the migrations that the file has not seen yet, in order, all or none.
+
+    The version is written back even where nothing is missing, and then undone: it is the only way to
+    learn at opening, and not at the first write, that a file cannot be written.
+
+    Raises:
+        IndexUnavailable: the file has seen more migrations than this release knows.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        seen = _number(connection, "PRAGMA user_version")
+        if seen > len(migrations):
+            raise IndexUnavailable(
+                f"{path} was written by a newer release (schema {seen}; this one knows {len(migrations)}); "
+                "upgrade this installation, or open a backup made before the upgrade"
+            )
+        for migration in migrations[seen:]:
+            for statement in migration:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("ROLLBACK" if seen == len(migrations) else "COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
+    if holds_tables and _number(connection, "PRAGMA application_id") != APPLICATION_ID:
+        raise IndexUnavailable(f"{path} is a database of another program; name another file")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
+    # SQLite does not wait by itself here when two processes open a new file at the same moment.
+    deadline = time.monotonic() + busy_timeout
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    if mode != "wal":
+        raise IndexUnavailable(f"{path} is on a file system without shared memory; use a local disk")
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])

@@ -1,0 +1,162 @@
+"""Exact search in the embedded index: the matrices in memory, kept level with the file, and filters.
+
+The caller holds one read transaction around a search, so the matrix, the filters and the companies
+that the answer names all come from the same state of the file.
+"""
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import Vector, name_key
+from similarity.errors import InvalidInput
+from similarity.index import sqlite_generations
+from similarity.index.matrix import Neighbour, Rows, VectorMatrix
+from similarity.index.protocol import FieldFilter
+from similarity.index.sqlite_generations import StoredGeneration
+from similarity.index.sqlite_rows import vector_of, vector_problem
+from similarity.index.sqlite_words import storable
+
+MATRICES_KEPT = 2  # the live generation's and one that is compared with it
+FILTERS_KEPT = 32
+FilterKey: TypeAlias = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
+
+
+class ExactSearch:
+    """The searches of one index, safe for several threads: one scans while the others wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._matrices: OrderedDict[int, _LevelMatrix] = OrderedDict()
+
+    def nearest(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        vector: Vector,
+        *,
+        k: int,
+        filters: Sequence[FieldFilter],
+        exclude: Collection[str],
+    ) -> list[Neighbour]:
+        """The k documents of highest cosine in the generation called `name`, best first.
+
+        `connection` is in a transaction that has read nothing yet: the file must not be older than
+        the matrix, and another thread may have brought that up to date a moment ago.
+
+        Raises:
+            UnknownGeneration: there is no such generation.
+            InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
+        """
+        with self._lock:
+            generation = sqlite_generations.named(connection, name)
+            problem = vector_problem(vector, dimension=generation.record.dimension)
+            if problem or k < 1:
+                raise InvalidInput(problem or f"k is {k}; ask for at least one neighbour")
+            matrix = self._matrix(generation)
+            matrix.refresh(connection, generation)
+            return matrix.nearest(connection, vector, k=k, filters=filters, exclude=exclude)
+
+    def clear(self) -> None:
+        """Frees the memory."""
+        with self._lock:
+            self._matrices.clear()
+
+    def _matrix(self, generation: StoredGeneration) -> "_LevelMatrix":
+        matrix = self._matrices.get(generation.number)
+        if matrix is None:
+            matrix = self._matrices[generation.number] = _LevelMatrix(generation)
+        self._matrices.move_to_end(generation.number)
+        while len(self._matrices) > MATRICES_KEPT:
+            self._matrices.popitem(last=False)
+        return matrix
+
+
+class _LevelMatrix:
+    """A generation's matrix and how far into its sequence of writes it has read."""
+
+    def __init__(self, generation: StoredGeneration) -> None:
+        self._number = generation.number
+        self._matrix = VectorMatrix(generation.record.dimension)
+        self._sequence = -1
+        self._filtered: OrderedDict[FilterKey, Rows] = OrderedDict()
+
+    def refresh(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
+        if self._sequence < generation.purged:
+            self._load(connection, generation)
+        elif self._sequence < generation.sequence:
+            self._follow(connection)
+        else:
+            return
+        self._filtered.clear()
+        self._sequence = generation.sequence
+
+    def nearest(
+        self,
+        connection: sqlite3.Connection,
+        vector: Vector,
+        *,
+        k: int,
+        filters: Sequence[FieldFilter],
+        exclude: Collection[str],
+    ) -> list[Neighbour]:
+        rows = self._rows(connection, filters) if filters else None
+        return self._matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
+
+    def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
+        # Afresh: a tombstone that this matrix had not read was purged, so changes alone are not enough.
+        count = connection.execute("SELECT count(*) FROM documents WHERE generation = ?", (self._number,)).fetchone()[0]
+        self._matrix = VectorMatrix(generation.record.dimension, capacity=count)
+        self._sequence = -1
+        self._follow(connection)
+
+    def _follow(self, connection: sqlite3.Connection) -> None:
+        changes = connection.execute(
+            "SELECT id, document, vector FROM documents LEFT JOIN vectors USING (document) "
+            "WHERE generation = ? AND sequence > ?",
+            (self._number, self._sequence),
+        )
+        for company_id, document, vector in changes:
+            if vector is None:
+                self._matrix.remove(company_id)
+            else:
+                self._matrix.put(company_id, document, vector_of(vector))
+
+    def _rows(self, connection: sqlite3.Connection, filters: Sequence[FieldFilter]) -> Rows:
+        key = tuple((held.field, _values(held.any_of), _values(held.none_of)) for held in filters)
+        rows = self._filtered.get(key)
+        if rows is None:
+            rows = self._filtered[key] = self._matching_rows(connection, key)
+        self._filtered.move_to_end(key)
+        while len(self._filtered) > FILTERS_KEPT:
+            self._filtered.popitem(last=False)
+        return rows
+
+    def _matching_rows(self, connection: sqlite3.Connection, filters: FilterKey) -> Rows:
+        kept: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
+        for field, any_of, none_of in filters:
+            if any_of:
+                kept &= self._matrix.mask(self._documents(connection, field, any_of))
+            if none_of:
+                kept &= ~self._matrix.mask(self._documents(connection, field, none_of))
+        return np.flatnonzero(kept)
+
+    def _documents(self, connection: sqlite3.Connection, field: str, values: tuple[str, ...]) -> Rows:
+        documents = [
+            document
+            for value in values
+            for (document,) in connection.execute(
+                "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ?",
+                (self._number, field, value),
+            )
+        ]
+        return np.array(documents, dtype=np.int64)
+
+
+def _values(values: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted({name_key(storable(value)) for value in values}))

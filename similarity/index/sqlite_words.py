@@ -1,0 +1,95 @@
+"""Companies by name, domain and words in the embedded index. Any text is a query; there is no syntax."""
+
+import sqlite3
+
+from similarity.company import ID_PATTERN, name_key, normalize_domain
+from similarity.errors import InvalidCompany
+from similarity.index.sqlite_generations import StoredGeneration
+from similarity.index.sqlite_rows import NAME_FIELD
+
+LAST_CHARACTER = "\U0010ffff"
+# How much a word counts in name, aliases, domain and description.
+WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
+
+
+def resolve(connection: sqlite3.Connection, generation: StoredGeneration, reference: str) -> list[str]:
+    """Ids of the companies whose id, else domain, else name or alias is `reference`, sorted."""
+    if ID_PATTERN.fullmatch(reference):
+        row = connection.execute(
+            "SELECT id FROM documents WHERE generation = ? AND id = ? AND NOT deleted", (generation.number, reference)
+        ).fetchone()
+        if row:
+            return [reference]
+    documents = _with_domain(connection, generation, reference) or _with_value(
+        connection, generation, field=NAME_FIELD, value=name_key(storable(reference))
+    )
+    return sorted(_id(connection, document) for document in documents)
+
+
+def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
+    """Document numbers for a search box: by domain, by prefix of a name, by words; better ones first."""
+    text = storable(query)
+    found = dict.fromkeys(_with_domain(connection, generation, text))
+    for step in (_with_name_prefix, _with_words):
+        if len(found) < limit:
+            # The step may repeat what was found before, so it is asked for enough to fill up all the same.
+            found.update(dict.fromkeys(step(connection, generation, text, limit=limit)))
+    return list(found)[:limit]
+
+
+def storable(text: str) -> str:
+    """The text without what SQLite cannot take: NUL characters and halves of surrogate pairs."""
+    return text.replace("\0", " ").encode("utf-8", errors="replace").decode("utf-8")
+
+
+def word_query(text: str) -> str:
+    """The FTS5 expression for "all of these words, the last one perhaps not finished"; empty without words."""
+    words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
+    return " ".join(f'"{word}"' for word in words) + "*" if words else ""
+
+
+def _with_domain(connection: sqlite3.Connection, generation: StoredGeneration, text: str) -> list[int]:
+    try:
+        domain = normalize_domain(text)
+    except InvalidCompany:
+        return []
+    return _with_value(connection, generation, field="domain", value=name_key(domain)) if domain else []
+
+
+def _with_value(connection: sqlite3.Connection, generation: StoredGeneration, *, field: str, value: str) -> list[int]:
+    rows = connection.execute(
+        "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ? ORDER BY document",
+        (generation.number, field, value),
+    )
+    return [document for (document,) in rows]
+
+
+def _with_name_prefix(
+    connection: sqlite3.Connection, generation: StoredGeneration, text: str, *, limit: int
+) -> list[int]:
+    prefix = name_key(text)
+    if not prefix:
+        return []
+    rows = connection.execute(
+        "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value >= ? AND value < ? "
+        "GROUP BY document ORDER BY min(length(value)), min(value), document LIMIT ?",
+        (generation.number, NAME_FIELD, prefix, prefix + LAST_CHARACTER, limit),
+    )
+    return [document for (document,) in rows]
+
+
+def _with_words(connection: sqlite3.Connection, generation: StoredGeneration, text: str, *, limit: int) -> list[int]:
+    query = word_query(text)
+    if not query:
+        return []
+    rows = connection.execute(
+        "SELECT document FROM words JOIN documents ON documents.document = words.rowid "
+        f"WHERE words MATCH ? AND generation = ? ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
+        (query, generation.number, limit),
+    )
+    return [document for (document,) in rows]
+
+
+def _id(connection: sqlite3.Connection, document: int) -> str:
+    row = connection.execute("SELECT id FROM documents WHERE document = ?", (document,)).fetchone()
+    return str(row[0])

@@ -1,0 +1,181 @@
+"""What a bulk write does to the embedded index: decide per document, then change only what differs."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from similarity.index.protocol import WriteOutcome, WriteResult
+from similarity.index.sqlite_generations import StoredGeneration
+from similarity.index.sqlite_rows import PROFILE_COLUMNS, DocumentRow, Profile, lookup_values, microseconds
+
+SWEEP_DOCUMENTS = 500
+CONTENT_TABLES = ("companies", "vectors", "lookups")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The document that is in the file before a batch; `profile` is None of a tombstone."""
+
+    document: int
+    version: int
+    text_hash: str
+    profile: Profile | None
+    vector: bytes
+
+
+def write(
+    connection: sqlite3.Connection, generation: StoredGeneration, documents: Sequence[DocumentRow]
+) -> list[WriteResult]:
+    """Applies the documents that are newer than what is stored; one result each, in order.
+
+    An id that comes twice is decided twice, in order; only its last applied document is written.
+    """
+    stored = _read_stored(connection, generation.number, {document.id for document in documents})
+    newest: dict[str, _Stored | DocumentRow] = dict(stored)
+    applied: dict[str, DocumentRow] = {}
+    results = []
+    for document in documents:
+        result = _decide(document, newest.get(document.id))
+        results.append(result)
+        if result.outcome is WriteOutcome.APPLIED:
+            newest[document.id] = applied[document.id] = document
+    if applied:
+        _apply(connection, generation, applied, stored)
+    return results
+
+
+def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneration, *, before: datetime) -> int:
+    """Forgets some of the tombstones of deletes before a time; returns how many, 0 when none is left."""
+    rows = connection.execute(
+        "SELECT document, sequence FROM documents WHERE generation = ? AND deleted AND version < ? LIMIT ?",
+        (generation.number, 2 * microseconds(before), SWEEP_DOCUMENTS),
+    ).fetchall()
+    connection.executemany("DELETE FROM documents WHERE document = ?", [(document,) for document, _ in rows])
+    connection.execute(
+        "UPDATE generations SET purged = max(purged, ?) WHERE number = ?",
+        (max((sequence for _, sequence in rows), default=0), generation.number),
+    )
+    return len(rows)
+
+
+def sweep(connection: sqlite3.Connection) -> bool:
+    """Removes some documents of retired generations; False when nothing is left to remove."""
+    retired = connection.execute("SELECT number FROM retired LIMIT 1").fetchone()
+    if retired is None:
+        return False
+    documents = connection.execute(
+        "SELECT document FROM documents WHERE generation = ? LIMIT ?", (*retired, SWEEP_DOCUMENTS)
+    ).fetchall()
+    if documents:
+        _remove_content(connection, documents)
+        connection.executemany("DELETE FROM documents WHERE document = ?", documents)
+    else:
+        connection.execute("DELETE FROM retired WHERE number = ?", retired)
+    return True
+
+
+def _decide(document: DocumentRow, before: _Stored | DocumentRow | None) -> WriteResult:
+    if before is None or document.version > before.version:
+        return WriteResult(id=document.id, outcome=WriteOutcome.APPLIED)
+    if document.version < before.version:
+        return WriteResult(id=document.id, outcome=WriteOutcome.SUPERSEDED)
+    if (document.profile, document.text_hash) == (before.profile, before.text_hash):
+        return WriteResult(id=document.id, outcome=WriteOutcome.UNCHANGED)
+    reason = f"version {document.version} is stored with other content; send this content with a newer version"
+    return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=reason)
+
+
+def _read_stored(connection: sqlite3.Connection, generation: int, ids: Collection[str]) -> dict[str, _Stored]:
+    query = f"""
+        SELECT id, document, version, text_hash, vector, {PROFILE_COLUMNS}
+        FROM (SELECT value AS wanted FROM json_each(?))
+        CROSS JOIN documents ON generation = ? AND id = wanted
+        LEFT JOIN companies USING (document)
+        LEFT JOIN vectors USING (document)
+    """
+    stored = {}
+    for company_id, document, version, text_hash, vector, *columns in connection.execute(
+        query, (json.dumps(list(ids)), generation)
+    ):
+        profile = None if vector is None else Profile(*columns)
+        stored[company_id] = _Stored(document, version, text_hash, profile, vector or b"")
+    return stored
+
+
+def _apply(
+    connection: sqlite3.Connection,
+    generation: StoredGeneration,
+    applied: Mapping[str, DocumentRow],
+    stored: Mapping[str, _Stored],
+) -> None:
+    sequence = generation.sequence + 1
+    connection.execute("UPDATE generations SET sequence = ? WHERE number = ?", (sequence, generation.number))
+    added = [row for company_id, row in applied.items() if company_id not in stored]
+    changed = [(row, stored[company_id]) for company_id, row in applied.items() if company_id in stored]
+    first = connection.execute("SELECT coalesce(max(document), 0) + 1 FROM documents").fetchone()[0]
+    numbered = list(enumerate(added, start=first))
+    _insert_documents(connection, generation.number, sequence, numbered)
+    _update_documents(connection, sequence, changed)
+    _remove_content(connection, [(old.document,) for row, old in changed if row.deleted and old.profile])
+    replaced = [(old.document, row) for row, old in changed if row.profile != old.profile]
+    connection.executemany(
+        "DELETE FROM lookups WHERE document = ?", [(document,) for document, row in replaced if not row.deleted]
+    )
+    _write_profiles(connection, generation.number, [*numbered, *replaced])
+    _write_vectors(connection, [*numbered, *((old.document, row) for row, old in changed if row.vector != old.vector)])
+
+
+def _insert_documents(
+    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[int, DocumentRow]]
+) -> None:
+    connection.executemany(
+        "INSERT INTO documents (document, generation, id, sequence, version, deleted, text_hash, language, embedded_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(document, generation, row.id, sequence, *_bookkeeping(row)) for document, row in rows],
+    )
+
+
+def _update_documents(
+    connection: sqlite3.Connection, sequence: int, rows: Iterable[tuple[DocumentRow, _Stored]]
+) -> None:
+    connection.executemany(
+        "UPDATE documents SET sequence = ?, version = ?, deleted = ?, text_hash = ?, language = ?, embedded_at = ?"
+        " WHERE document = ?",
+        [(sequence, *_bookkeeping(row), old.document) for row, old in rows],
+    )
+
+
+def _bookkeeping(row: DocumentRow) -> tuple[int, bool, str, str, int]:
+    return row.version, row.deleted, row.text_hash, row.language, row.embedded_at
+
+
+def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Sequence[tuple[int, DocumentRow]]) -> None:
+    connection.executemany(
+        "INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET "
+        "name = excluded.name, description = excluded.description, aliases = excluded.aliases, "
+        "domain = excluded.domain, country = excluded.country, industry = excluded.industry, "
+        "tags = excluded.tags, attributes = excluded.attributes",
+        [(document, *row.profile) for document, row in rows if row.profile],
+    )
+    # Sorted, because neighbours in the table then share a page.
+    lookups = sorted(
+        (generation, field, value, document)
+        for document, row in rows
+        if row.company
+        for field, value in lookup_values(row.company)
+    )
+    connection.executemany("INSERT INTO lookups VALUES (?, ?, ?, ?)", lookups)
+
+
+def _write_vectors(connection: sqlite3.Connection, rows: Iterable[tuple[int, DocumentRow]]) -> None:
+    connection.executemany(
+        "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (document) DO UPDATE SET vector = excluded.vector",
+        [(document, row.vector) for document, row in rows if not row.deleted],
+    )
+
+
+def _remove_content(connection: sqlite3.Connection, documents: Sequence[tuple[int]]) -> None:
+    for table in CONTENT_TABLES:
+        connection.executemany(f"DELETE FROM {table} WHERE document = ?", documents)

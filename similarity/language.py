@@ -1,0 +1,49 @@
+"""Which language a description is written in.
+
+The shipped encoder was trained on English; texts in other languages are embedded all the same, but
+flagged, so that a reader knows why their neighbours look odd.
+"""
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+UNDECIDED = "und"
+
+# Shorter texts are names and slogans, whose language is a guess.
+MIN_LETTERS = 20
+# Of one CJK character's worth of meaning there are several Latin letters.
+MIN_CJK_LETTERS = 6
+# Below this the identifier hovers between languages: lists of products, mixed texts.
+MIN_PROBABILITY = 0.9
+# The first sentences decide; a long profile costs no more than a short one.
+MAX_CHARACTERS = 1_000
+
+_LETTER = re.compile(r"[^\W\d_]")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def detect_language(text: str) -> str:
+    """The ISO 639-1 code of `text`'s language, or "und" where it is too short or mixed to tell."""
+    sample = text[:MAX_CHARACTERS]
+    if len(_LETTER.findall(sample)) < MIN_LETTERS and len(_CJK.findall(sample)) < MIN_CJK_LETTERS:
+        return UNDECIDED
+    # Broken Unicode (a lone surrogate) cannot be encoded, and says nothing about the language.
+    language, probability = _identifier().classify(sample.encode("utf-8", "ignore").decode("utf-8"))
+    return str(language) if probability >= MIN_PROBABILITY else UNDECIDED
+
+
+def is_english(text: str) -> bool:
+    """Whether `text` is English for certain."""
+    return detect_language(text) == "en"
+
+
+@cache
+def _identifier() -> "LanguageIdentifier":
+    # Loading takes a second, so it waits for the first text.
+    from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(str(MODEL_DIR / MODEL_FILE), norm_probs=True)

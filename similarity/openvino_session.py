@@ -1,0 +1,42 @@
+"""Runs a bundle with OpenVINO, an optional second runtime for the same `encoder_id`.
+
+Install it with `pip install 'company-similarity[openvino]'`. Its vectors agree with onnxruntime's
+to a measured cosine, not to the last bit (see `benchmarks/encoder.py`).
+"""
+
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import SimilarityError
+
+
+class OpenVinoSession:
+    """An ONNX model compiled by OpenVINO for this machine's CPU.
+
+    Raises:
+        SimilarityError: OpenVINO is not installed.
+    """
+
+    def __init__(self, model: bytes, *, threads: int) -> None:
+        try:
+            import openvino
+        except ImportError:
+            raise SimilarityError(
+                "the OpenVINO runtime is not installed; run pip install 'company-similarity[openvino]', or use the "
+                "runtime 'onnxruntime'"
+            ) from None
+        core = openvino.Core()
+        options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+        self._compiled = core.compile_model(core.read_model(model), "CPU", options)
+        self._request = self._compiled.create_infer_request()
+        # One request holds one set of buffers; a second caller waits instead of overwriting them.
+        self._lock = Lock()
+
+    def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        """float32 `[batch, dimension]` for two int64 `[batch, length]`."""
+        with self._lock:
+            outputs = self._request.infer({"input_ids": input_ids, "attention_mask": attention_mask})
+            vectors: NDArray[np.float32] = np.array(outputs["embedding"], dtype=np.float32)
+        return vectors

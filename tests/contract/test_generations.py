@@ -1,0 +1,172 @@
+from dataclasses import replace
+
+import pytest
+
+from similarity.company import DeletedCompany
+from similarity.errors import GenerationConflict, NoLiveGeneration, UnknownGeneration
+from similarity.index.protocol import Calibration, CompanyIndex, GenerationState
+from tests.contract.steps import add_candidate, add_live
+from tests.factories import make_embedded, make_generation, unit_vector
+
+
+def states(index: CompanyIndex) -> dict[str, GenerationState]:
+    return {generation.name: generation.state for generation in index.generations()}
+
+
+def test_an_empty_index_has_no_live_generation(index: CompanyIndex) -> None:
+    with pytest.raises(NoLiveGeneration, match="ingest"):
+        index.live()
+    assert index.generations() == []
+    assert index.write_targets() == []
+
+
+def test_a_created_generation_is_building_and_kept_as_given(index: CompanyIndex) -> None:
+    generation = make_generation("first", calibration=Calibration(slope=12.5, intercept=-7.0))
+    index.create_generation(generation)
+    assert index.generations() == [generation]
+
+
+def test_a_taken_name_is_refused(index: CompanyIndex) -> None:
+    index.create_generation(make_generation("first"))
+    with pytest.raises(GenerationConflict, match="first"):
+        index.create_generation(make_generation("first", encoder_id="other"))
+
+
+def test_generations_come_oldest_first(index: CompanyIndex) -> None:
+    newer = make_generation("a-newer")
+    older = replace(make_generation("z-older"), created_at=newer.created_at.replace(year=2024))
+    index.create_generation(newer)
+    index.create_generation(older)
+    assert [generation.name for generation in index.generations()] == ["z-older", "a-newer"]
+
+
+def test_the_first_candidate_becomes_live_and_says_when(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    live = index.live()
+    assert (live.name, live.state) == ("first", GenerationState.LIVE)
+    assert live.promoted_at is not None
+    assert live.promoted_at.utcoffset() is not None
+
+
+def test_promoting_makes_the_live_one_previous(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    add_live(index, "second")
+    assert index.live().name == "second"
+    assert states(index) == {"first": GenerationState.PREVIOUS, "second": GenerationState.LIVE}
+
+
+def test_every_change_goes_to_candidate_live_and_previous(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    add_live(index, "second")
+    add_candidate(index, "third")
+    index.create_generation(make_generation("fourth"))
+    assert {generation.name for generation in index.write_targets()} == {"first", "second", "third"}
+
+
+def test_only_a_building_generation_can_be_registered(index: CompanyIndex) -> None:
+    add_candidate(index, "first")
+    with pytest.raises(GenerationConflict, match="candidate"):
+        index.register_candidate("first")
+    index.promote("first")
+    with pytest.raises(GenerationConflict, match="live"):
+        index.register_candidate("first")
+
+
+def test_only_a_candidate_can_be_promoted(index: CompanyIndex) -> None:
+    index.create_generation(make_generation("first"))
+    with pytest.raises(GenerationConflict, match="building"):
+        index.promote("first")
+    add_live(index, "second")
+    with pytest.raises(GenerationConflict, match="live"):
+        index.promote("second")
+    add_live(index, "third")
+    with pytest.raises(GenerationConflict, match="previous"):
+        index.promote("second")
+
+
+def test_rollback_brings_back_the_generation_that_was_live_last(index: CompanyIndex) -> None:
+    for name in ("first", "second", "third"):
+        add_live(index, name)
+    assert index.rollback().name == "second"
+    assert index.live().name == "second"
+    assert index.rollback().name == "third"
+    assert states(index) == {
+        "first": GenerationState.PREVIOUS,
+        "second": GenerationState.PREVIOUS,
+        "third": GenerationState.LIVE,
+    }
+
+
+def test_there_is_nothing_to_roll_back_to_at_first(index: CompanyIndex) -> None:
+    with pytest.raises(NoLiveGeneration):
+        index.rollback()
+    add_live(index, "first")
+    with pytest.raises(GenerationConflict, match="nothing to go back to"):
+        index.rollback()
+
+
+def test_rollback_refuses_a_generation_that_lacks_changes_and_says_how_many(index: CompanyIndex) -> None:
+    both = [make_embedded("a", version=2), make_embedded("b", version=2)]
+    index.upsert(add_live(index, "first"), both)
+    index.upsert(add_live(index, "second"), both)
+    index.upsert(
+        "second", [make_embedded("a", version=4), make_embedded("c", version=2), DeletedCompany(id="b", version=5)]
+    )
+    with pytest.raises(GenerationConflict, match=r"\b3 documents"):
+        index.rollback()
+    assert index.live().name == "second"
+    assert index.rollback(force=True).name == "first"
+    assert index.live().name == "first"
+
+
+def test_rollback_accepts_a_generation_that_is_ahead(index: CompanyIndex) -> None:
+    index.upsert(add_live(index, "first"), [make_embedded("a", version=4), make_embedded("b", version=2)])
+    index.upsert(add_live(index, "second"), [make_embedded("a", version=2)])
+    assert index.rollback().name == "first"
+
+
+def test_a_retired_generation_is_gone_with_its_documents(index: CompanyIndex) -> None:
+    index.upsert(add_live(index, "first"), [make_embedded("a"), DeletedCompany(id="b", version=5)])
+    index.upsert(add_live(index, "second"), [make_embedded("c")])
+    index.retire("first")
+    assert list(states(index)) == ["second"]
+    with pytest.raises(UnknownGeneration, match="first"):
+        index.get("first", ["a"])
+    assert list(index.get("second", ["a", "c"])) == ["c"]
+
+
+def test_a_name_can_be_used_again_after_retiring(index: CompanyIndex) -> None:
+    add_live(index, "other")
+    add_candidate(index, "first")
+    index.upsert("first", [make_embedded("old", vector=unit_vector(1))])
+    index.similar("first", unit_vector(1), k=5)
+    index.retire("first")
+    add_candidate(index, "first")
+    index.upsert("first", [make_embedded("new", vector=unit_vector(1))])
+    assert index.stats("first").companies == 1
+    assert [hit.company.id for hit in index.similar("first", unit_vector(1), k=5).hits] == ["new"]
+
+
+def test_the_live_generation_cannot_be_retired(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    with pytest.raises(GenerationConflict, match="live"):
+        index.retire("first")
+
+
+def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None:
+    when = make_generation().created_at
+    for use in (
+        lambda: index.register_candidate("none"),
+        lambda: index.promote("none"),
+        lambda: index.retire("none"),
+        lambda: index.stats("none"),
+        lambda: index.upsert("none", [make_embedded()]),
+        lambda: index.get("none", ["a"]),
+        lambda: index.resolve("none", "a"),
+        lambda: index.find("none", "a"),
+        lambda: index.similar("none", unit_vector(1), k=1),
+        lambda: index.scan("none"),
+        lambda: index.purge_deleted("none", before=when),
+    ):
+        with pytest.raises(UnknownGeneration, match="'none'"):
+            use()

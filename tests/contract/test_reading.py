@@ -1,0 +1,101 @@
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from similarity.company import DeletedCompany, EmbeddedCompany, version_of
+from similarity.index.protocol import CompanyIndex, GenerationStats, WriteOutcome
+from tests.contract.steps import found, outcomes
+from tests.factories import make_embedded, unit_vector
+
+NOW = datetime(2025, 3, 1, tzinfo=UTC)
+
+
+def test_a_company_is_read_as_it_was_written(index: CompanyIndex, live: str) -> None:
+    written = make_embedded(
+        "A.b_c:d-1",
+        name='Überfirma "Ж" 株式会社 🚀',
+        description="Line one\nline two\twith a tab and 'quotes'.",
+        aliases=("Ü", "[]", '{"a": 1}'),
+        domain="example.co.uk",
+        country="DE",
+        industry="Möbel & more",
+        tags=("b", "a", "b"),
+        attributes={"listed": True, "employees": 12, "growth": -0.25, "note": "x", "big": 2**60},
+        language="de",
+    )
+    index.upsert(live, [written])
+    read = index.get(live, [written.id])[written.id]
+    assert read.company == written.company
+    assert read.company.attributes["listed"] is True
+    assert (read.version, read.text_hash, read.encoder_id) == (written.version, written.text_hash, written.encoder_id)
+    assert (read.embedded_at, read.language) == (written.embedded_at, "de")
+    assert read.vector.dtype == np.float32
+    np.testing.assert_allclose(read.vector, written.vector, atol=1e-6)
+
+
+def test_unknown_and_deleted_companies_are_left_out(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a"), DeletedCompany(id="b", version=3)])
+    assert list(index.get(live, ["a", "b", "c", "no id!", ""])) == ["a"]
+    assert index.get(live, []) == {}
+
+
+def test_ids_are_case_sensitive(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a"), make_embedded("A")])
+    assert sorted(index.get(live, ["a", "A"])) == ["A", "a"]
+    assert list(index.get(live, {"A"})) == ["A"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 100])
+def test_a_scan_reads_every_document_once_in_order_of_ids(index: CompanyIndex, live: str, batch_size: int) -> None:
+    companies = [make_embedded(company_id) for company_id in ("b", "B", "a:1", "a", "0", "z")]
+    index.upsert(live, [*companies, DeletedCompany(id="c", version=3)])
+    batches = list(index.scan(live, batch_size=batch_size))
+    documents = [document for batch in batches for document in batch]
+    assert [document.id for document in documents] == sorted(["b", "B", "a:1", "a", "0", "z", "c"])
+    assert max(len(batch) for batch in batches) <= batch_size
+    assert [document for document in documents if isinstance(document, DeletedCompany)] == [
+        DeletedCompany(id="c", version=3)
+    ]
+    first = next(document for document in documents if isinstance(document, EmbeddedCompany))
+    assert first.company == companies[4].company
+
+
+def test_a_scan_goes_on_after_an_id(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded(company_id) for company_id in "abcd"])
+    assert [[document.id for document in batch] for batch in index.scan(live, after="b")] == [["c", "d"]]
+    assert list(index.scan(live, after="d")) == []
+
+
+def test_writing_goes_on_while_a_scan_is_read(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded(company_id) for company_id in "abcd"])
+    batches = index.scan(live, batch_size=2)
+    assert [document.id for document in next(batches)] == ["a", "b"]
+    index.upsert(live, [make_embedded("a0"), make_embedded("e"), DeletedCompany(id="c", version=9)])
+    assert [document.id for batch in batches for document in batch] == ["c", "d", "e"]
+
+
+def test_stats_of_an_empty_generation_are_zero(index: CompanyIndex, live: str) -> None:
+    assert index.stats(live) == GenerationStats(companies=0, deleted=0, last_version=0)
+
+
+def test_old_tombstones_are_purged_and_nothing_else(index: CompanyIndex, live: str) -> None:
+    day = timedelta(days=1)
+    old = DeletedCompany(id="old", version=version_of(NOW - 30 * day, now=NOW, deleted=True))
+    edge = DeletedCompany(id="edge", version=version_of(NOW - 7 * day, now=NOW, deleted=True))
+    new = DeletedCompany(id="new", version=version_of(NOW - day, now=NOW, deleted=True))
+    index.upsert(live, [make_embedded("kept", version=2), old, edge, new])
+    assert index.purge_deleted(live, before=NOW - 7 * day) == 1
+    assert index.purge_deleted(live, before=NOW - 7 * day) == 0
+    assert [document.id for batch in index.scan(live) for document in batch] == ["edge", "kept", "new"]
+    assert index.stats(live).deleted == 2
+    assert outcomes(index.upsert(live, [make_embedded("old", version=2)])) == [WriteOutcome.APPLIED]
+
+
+def test_a_company_deleted_and_purged_between_two_searches_is_not_found(index: CompanyIndex, live: str) -> None:
+    vector = unit_vector(1)
+    index.upsert(live, [make_embedded("a", version=2, vector=vector), make_embedded("b", version=2)])
+    assert found(index.similar(live, vector, k=1)) == ["a"]
+    index.upsert(live, [DeletedCompany(id="a", version=3)])
+    index.purge_deleted(live, before=NOW)
+    assert found(index.similar(live, vector, k=2)) == ["b"]

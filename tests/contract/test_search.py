@@ -1,0 +1,187 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from similarity.company import DeletedCompany, EmbeddedCompany, Vector
+from similarity.errors import InvalidInput
+from similarity.index.protocol import CompanyIndex, FieldFilter
+from tests.contract.steps import found
+from tests.factories import make_embedded, unit_vector
+
+
+def axis(*weights: float) -> Vector:
+    """A unit vector along the given first coordinates."""
+    vector = np.zeros(8)
+    vector[: len(weights)] = weights
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def brute_force(documents: Sequence[EmbeddedCompany], vector: Vector, k: int) -> list[tuple[str, float]]:
+    query = vector.astype(np.float64)
+    scores = [(document.id, float((document.vector * query).sum())) for document in documents]
+    return sorted(scores, key=lambda pair: (-pair[1], pair[0]))[:k]
+
+
+def test_the_nearest_come_first_with_exact_cosines(index: CompanyIndex, live: str) -> None:
+    index.upsert(
+        live,
+        [
+            make_embedded("same", vector=axis(1)),
+            make_embedded("near", vector=axis(4, 3)),
+            make_embedded("square", vector=axis(0, 1)),
+            make_embedded("opposite", vector=axis(-1)),
+        ],
+    )
+    result = index.similar(live, axis(1), k=4)
+    assert found(result) == ["same", "near", "square", "opposite"]
+    assert [hit.score for hit in result.hits] == pytest.approx([1, 0.8, 0, -1], abs=1e-4)
+    assert not result.approximate
+    assert all(-1 <= hit.score <= 1 for hit in result.hits)
+
+
+def test_a_hit_carries_what_was_written(index: CompanyIndex, live: str) -> None:
+    document = make_embedded("a", version=6, language="fr", country="FR", tags=("x",))
+    index.upsert(live, [document])
+    [hit] = index.similar(live, document.vector, k=1).hits
+    assert hit.company == document.company
+    assert (hit.version, hit.embedded_at, hit.language) == (6, document.embedded_at, "fr")
+
+
+def test_many_companies_are_ranked_as_brute_force_ranks_them(index: CompanyIndex, live: str) -> None:
+    documents = [make_embedded(f"c{number}", vector=unit_vector(number)) for number in range(500)]
+    index.upsert(live, documents)
+    for seed in range(1000, 1010):
+        expected = brute_force(documents, unit_vector(seed), 20)
+        hits = index.similar(live, unit_vector(seed), k=20).hits
+        assert [hit.company.id for hit in hits] == [company_id for company_id, _ in expected]
+        assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], abs=1e-4)
+
+
+def test_equal_scores_are_ordered_by_id(index: CompanyIndex, live: str) -> None:
+    ids = [f"c{number:02}" for number in range(40)]
+    index.upsert(live, [make_embedded(company_id, vector=axis(3, 1)) for company_id in reversed(ids)])
+    index.upsert(live, [make_embedded(f"far{number}", vector=axis(1, 3)) for number in range(40)])
+    for k in (1, 7, 40):
+        assert found(index.similar(live, axis(1), k=k)) == ids[:k]
+
+
+def test_an_empty_generation_has_no_neighbours(index: CompanyIndex, live: str) -> None:
+    assert index.similar(live, unit_vector(1), k=10).hits == ()
+
+
+def test_k_above_the_corpus_gives_all_of_it(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a"), make_embedded("b"), DeletedCompany(id="c", version=1)])
+    assert sorted(found(index.similar(live, unit_vector(1), k=1000))) == ["a", "b"]
+
+
+def test_excluded_ids_do_not_take_places(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded(company_id, vector=axis(1, place)) for place, company_id in enumerate("abcd")])
+    assert found(index.similar(live, axis(1), k=2, exclude={"a", "c", "unknown"})) == ["b", "d"]
+    assert found(index.similar(live, axis(1), k=2, exclude=["a", "b", "c", "d"])) == []
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        unit_vector(1, 7),
+        unit_vector(1).astype(np.float64),
+        unit_vector(1) * np.float32(2),
+        np.full(8, np.nan, np.float32),
+    ],
+    ids=["dimension", "float64", "norm", "not finite"],
+)
+def test_an_unusable_query_vector_is_refused(index: CompanyIndex, live: str, vector: Any) -> None:
+    with pytest.raises(InvalidInput, match="vector"):
+        index.similar(live, vector, k=1)
+
+
+def test_asking_for_no_neighbours_is_refused(index: CompanyIndex, live: str) -> None:
+    with pytest.raises(InvalidInput, match="at least one"):
+        index.similar(live, unit_vector(1), k=0)
+
+
+def test_every_write_is_seen_by_the_next_search(index: CompanyIndex, live: str) -> None:
+    index.upsert(
+        live, [make_embedded("a", version=2, vector=axis(1)), make_embedded("b", version=2, vector=axis(0, 1))]
+    )
+    assert found(index.similar(live, axis(1), k=1)) == ["a"]
+    index.upsert(live, [make_embedded("a", version=4, vector=axis(0, 0, 1)), make_embedded("c", vector=axis(1, 0.1))])
+    assert found(index.similar(live, axis(1), k=3)) == ["c", "a", "b"]
+    index.upsert(live, [DeletedCompany(id="c", version=5)])
+    assert found(index.similar(live, axis(0, 0, 1), k=3)) == ["a", "b"]
+
+
+@pytest.fixture
+def filtered(index: CompanyIndex, live: str) -> str:
+    index.upsert(
+        live,
+        [
+            make_embedded("1", country="France", industry="Mining", tags=("Alpha", "Beta"), attributes={"size": 10}),
+            make_embedded("2", country="france", tags=("BETA",), attributes={"size": 10.5, "listed": True}),
+            make_embedded("3", country="Straße", domain="three.com", attributes={"size": "10"}),
+            make_embedded("4", tags=("ﬁne",), attributes={"listed": False}),
+            DeletedCompany(id="5", version=3),
+        ],
+    )
+    return live
+
+
+FILTERS: dict[str, tuple[list[FieldFilter], str]] = {
+    "any of one": ([FieldFilter(field="country", any_of=("FRANCE",))], "12"),
+    "spaces and case": ([FieldFilter(field="country", any_of=("  fRance ",))], "12"),
+    "case folding": ([FieldFilter(field="country", any_of=("STRASSE",))], "3"),
+    "compatibility form": ([FieldFilter(field="tags", any_of=("fine",))], "4"),
+    "any of two": ([FieldFilter(field="country", any_of=("france", "straße"))], "123"),
+    "any of a list field": ([FieldFilter(field="tags", any_of=("beta",))], "12"),
+    "none of": ([FieldFilter(field="tags", none_of=("alpha",))], "234"),
+    "none of keeps companies without a value": ([FieldFilter(field="country", none_of=("france",))], "34"),
+    "both in one": ([FieldFilter(field="tags", any_of=("beta",), none_of=("alpha",))], "2"),
+    "all filters together": (
+        [FieldFilter(field="country", any_of=("france",)), FieldFilter(field="industry", any_of=("mining",))],
+        "1",
+    ),
+    "domain": ([FieldFilter(field="domain", any_of=("three.com",))], "3"),
+    "number": ([FieldFilter(field="attributes.size", any_of=("10",))], "13"),
+    "fraction": ([FieldFilter(field="attributes.size", any_of=("10.5",))], "2"),
+    "true": ([FieldFilter(field="attributes.listed", any_of=("True",))], "2"),
+    "unknown attribute": ([FieldFilter(field="attributes.nothing", any_of=("x",))], ""),
+    "nothing excluded": ([FieldFilter(field="attributes.nothing", none_of=("x",))], "1234"),
+    "awkward value": ([FieldFilter(field="country", any_of=("' OR 1=1 --", "\ud800", "\0", ""))], ""),
+}
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERS.values(), ids=FILTERS)
+def test_filters_keep_what_they_name(
+    index: CompanyIndex, filtered: str, filters: list[FieldFilter], expected: str
+) -> None:
+    assert sorted(found(index.similar(filtered, unit_vector(1), k=10, filters=filters))) == list(expected)
+
+
+def test_filters_see_the_newest_values(index: CompanyIndex, filtered: str) -> None:
+    french = [FieldFilter(field="country", any_of=("france",))]
+    assert sorted(found(index.similar(filtered, unit_vector(1), k=10, filters=french))) == ["1", "2"]
+    index.upsert(
+        filtered,
+        [
+            make_embedded("1", version=4, country="Peru"),
+            make_embedded("4", version=4, country="France"),
+            DeletedCompany(id="2", version=5),
+        ],
+    )
+    assert found(index.similar(filtered, unit_vector(1), k=10, filters=french)) == ["4"]
+
+
+@pytest.mark.parametrize("share", [2, 20])
+def test_filtered_search_ranks_as_brute_force_does(index: CompanyIndex, live: str, share: int) -> None:
+    documents = [
+        make_embedded(f"c{number}", vector=unit_vector(number), country="in" if number % share == 0 else "out")
+        for number in range(400)
+    ]
+    index.upsert(live, documents)
+    inside = [document for document in documents if document.company.country == "in"]
+    expected = [company_id for company_id, _ in brute_force(inside[1:], unit_vector(999), 10)]
+    kept = [FieldFilter(field="country", any_of=("in",))]
+    result = index.similar(live, unit_vector(999), k=10, filters=kept, exclude={inside[0].id})
+    assert found(result) == expected

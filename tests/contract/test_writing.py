@@ -1,0 +1,194 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from similarity.company import DeletedCompany, version_of
+from similarity.errors import EncoderMismatch
+from similarity.index.protocol import CompanyIndex, WriteOutcome
+from tests.contract.steps import add_candidate, found, outcomes
+from tests.factories import make_embedded, unit_vector
+
+APPLIED, UNCHANGED = WriteOutcome.APPLIED, WriteOutcome.UNCHANGED
+SUPERSEDED, REJECTED = WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED
+
+
+def test_a_newer_version_replaces_the_whole_document(index: CompanyIndex, live: str) -> None:
+    before = make_embedded("a", version=2, country="FR", tags=("x", "y"), attributes={"size": 3}, aliases=("Old",))
+    after = make_embedded("a", version=4, name="New name", vector=unit_vector(9), language="fr")
+    assert outcomes(index.upsert(live, [before])) == [APPLIED]
+    assert outcomes(index.upsert(live, [after])) == [APPLIED]
+    stored = index.get(live, ["a"])["a"]
+    assert stored.company == after.company
+    assert (stored.version, stored.language, stored.text_hash) == (4, "fr", after.text_hash)
+    np.testing.assert_allclose(stored.vector, after.vector, atol=1e-6)
+    assert index.resolve(live, "Old") == []
+    assert index.resolve(live, "New name") == ["a"]
+
+
+def test_a_late_write_changes_nothing(index: CompanyIndex, live: str) -> None:
+    newer = make_embedded("a", version=4, name="Newer")
+    index.upsert(live, [newer])
+    assert outcomes(index.upsert(live, [make_embedded("a", version=2, name="Older")])) == [SUPERSEDED]
+    assert index.get(live, ["a"])["a"].company == newer.company
+    assert index.stats(live).last_version == 4
+
+
+def test_a_replayed_write_is_unchanged(index: CompanyIndex, live: str) -> None:
+    document = make_embedded("a", tags=("x",), attributes={"b": 1, "a": "z"})
+    index.upsert(live, [document])
+    assert outcomes(index.upsert(live, [document])) == [UNCHANGED]
+
+
+def test_a_replay_with_a_slightly_other_vector_is_unchanged(index: CompanyIndex, live: str) -> None:
+    document = make_embedded("a")
+    index.upsert(live, [document])
+    moved = document.vector + np.float32(1e-4)
+    moved = (moved / np.linalg.norm(moved)).astype(np.float32)
+    assert outcomes(index.upsert(live, [replace(document, vector=moved, embedded_at=datetime.now(UTC))])) == [UNCHANGED]
+    np.testing.assert_allclose(index.get(live, ["a"])["a"].vector, document.vector, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "Other"}, {"country": "DE"}, {"tags": ("x",)}, {"attributes": {"listed": 1}}]
+)
+def test_the_same_version_with_other_content_is_rejected(
+    index: CompanyIndex, live: str, change: dict[str, Any]
+) -> None:
+    document = make_embedded("a", attributes={"listed": True})
+    index.upsert(live, [document])
+    other = replace(document, company=replace(document.company, **change))
+    [result] = index.upsert(live, [other])
+    assert result.outcome is REJECTED
+    assert "version 2" in result.reason
+    assert index.get(live, ["a"])["a"].company == document.company
+
+
+def test_the_same_version_of_another_text_is_rejected(index: CompanyIndex, live: str) -> None:
+    document = make_embedded("a")
+    index.upsert(live, [document])
+    assert outcomes(index.upsert(live, [replace(document, text_hash="0" * 32)])) == [REJECTED]
+
+
+def test_a_delete_hides_the_company_everywhere(index: CompanyIndex, live: str) -> None:
+    vector = unit_vector(1)
+    index.upsert(live, [make_embedded("a", name="Acme", domain="acme.com", vector=vector)])
+    assert found(index.similar(live, vector, k=3)) == ["a"]
+    assert outcomes(index.upsert(live, [DeletedCompany(id="a", version=3)])) == [APPLIED]
+    assert index.get(live, ["a"]) == {}
+    assert index.resolve(live, "a") == index.resolve(live, "acme.com") == index.resolve(live, "Acme") == []
+    assert index.find(live, "Acme") == []
+    assert found(index.similar(live, vector, k=3)) == []
+    stats = index.stats(live)
+    assert (stats.companies, stats.deleted, stats.last_version) == (0, 1, 3)
+
+
+def test_a_deleted_company_is_not_revived_by_an_older_write(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a", version=2), DeletedCompany(id="a", version=5)])
+    assert outcomes(index.upsert(live, [make_embedded("a", version=4)])) == [SUPERSEDED]
+    assert index.get(live, ["a"]) == {}
+
+
+def test_a_newer_write_brings_a_deleted_company_back(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a", version=2), DeletedCompany(id="a", version=3)])
+    assert outcomes(index.upsert(live, [make_embedded("a", version=4, name="Back")])) == [APPLIED]
+    assert [company.name for company in index.find(live, "Back")] == ["Back"]
+    assert found(index.similar(live, unit_vector(1), k=3)) == ["a"]
+    assert index.stats(live).deleted == 0
+
+
+def test_a_delete_of_an_unknown_company_is_remembered(index: CompanyIndex, live: str) -> None:
+    assert outcomes(index.upsert(live, [DeletedCompany(id="a", version=5)])) == [APPLIED]
+    assert outcomes(index.upsert(live, [DeletedCompany(id="a", version=5)])) == [UNCHANGED]
+    assert outcomes(index.upsert(live, [make_embedded("a", version=4)])) == [SUPERSEDED]
+
+
+def test_a_delete_wins_a_tie_of_event_times(index: CompanyIndex, live: str) -> None:
+    now = datetime(2025, 3, 1, tzinfo=UTC)
+    write = make_embedded("a", version=version_of(now, now=now))
+    delete = DeletedCompany(id="a", version=version_of(now, now=now, deleted=True))
+    assert outcomes(index.upsert(live, [delete, write])) == [APPLIED, SUPERSEDED]
+
+
+def test_a_delete_and_a_write_of_one_version_do_not_replace_each_other(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a", version=3), DeletedCompany(id="b", version=3)])
+    results = index.upsert(live, [DeletedCompany(id="a", version=3), make_embedded("b", version=3)])
+    assert outcomes(results) == [REJECTED, REJECTED]
+    assert list(index.get(live, ["a", "b"])) == ["a"]
+
+
+def test_an_id_twice_in_a_batch_is_decided_in_order(index: CompanyIndex, live: str) -> None:
+    results = index.upsert(
+        live,
+        [
+            make_embedded("a", version=4, name="Four"),
+            make_embedded("a", version=2, name="Two"),
+            make_embedded("a", version=4, name="Four"),
+            make_embedded("a", version=4, name="Another four"),
+            DeletedCompany(id="a", version=5),
+            make_embedded("a", version=6, name="Six"),
+        ],
+    )
+    assert outcomes(results) == [APPLIED, SUPERSEDED, UNCHANGED, REJECTED, APPLIED, APPLIED]
+    assert [result.id for result in results] == ["a"] * 6
+    assert index.get(live, ["a"])["a"].company.name == "Six"
+    assert index.resolve(live, "Four") == []
+
+
+UNUSABLE_VECTORS = {
+    "shape": unit_vector(1, 9),
+    "rows": unit_vector(1)[np.newaxis],
+    "float64": unit_vector(1).astype(np.float64),
+    "not finite": np.full(8, np.nan, dtype=np.float32),
+    "infinite": np.array([np.inf] + [0] * 7, dtype=np.float32),
+    "long": unit_vector(1) * np.float32(1.01),
+    "zero": np.zeros(8, dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("vector", UNUSABLE_VECTORS.values(), ids=UNUSABLE_VECTORS)
+def test_an_unusable_vector_is_rejected_and_the_rest_of_the_batch_is_not(
+    index: CompanyIndex, live: str, vector: Any
+) -> None:
+    results = index.upsert(live, [make_embedded("a"), make_embedded("b", vector=vector), make_embedded("c")])
+    assert outcomes(results) == [APPLIED, REJECTED, APPLIED]
+    assert "vector" in results[1].reason
+    assert sorted(index.get(live, ["a", "b", "c"])) == ["a", "c"]
+
+
+def test_a_vector_of_nearly_unit_norm_is_accepted(index: CompanyIndex, live: str) -> None:
+    vector = unit_vector(1) * np.float32(1.0005)
+    assert outcomes(index.upsert(live, [make_embedded("a", vector=vector)])) == [APPLIED]
+    assert index.similar(live, unit_vector(1), k=1).hits[0].score == 1.0
+
+
+def test_another_encoder_is_refused_before_any_write(index: CompanyIndex, live: str) -> None:
+    good, foreign = make_embedded("a"), make_embedded("b", encoder_id="encoder-2")
+    with pytest.raises(EncoderMismatch, match="encoder-2"):
+        index.upsert(live, [good, foreign])
+    assert index.stats(live).companies == 0
+
+
+def test_generations_do_not_see_each_others_documents(index: CompanyIndex, live: str) -> None:
+    add_candidate(index, "second", encoder_id="encoder-2")
+    index.upsert(live, [make_embedded("a", version=2, name="First's")])
+    index.upsert("second", [make_embedded("a", version=4, name="Second's", encoder_id="encoder-2")])
+    assert index.get(live, ["a"])["a"].version == 2
+    assert index.get("second", ["a"])["a"].encoder_id == "encoder-2"
+    assert index.resolve(live, "Second's") == []
+    assert index.find("second", "First") == []
+    assert [company.name for company in index.find(live, "first")] == ["First's"]
+
+
+def test_an_empty_batch_is_no_error(index: CompanyIndex, live: str) -> None:
+    assert index.upsert(live, []) == []
+
+
+def test_a_large_batch_keeps_its_order(index: CompanyIndex, live: str) -> None:
+    documents = [make_embedded(f"c{number % 2500}", version=number) for number in range(5000)]
+    results = index.upsert(live, documents)
+    assert [result.id for result in results] == [document.id for document in documents]
+    assert set(outcomes(results)) == {APPLIED}
+    assert index.stats(live).companies == 2500

@@ -1,0 +1,94 @@
+"""Starting and stopping the service."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from services.search.__main__ import load_encoder, main, serve
+from similarity.errors import InvalidBundle, InvalidInput
+from similarity.settings import Settings
+from tests.services.search.corpus import filled_index
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_it_does_not_start_without_an_index(tmp_path: Path) -> None:
+    missing = tmp_path / "none.db"
+    with pytest.raises(InvalidInput, match=r"there is no index .*none\.db yet; make one with: similarity ingest FILE"):
+        serve(Settings(index=str(missing)))
+    assert not missing.exists()
+
+
+def test_it_does_not_listen_to_the_network_unasked() -> None:
+    with pytest.raises(InvalidInput, match="the service has no authentication"):
+        serve(Settings(), host="0.0.0.0")
+
+
+def test_a_bundle_that_is_named_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidBundle, match="manifest"):
+        load_encoder(Settings(bundle=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--host", "0.0.0.0"], "add --allow-unauthenticated-network"),
+        (["--port", "0"], "port 0 is out of range"),
+        (["--index", "/nowhere/none.db"], "there is no index /nowhere/none.db yet"),
+    ],
+)
+def test_a_bad_start_is_one_line_and_a_failure(arguments: list[str], message: str) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert str(exit_.value.code).startswith("services.search: ")
+    assert message in str(exit_.value.code)
+
+
+def test_a_misspelt_variable_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMILARITY_INDX", "x.db")
+    with pytest.raises(SystemExit, match="SIMILARITY_INDX is no setting"):
+        main([])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_it_answers_and_stops_cleanly_when_told(tmp_path: Path, stop: signal.Signals) -> None:
+    filled_index(tmp_path / "index.db").close()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "SIMILARITY_INDEX": str(tmp_path / "index.db")}
+    command = [sys.executable, "-m", "services.search", "--port", str(port)]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        answer = fetched(f"http://127.0.0.1:{port}/similar/acme?k=1", process)
+        assert b'"boots"' in answer
+        process.send_signal(stop)
+        _, log = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, log
+    assert "Traceback" not in log
+    # The index was closed: SQLite has folded its write-ahead log into the file.
+    assert [path.name for path in tmp_path.iterdir()] == ["index.db"]
+
+
+def fetched(url: str, process: subprocess.Popen[str]) -> bytes:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urlopen(url, timeout=5) as response:
+                body: bytes = response.read()
+                return body
+        except OSError:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)

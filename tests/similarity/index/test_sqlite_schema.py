@@ -1,0 +1,188 @@
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from similarity.company import DeletedCompany
+from similarity.errors import IndexUnavailable
+from similarity.index import sqlite_schema
+from similarity.index.protocol import GenerationState, GenerationStats
+from similarity.index.sqlite import SqliteIndex
+from tests.contract.steps import add_live, found
+from tests.factories import make_embedded, unit_vector
+from tests.similarity.index.inspection import damage
+
+VERSION_1 = Path(__file__).with_name("schema_1.sql")
+REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
+
+
+@pytest.fixture
+def old_file(tmp_path: Path) -> Path:
+    """A file as the first release left it."""
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_1.read_text(encoding="utf-8"))
+    return path
+
+
+def query(path: Path, statement: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def schema(path: Path) -> dict[str, str]:
+    rows = query(path, "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {str(name): " ".join(re.sub(r"--.*", "", str(sql)).split()) for name, sql in rows}
+
+
+def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "index.db"
+    with closing(SqliteIndex(path)):
+        assert query(path, "PRAGMA application_id") == [(sqlite_schema.APPLICATION_ID,)]
+        assert query(path, "PRAGMA user_version") == [(len(sqlite_schema.MIGRATIONS),)]
+        assert query(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_the_first_migration_still_makes_the_published_tables(tmp_path: Path, old_file: Path) -> None:
+    new_file = tmp_path / "new.db"
+    with closing(sqlite3.connect(new_file, isolation_level=None)) as connection:
+        sqlite_schema.migrate(connection, (sqlite_schema.FIRST_VERSION,), path=new_file)
+    assert schema(new_file) == schema(old_file)
+
+
+def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
+    assert damage(old_file) == []
+    with closing(SqliteIndex(old_file)) as index:
+        assert (index.live().name, index.live().state) == ("first", GenerationState.LIVE)
+        assert index.stats("first") == GenerationStats(companies=2, deleted=1, last_version=7)
+        acme = make_embedded(
+            "acme",
+            name="Acme Größe",
+            aliases=("ACM",),
+            domain="acme.com",
+            country="DE",
+            tags=("tools",),
+            attributes={"listed": True},
+        )
+        read = index.get("first", ["acme"])["acme"]
+        assert (read.company, read.text_hash, read.embedded_at) == (acme.company, acme.text_hash, acme.embedded_at)
+        assert found(index.similar("first", acme.vector, k=2)) == ["acme", "bolt"]
+        assert index.resolve("first", "acm") == ["acme"]
+        assert [company.id for company in index.find("first", "things bolt")] == ["bolt"]
+        index.upsert("first", [make_embedded("bolt", version=6, name="Nut"), DeletedCompany(id="acme", version=7)])
+    assert damage(old_file) == []
+
+
+def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (sqlite_schema.FIRST_VERSION, REGION))
+    for _ in range(2):
+        with closing(SqliteIndex(old_file)) as index:
+            assert index.stats("first").companies == 2
+    assert query(old_file, "PRAGMA user_version") == [(2,)]
+    assert query(old_file, "SELECT DISTINCT region FROM companies") == [("unknown",)]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(old_file: Path) -> None:
+    before = schema(old_file)
+    with closing(sqlite3.connect(old_file, isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            sqlite_schema.migrate(
+                connection, (sqlite_schema.FIRST_VERSION, (*REGION, "DROP TABLE missing")), path=old_file
+            )
+        assert not connection.in_transaction
+    assert schema(old_file) == before
+    assert query(old_file, "PRAGMA user_version") == [(1,)]
+
+
+def test_a_file_of_a_newer_release_is_refused_and_left_alone(old_file: Path) -> None:
+    query(old_file, "PRAGMA user_version = 99")
+    with pytest.raises(IndexUnavailable, match=r"newer release \(schema 99.*upgrade"):
+        SqliteIndex(old_file)
+    assert query(old_file, "PRAGMA user_version") == [(99,)]
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "photos.db"
+    query(path, "CREATE TABLE photos (name TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(IndexUnavailable, match="another program"):
+        SqliteIndex(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("These are my notes. " * 1000)
+    with pytest.raises(IndexUnavailable, match="not an SQLite database; name another file"):
+        SqliteIndex(path)
+    assert path.read_text().startswith("These are my notes.")
+
+
+def search(path: Path) -> None:
+    with closing(SqliteIndex(path)) as index:
+        index.similar("first", unit_vector(1), k=3)
+
+
+def test_a_damaged_file_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with closing(SqliteIndex(path)) as index:
+        index.upsert(add_live(index, "first"), [make_embedded(f"c{number}") for number in range(500)])
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(sqlite_schema.PAGE_BYTES)
+        file.write(b"\xff" * (size - sqlite_schema.PAGE_BYTES))
+    with pytest.raises(IndexUnavailable, match="damaged; restore a backup"):
+        search(path)
+
+
+def test_a_truncated_file_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with closing(SqliteIndex(path)) as index:
+        index.upsert(add_live(index, "first"), [make_embedded(f"c{number}") for number in range(500)])
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(IndexUnavailable, match="damaged; restore a backup"):
+        search(path)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IndexUnavailable, match="cannot be opened"):
+        SqliteIndex(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IndexUnavailable, match="cannot be made"):
+        SqliteIndex(tmp_path / "file" / "index.db")
+
+
+@pytest.fixture
+def guest_folder() -> Iterator[Path]:
+    """A folder of ours that a user without rights can enter; the test runs as that user where it can."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        if os.getuid() == 0:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+def become_guest() -> None:
+    if os.getuid() == 0:
+        os.seteuid(65534)
+
+
+@pytest.mark.parametrize("folder_mode", [0o555, 0o777])
+def test_a_file_that_cannot_be_written_is_refused_at_opening(guest_folder: Path, folder_mode: int) -> None:
+    path = guest_folder / "index.db"
+    SqliteIndex(path).close()
+    path.chmod(0o444)
+    guest_folder.chmod(folder_mode)
+    become_guest()
+    with pytest.raises(IndexUnavailable, match=r"write access|this user can write"):
+        SqliteIndex(path)
