@@ -21,6 +21,7 @@ from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, InvalidInput, SimilarityError
 from similarity.index.sqlite import SqliteIndex
+from similarity.language import detect_language
 from similarity.settings import Settings
 
 SECONDS_TO_FINISH = 10
@@ -74,7 +75,10 @@ def load_encoder(settings: Settings) -> TextEncoder | None:
         except InvalidBundle as error:
             log.warning("free text will not be answered: %s", error)
             return None
-    return TextEncoder(ModelBundle.load(folder), threads=settings.threads)
+    encoder = TextEncoder(ModelBundle.load(folder), threads=settings.threads)
+    # The first text loads the language model, which takes a second: better now than while somebody waits.
+    detect_language("Any sentence that is long enough.")
+    return encoder
 
 
 def main(arguments: list[str] | None = None) -> None:

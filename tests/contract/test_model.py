@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from similarity.company import EPOCH, DeletedCompany, EmbeddedCompany, name_key
 from similarity.errors import GenerationConflict
@@ -97,15 +104,23 @@ class IndexHistory(RuleBasedStateMachine):
         self.model[name].state = GenerationState.LIVE
         self.model[name].went_live = self.steps
 
+    @initialize(documents=st.lists(WRITES, min_size=4, max_size=8))
+    def begin_with_a_live_generation(self, documents: list[Document]) -> None:
+        self.create(promoted=True)
+        self.write("g0", documents)
+
     @precondition(lambda self: len(self.model) < 3)
-    @rule()
-    def create(self) -> None:
+    @rule(promoted=st.booleans())
+    def create(self, promoted: bool) -> None:
         name = f"g{self.made}"
         self.made += 1
         self.index.create_generation(make_generation(name))
         self.model[name] = ModelGeneration()
+        if promoted:
+            self.index.register_candidate(name)
+            self.index.promote(name)
+            self.go_live(name)
 
-    @precondition(lambda self: self.model)
     @rule(data=st.data())
     def register(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.model)))
@@ -116,7 +131,6 @@ class IndexHistory(RuleBasedStateMachine):
             with pytest.raises(GenerationConflict):
                 self.index.register_candidate(name)
 
-    @precondition(lambda self: self.model)
     @rule(data=st.data())
     def promote(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.model)))
@@ -127,7 +141,6 @@ class IndexHistory(RuleBasedStateMachine):
             with pytest.raises(GenerationConflict):
                 self.index.promote(name)
 
-    @precondition(lambda self: self.named(GenerationState.LIVE))
     @rule(force=st.booleans())
     def rollback(self, force: bool) -> None:
         [live] = self.named(GenerationState.LIVE)
@@ -147,7 +160,6 @@ class IndexHistory(RuleBasedStateMachine):
             for document in self.model[live].documents.values()
         )
 
-    @precondition(lambda self: self.model)
     @rule(data=st.data())
     def retire(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.model)))
@@ -158,15 +170,20 @@ class IndexHistory(RuleBasedStateMachine):
             self.index.retire(name)
             del self.model[name]
 
-    @precondition(lambda self: self.model)
-    @rule(data=st.data(), documents=st.lists(WRITES | DELETES, max_size=6))
+    @rule(data=st.data(), documents=st.lists(WRITES | DELETES, min_size=1, max_size=6))
     def upsert(self, data: st.DataObject, documents: list[Document]) -> None:
-        name = data.draw(st.sampled_from(sorted(self.model)))
+        self.write(data.draw(st.sampled_from(sorted(self.model))), documents)
+
+    @rule(documents=st.lists(WRITES | DELETES, min_size=1, max_size=6))
+    def upsert_everywhere(self, documents: list[Document]) -> None:
+        for name in self.model:
+            self.write(name, documents)
+
+    def write(self, name: str, documents: list[Document]) -> None:
         results = self.index.upsert(name, documents)
         assert [result.id for result in results] == [document.id for document in documents]
         assert outcomes(results) == [self.model[name].write(document) for document in documents]
 
-    @precondition(lambda self: self.model)
     @rule(data=st.data(), version=st.integers(1, 18))
     def purge(self, data: st.DataObject, version: int) -> None:
         name = data.draw(st.sampled_from(sorted(self.model)))
@@ -178,7 +195,10 @@ class IndexHistory(RuleBasedStateMachine):
         for company_id in gone:
             del documents[company_id]
 
-    @precondition(lambda self: self.model)
+    @rule(seed=st.integers(0, 6))
+    def search_everything(self, seed: int) -> None:
+        self.search(seed=seed, k=8, country="", keep=True, exclude=set())
+
     @rule(
         seed=st.integers(0, 6),
         k=st.integers(1, 8),
@@ -191,7 +211,7 @@ class IndexHistory(RuleBasedStateMachine):
         filters = [FieldFilter(field="country", **{"any_of" if keep else "none_of": (country,)})] if country else []
         for name, generation in self.model.items():
             expected = sorted(
-                (-round(float(held.vector.astype(np.float64) @ query), 6), held.id)
+                (-float((held.vector * query.astype(np.float64)).sum()), held.id)
                 for held in generation.companies()
                 if held.id not in exclude
                 and (not country or (name_key(held.company.country) == name_key(country)) is keep)

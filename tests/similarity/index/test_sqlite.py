@@ -156,6 +156,17 @@ def test_a_batch_that_fails_midway_leaves_nothing(index: SqliteIndex) -> None:
     assert found(index.similar("first", unit_vector(1), k=1)) == []
 
 
+def test_a_full_disk_undoes_the_batch_and_says_so(index: SqliteIndex) -> None:
+    index.upsert("first", [make_embedded("a")])
+    with index._connections.borrowed() as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(IndexUnavailable, match="disk is full; free some space"):
+        index.upsert("first", [make_embedded(f"c{number}") for number in range(500)])
+    assert found(index.similar("first", unit_vector(1), k=10)) == ["a"]
+    assert damage(index.path) == []
+
+
 def test_a_write_that_waits_too_long_says_so(tmp_path: Path) -> None:
     with closing(SqliteIndex(tmp_path / "index.db", busy_timeout=0.05)) as index:
         add_live(index, "first")

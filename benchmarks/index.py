@@ -1,0 +1,258 @@
+"""How fast the embedded index is beside plain NumPy over the same vectors, which is the least any exact search costs.
+
+    python -m benchmarks.index                     10,000 and 100,000 companies of dimension 384
+    python -m benchmarks.index --sizes 1000 --queries 50 --json
+
+Companies and vectors are made up from a seed. Index and NumPy answer the same queries in turns, and
+recall (the share of the 10 nearest by float64 brute force that was returned) stands beside every
+search. Filters keep 1, 10 and 50 % of the companies; "first" includes reading the filter from the
+file, "again" is the same filter on an unchanged index.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import Company, EmbeddedCompany, Vector
+from similarity.index.protocol import FieldFilter, Generation
+from similarity.index.sqlite import SqliteIndex
+
+Rows: TypeAlias = NDArray[np.int64]
+
+DIMENSION = 384
+K = 10
+SHARES = (1, 10, 50)  # percent of the companies that a filter keeps
+DESCRIPTION_WORDS = 60
+VOCABULARY = 5_000
+GENERATION = Generation(
+    name="bench",
+    encoder_id="random",
+    bundle_id="random",
+    dimension=DIMENSION,
+    created_at=datetime(2025, 1, 1, tzinfo=UTC),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One row of the table. Times in milliseconds; `numpy` is the peer's median where there is one."""
+
+    companies: int
+    what: str
+    median: float | None = None
+    p95: float | None = None
+    numpy: float | None = None
+    recall: float | None = None
+    per_second: float | None = None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000], help="numbers of companies")
+    parser.add_argument("--queries", type=int, default=200, help="queries per measurement")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    lines: list[Line] = []
+    for size in options.sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            lines += measure(Path(folder) / "index.db", size=size, queries=options.queries, seed=options.seed)
+    if options.json:
+        print(json.dumps({"machine": machine(), "lines": [asdict(line) for line in lines]}, indent=2))
+    else:
+        print_table(lines)
+
+
+def measure(path: Path, *, size: int, queries: int, seed: int) -> Iterator[Line]:
+    """All lines of one size, on a new file."""
+    random = np.random.default_rng(seed)
+    vectors = unit_rows(random, size)
+    questions = unit_rows(random, queries)
+    companies = make_companies(random, size)
+    with closing(SqliteIndex(path)) as index:
+        index.create_generation(GENERATION)
+        yield writing(index, "upsert", documents(companies, vectors, version=2))
+        yield writing(index, "rewrite, same words", documents(companies, vectors, version=4))
+    started = time.perf_counter()
+    with closing(SqliteIndex(path)) as index:
+        index.similar(GENERATION.name, questions[0], k=K)
+        yield Line(companies=size, what="open and first search", median=1000 * (time.perf_counter() - started))
+        yield searching(index, vectors, questions)
+        for share in SHARES:
+            rows = np.flatnonzero([share_tag(share) in company.tags for company in companies])
+            yield from searching_filtered(index, vectors, questions, rows=rows, share=share)
+
+
+def writing(index: SqliteIndex, what: str, batch: Sequence[EmbeddedCompany]) -> Line:
+    """Documents acknowledged per second."""
+    started = time.perf_counter()
+    index.upsert(GENERATION.name, batch)
+    return Line(companies=len(batch), what=what, per_second=len(batch) / (time.perf_counter() - started))
+
+
+def searching(index: SqliteIndex, vectors: Vector, questions: Vector) -> Line:
+    """Search of the whole generation."""
+    everything = np.arange(len(vectors))
+    return compare(
+        "search",
+        questions,
+        ours=lambda question: ids(index, question, ()),
+        peer=lambda question: nearest(vectors @ question, everything),
+        exact=lambda question: nearest(vectors.astype(np.float64) @ question, everything),
+        companies=len(vectors),
+    )
+
+
+def searching_filtered(
+    index: SqliteIndex, vectors: Vector, questions: Vector, *, rows: Rows, share: int
+) -> Iterator[Line]:
+    """Search under a filter: the first one ever, then the following ones. NumPy is given the rows."""
+    filters = (FieldFilter(field="tags", any_of=(share_tag(share),)),)
+    started = time.perf_counter()
+    ids(index, questions[0], filters)
+    first = 1000 * (time.perf_counter() - started)
+    yield Line(companies=len(vectors), what=f"search, {share} % pass, first", median=first)
+    kept = vectors[rows]
+    yield compare(
+        f"search, {share} % pass, again",
+        questions,
+        ours=lambda question: ids(index, question, filters),
+        peer=lambda question: nearest(kept @ question, rows),
+        exact=lambda question: nearest(kept.astype(np.float64) @ question, rows),
+        companies=len(vectors),
+    )
+
+
+def compare(
+    what: str,
+    questions: Vector,
+    *,
+    ours: Callable[[Vector], list[str]],
+    peer: Callable[[Vector], list[str]],
+    exact: Callable[[Vector], list[str]],
+    companies: int,
+) -> Line:
+    """Times both on every question in turns; recall of ours on a part of the questions."""
+    times: list[float] = []
+    peer_times: list[float] = []
+    for question in questions:
+        for answer, taken in ((ours, times), (peer, peer_times)):
+            started = time.perf_counter()
+            answer(question)
+            taken.append(1000 * (time.perf_counter() - started))
+    checked = questions[:20]
+    found = sum(len(set(ours(question)) & set(exact(question))) for question in checked)
+    return Line(
+        companies=companies,
+        what=what,
+        median=float(np.median(times)),
+        p95=float(np.percentile(times, 95)),
+        numpy=float(np.median(peer_times)),
+        recall=found / sum(len(exact(question)) for question in checked),
+    )
+
+
+def ids(index: SqliteIndex, question: Vector, filters: Sequence[FieldFilter]) -> list[str]:
+    """The ids of the index's answer."""
+    return [hit.company.id for hit in index.similar(GENERATION.name, question, k=K, filters=filters).hits]
+
+
+def nearest(scores: NDArray[np.floating], rows: Rows) -> list[str]:
+    """The ids of the K best rows by these scores."""
+    k = min(K, len(scores))
+    best = np.argpartition(scores, -k)[-k:]
+    return [company_id(int(row)) for row in rows[best[np.argsort(-scores[best])]]]
+
+
+def company_id(row: int) -> str:
+    return f"c{row:06}"
+
+
+def share_tag(share: int) -> str:
+    return f"one-of-{100 // share}"
+
+
+def unit_rows(random: np.random.Generator, count: int) -> Vector:
+    """Random directions, float32 `[count, DIMENSION]`."""
+    rows = random.standard_normal((count, DIMENSION), dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
+
+
+def make_companies(random: np.random.Generator, count: int) -> list[Company]:
+    """Companies of made-up words, common ones much more frequent than rare ones, as in real text."""
+    words = [f"w{number}" for number in range(VOCABULARY)]
+    choices = np.minimum(random.zipf(1.3, size=(count, DESCRIPTION_WORDS)) - 1, VOCABULARY - 1)
+    return [
+        Company(
+            id=company_id(row),
+            name=f"{words[row % VOCABULARY]} {words[choices[row, 0]]} {row}",
+            description=" ".join(words[choice] for choice in choices[row]),
+            aliases=(f"Alias {row}",),
+            domain=f"company{row}.example.com",
+            country=f"Country {row % 60}",
+            industry=f"Industry {row % 70}",
+            tags=tuple(share_tag(share) for share in SHARES if row % (100 // share) == 0),
+        )
+        for row in range(count)
+    ]
+
+
+def documents(companies: Sequence[Company], vectors: Vector, *, version: int) -> list[EmbeddedCompany]:
+    return [
+        EmbeddedCompany(
+            company=company,
+            version=version,
+            text_hash=f"{row:032x}",
+            encoder_id=GENERATION.encoder_id,
+            vector=vectors[row],
+            embedded_at=GENERATION.created_at,
+            language="en",
+        )
+        for row, company in enumerate(companies)
+    ]
+
+
+def print_table(lines: Sequence[Line]) -> None:
+    print(f"{machine()}\n")
+    print(
+        f"{'companies':>9}  {'what':<26} {'median ms':>9} {'p95 ms':>8} {'NumPy ms':>8} {'recall@10':>9} {'docs/s':>8}"
+    )
+    for line in lines:
+        cells = (line.median, line.p95, line.numpy, line.recall)
+        shown = [f"{cell:.2f}" if cell is not None else "" for cell in cells]
+        rate = f"{line.per_second:,.0f}" if line.per_second else ""
+        print(
+            f"{line.companies:>9,}  {line.what:<26} {shown[0]:>9} {shown[1]:>8} {shown[2]:>8} {shown[3]:>9} {rate:>8}"
+        )
+
+
+def machine() -> str:
+    """The machine and the software that the figures belong to."""
+    information = Path("/proc/cpuinfo")
+    names = [
+        line.partition(":")[2].strip()
+        for line in (information.read_text().splitlines() if information.exists() else [])
+        if line.startswith("model name")
+    ]
+    return (
+        f"{names[0] if names else platform.machine()}, {os.cpu_count()} CPUs; Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, SQLite {sqlite3.sqlite_version}; {datetime.now(UTC):%Y-%m-%d}"
+    )
+
+
+if __name__ == "__main__":
+    main()
