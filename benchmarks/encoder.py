@@ -16,7 +16,7 @@ import json
 import os
 import platform
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -65,7 +65,9 @@ class Ratio:
     target: float | None
 
 
-def take_turns(contenders: dict[str, Encode], texts: Sequence[str], *, rounds: int, size: int) -> dict[str, list[float]]:
+def take_turns(
+    contenders: dict[str, Encode], texts: Sequence[str], *, rounds: int, size: int
+) -> dict[str, list[float]]:
     """Seconds of each contender in each round; every round takes the next `size` texts."""
     order = list(contenders)
     shuffle = random.Random(0)
@@ -85,14 +87,12 @@ def ratio(seconds: dict[str, list[float]], ours: str, peer: str, target: float |
     ratios = np.array(seconds[peer]) / np.array(seconds[ours])
     draws = np.random.default_rng(0).integers(len(ratios), size=(10_000, len(ratios)))
     low, high = np.quantile(np.median(ratios[draws], axis=1), [0.025, 0.975])
-    return Ratio(
-        ours=ours, peer=peer, median=float(np.median(ratios)), low=float(low), high=float(high), target=target
-    )
+    return Ratio(ours=ours, peer=peer, median=float(np.median(ratios)), low=float(low), high=float(high), target=target)
 
 
 def our_encoders(bundle: ModelBundle, threads: int) -> dict[str, Encode]:
     """The bundle on each runtime that is installed."""
-    encoders = {OURS[0]: TextEncoder(bundle, threads).encode}
+    encoders: dict[str, Encode] = {OURS[0]: TextEncoder(bundle, threads).encode}
     try:
         encoders[OURS[1]] = TextEncoder(bundle, threads, "openvino").encode
     except SimilarityError as error:
@@ -113,9 +113,7 @@ def compare(seconds: dict[str, list[float]]) -> list[Ratio]:
     targets = TARGETS | (AMX_TARGET if "amx_tile" in cpu_flags() else {})
     ratios = [ratio(seconds, mine, peer, None) for mine in ours for peer in peers]
     return ratios + [
-        ratio(named, mine, peer, target)
-        for (mine, peer), target in targets.items()
-        if mine in named and peer in named
+        ratio(named, mine, peer, target) for (mine, peer), target in targets.items() if mine in named and peer in named
     ]
 
 
@@ -151,8 +149,9 @@ def ranking_quality(encode: Encode, options: argparse.Namespace, bundle: ModelBu
 
 
 def mean_cosine(vectors: NDArray[np.float32], reference: NDArray[np.float32]) -> float:
-    """The mean cosine of rows of unit norm."""
-    return float(np.einsum("nd,nd->n", vectors, reference).mean())
+    """The mean cosine of matching rows (bfloat16 rows are not quite of unit norm)."""
+    products = np.einsum("nd,nd->n", vectors, reference)
+    return float((products / np.linalg.norm(vectors, axis=1) / np.linalg.norm(reference, axis=1)).mean())
 
 
 def show(rows: Sequence[Row], ratios: Sequence[Ratio]) -> None:

@@ -15,9 +15,10 @@ _PARTICIPLE = (
     r"(?:formerly|previously) (?:known|called|named)|known as|renamed|rebranded"
 )
 _PREDICATE = (
-    rf"has (?:its|an?) {_OFFICE}|{_OFFICE} (?:is|are)|changed (?:its|their) (?:corporate )?name|"
-    r"(?:adopted|took) (?:its|the) (?:current|present) name|went public|"
-    r"(?:listed|traded|trades|quoted) on the|under the (?:ticker|stock) "
+    rf"has (?:its|an?) {_OFFICE}|{_OFFICE} (?:is|are|stands?)|changed (?:its|their) (?:corporate )?name|"
+    r"(?:adopted|took) (?:its|the) (?:current|present) name|went public|(?:sits|resides) in|works from|"
+    r"dates (?:back )?(?:to|from)|came into being|(?:was|were) (?:listed|floated)|under the (?:ticker|stock) |"
+    r"(?:listed|traded|trades?|quoted) (?:on the|on|in)\b|roots (?:are|lie)|origins (?:are|lie)"
 )
 _SUBJECT = (
     "(?:"
@@ -25,6 +26,7 @@ _SUBJECT = (
         (
             r"the (?:company|firm|group|bank|corporation|brand|business|head office)|it|headquarters|its shares?",
             rf"(?:its|the company's) (?:{_OFFICE}|stock|common stock|ordinary shares)",
+            r"its (?:roots|origins|american depositary receipts)",
             r"[A-Z][\w&.,'’\- ]{0,60}?",
         )
     )
@@ -34,6 +36,16 @@ _ADVERB = r"(?:(?:originally|first|also|currently|now|officially|initially)\s+)?
 _ORIGIN_SENTENCE = re.compile(
     rf"^{_SUBJECT},?\s+(?:(?:was|is|were|are|has been|had been)\s+{_ADVERB}(?:{_PARTICIPLE})|{_PREDICATE})",
     re.IGNORECASE,
+)
+# "Ada Byron and Jane Doe founded the firm in London in 1840." - a sentence with more to say is kept.
+_FOUNDERS = re.compile(
+    r"^[^;]{2,100}?\b(?:co-?founded|founded|started|launched|established|set up|began|opened|created)\s+"
+    r"(?:it|the (?:[\w.'’\-]+ ){0,2}?(?:company|firm|business|group|brand|chain|bank|service|agency|maker|start-?up))"
+    r"(?: (?:in|with|at|as|on|there|back|together)\b[^,;]*(?:, [A-Z][\w ]+,? ?(?:in \d{4})?)?)?\.?$",
+    re.IGNORECASE,
+)
+_HEADLINE = re.compile(
+    r"^(?:founded|listed|head office|headquarters|headquartered|based)\b[^;]{0,60}\.?$", re.IGNORECASE
 )
 # Former names may hold "and", so these sentences are not taken apart.
 _RENAMING = re.compile(r"^the company (?:was )?(?:formerly known|previously known|changed its name)", re.IGNORECASE)
@@ -86,6 +98,8 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _tells_origin_only(sentence: str) -> bool:
+    if _FOUNDERS.match(sentence) or _HEADLINE.match(sentence):
+        return True
     if not _ORIGIN_SENTENCE.match(sentence):
         return False
     if _RENAMING.match(sentence):

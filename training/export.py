@@ -28,9 +28,9 @@ import torch
 from numpy.typing import NDArray
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
-from similarity.encoder import OnnxRuntimeSession, TextEncoder, available_threads, padded
+from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
 from similarity.manifest import Manifest
-from similarity.text import TextSettings, embedding_text
+from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.card import SPLITS, model_card
 from training.evaluate.judged import evaluate, judged_split, judged_texts, read_companies, read_judgements
 from training.graph import OPSET, SentenceEncoder, load_encoder, to_onnx, tokenizer_json, weights_source
@@ -74,7 +74,7 @@ class ExportSettings:
     training_data: str
     precision: str = INT8
     max_tokens: int = 128
-    text_settings: TextSettings = TextSettings()
+    text_settings: TextSettings = DEFAULT_SETTINGS
 
 
 def export(
@@ -111,9 +111,11 @@ def export(
             quantised = quantise(model, _feeds(float32, texts[:CALIBRATION_TEXTS]))
             facts = replace(facts, quantisation="int8: static activations, per-channel weights")
             draft = _write(Path(drafts) / INT8, quantised, tokenizer, facts)
-            facts = replace(facts, metrics=facts.metrics | _closeness(float32, TextEncoder(draft), texts, log))
+            facts = replace(facts, metrics={**facts.metrics, **_closeness(float32, TextEncoder(draft), texts, log)})
             if judged:
-                facts = replace(facts, metrics=facts.metrics | _kept_quality(float32, TextEncoder(draft), judged, log))
+                facts = replace(
+                    facts, metrics={**facts.metrics, **_kept_quality(float32, TextEncoder(draft), judged, log)}
+                )
         return _publish(draft, facts, output, licence=settings.licence)
 
 
@@ -122,7 +124,7 @@ def largest_difference(encoder: SentenceEncoder, model: onnx.ModelProto) -> floa
 
     Random tokens in many lengths, batch sizes and amounts of padding.
     """
-    session = OnnxRuntimeSession(model.SerializeToString(), threads=available_threads())
+    session = OnnxRuntimeSession(model.SerializeToString())
     words = int(encoder.transformer.config.vocab_size)
     longest = min(128, int(encoder.transformer.config.max_position_embeddings) - 2)
     random = np.random.default_rng(0)

@@ -5,7 +5,6 @@ The graph keeps to standard operators; each runtime fuses attention, normalisati
 machine it is on (measured faster than fusing them ahead with onnxruntime.transformers).
 """
 
-import os
 import tempfile
 import warnings
 from importlib.util import find_spec
@@ -22,7 +21,7 @@ from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
 OPSET = 20
 
 
-class SentenceEncoder(nn.Module):
+class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
     """A transformer, the mean of its last states over real tokens, and unit norm.
 
     Takes `input_ids` and `attention_mask`, int64 `[batch, length]`; gives float32
@@ -61,7 +60,9 @@ def load_encoder(source: str) -> SentenceEncoder:
     """The encoder in `source`, ready for inference on the CPU in float32."""
     # Plain attention: what the fused kernels of torch compute cannot be exported.
     transformer = AutoModel.from_pretrained(source, attn_implementation="eager", dtype=torch.float32)
-    return SentenceEncoder(transformer).eval()
+    encoder = SentenceEncoder(transformer)
+    encoder.eval()
+    return encoder
 
 
 def tokenizer_json(source: str) -> str:
@@ -86,7 +87,7 @@ def to_onnx(encoder: SentenceEncoder) -> onnx.ModelProto:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         # The exporter warns about its own internals.
         warnings.simplefilter("ignore")
-        path = os.path.join(folder, "model.onnx")
+        path = Path(folder) / "model.onnx"
         torch.onnx.export(
             encoder,
             (example, torch.ones_like(example)),
