@@ -1,0 +1,221 @@
+"""The encoder gives every text its own unit vector, in order, whatever the text and the batch."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from similarity import encoder as encoder_module
+from similarity.bundle import ModelBundle, seed_folder, write_manifest
+from similarity.encoder import TextEncoder, batches, padded
+from similarity.errors import InvalidBundle, SimilarityError
+from tests.tiny_bundle import DIMENSION, TINY_MANIFEST, TinyGraph, expected_vector, write_tiny_bundle
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> ModelBundle:
+    return write_tiny_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def encoder(bundle: ModelBundle) -> TextEncoder:
+    return TextEncoder(bundle, threads=2)
+
+
+def test_a_vector_is_the_mean_of_the_words_at_unit_norm(encoder: TextEncoder) -> None:
+    vectors = encoder.encode(["Anvils boats", "cars"])
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, [expected_vector("anvils", "boats"), expected_vector("cars")], atol=1e-6)
+
+
+def test_padding_changes_nothing(encoder: TextEncoder) -> None:
+    alone = encoder.encode(["anvils"])[0]
+    beside_a_long_one = encoder.encode(["anvils", "boats boats boats boats boats"])[0]
+    np.testing.assert_allclose(alone, beside_a_long_one, atol=1e-6)
+
+
+def test_vectors_come_in_the_order_of_the_texts(encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 12)
+    texts = [" ".join(["anvils"] * (index % 5) + ["boats"] * (index % 3) + ["cars"]) for index in range(40)]
+    one_by_one = np.concatenate([encoder.encode([text]) for text in texts])
+    np.testing.assert_allclose(encoder.encode(texts), one_by_one, atol=1e-6)
+
+
+def test_texts_beyond_what_is_tokenised_at_once_are_all_encoded(
+    encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_module, "TOKENISED_AT_ONCE", 3)
+    vectors = encoder.encode(["anvils", "boats", "cars", "anvils"])
+    np.testing.assert_allclose(vectors[3], expected_vector("anvils"), atol=1e-6)
+
+
+def test_no_texts_give_no_rows(encoder: TextEncoder) -> None:
+    assert encoder.encode([]).shape == (0, DIMENSION)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t\u3000"])
+def test_an_empty_text_has_the_vector_of_nothing(encoder: TextEncoder, text: str) -> None:
+    np.testing.assert_allclose(encoder.encode([text])[0], expected_vector(), atol=1e-6)
+
+
+@pytest.mark.parametrize("text", ["\ud800 anvils", "\x00\x01", "🏭" * 50, "\u202eanvils", "e\u0301" * 30, "企業"])
+def test_odd_characters_still_give_a_unit_vector(encoder: TextEncoder, text: str) -> None:
+    assert np.linalg.norm(encoder.encode([text])[0]) == pytest.approx(1, abs=1e-5)
+
+
+def test_words_beyond_the_token_limit_are_not_read(encoder: TextEncoder) -> None:
+    words = ["anvils"] * 6
+    cut, whole = encoder.encode([" ".join([*words, "boats", "cars"]), " ".join(words)])
+    np.testing.assert_array_equal(cut, whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["anvils " * 20_000, " " * 120_000 + "anvils", "a" * 120_000, "企" * 120_000, "anvils" + " " * 120_000 + "cars"],
+    ids=["words", "spaces first", "one word", "no spaces", "spaces between"],
+)
+def test_a_huge_text_has_the_vector_of_all_it_says(encoder: TextEncoder, text: str) -> None:
+    words = [word if word == "anvils" or word == "cars" else "[UNK]" for word in text.split()][:6]
+    started = perf_counter()
+    vector = encoder.encode([text])[0]
+    assert perf_counter() - started < 2
+    np.testing.assert_allclose(vector, expected_vector(*words), atol=1e-6)
+
+
+def test_a_cut_never_leaves_half_a_word(encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The cut, at 8 characters, falls into "boats"; half of it would be an unknown word.
+    monkeypatch.setattr(encoder_module, "CHARACTERS_PER_TOKEN", 1)
+    np.testing.assert_allclose(encoder.encode(["cars boats"])[0], expected_vector("cars", "boats"), atol=1e-6)
+
+
+def test_progress_is_told_after_each_batch_up_to_the_end(encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 6)
+    told: list[tuple[int, int]] = []
+    encoder.encode(["anvils"] * 5, lambda done, total: told.append((done, total)))
+    assert told == [(2, 5), (4, 5), (5, 5)]
+
+
+def test_a_failing_progress_callback_stops_the_work(encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 6)
+
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encoder.encode(["anvils"] * 100, stop)
+    assert encoder.encode(["cars"]).shape == (1, DIMENSION)
+
+
+def test_threads_that_share_an_encoder_get_their_own_vectors(encoder: TextEncoder) -> None:
+    words = ["anvils", "boats", "cars"]
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda index: encoder.encode([words[index % 3]] * 7), range(60)))
+    for index, vectors in enumerate(results):
+        np.testing.assert_allclose(vectors, [expected_vector(words[index % 3])] * 7, atol=1e-6)
+
+
+@pytest.mark.parametrize("texts", [[None], [b"anvils"], ["anvils", 5]])
+def test_what_is_no_text_is_refused(encoder: TextEncoder, texts: list[str]) -> None:
+    with pytest.raises(TypeError, match="not str"):
+        encoder.encode(texts)
+
+
+def test_a_single_text_in_place_of_a_list_is_refused(encoder: TextEncoder) -> None:
+    with pytest.raises(TypeError, match=r"encode\(\[text\]\)"):
+        encoder.encode("anvils")
+
+
+def test_the_encoder_names_its_bundle(encoder: TextEncoder, bundle: ModelBundle) -> None:
+    assert encoder.encoder_id == bundle.encoder_id
+    assert encoder.text_settings == bundle.manifest.text_settings
+    assert encoder.dimension == DIMENSION
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_fewer_than_one_thread_is_refused(bundle: ModelBundle, threads: int) -> None:
+    with pytest.raises(SimilarityError, match="1 or more"):
+        TextEncoder(bundle, threads=threads)
+
+
+def test_an_unknown_runtime_is_refused_with_those_that_exist(bundle: ModelBundle) -> None:
+    with pytest.raises(SimilarityError, match="onnxruntime, openvino, auto"):
+        TextEncoder(bundle, runtime="tensorrt")  # type: ignore[arg-type]  # as a settings file might
+
+
+def test_a_missing_openvino_says_how_to_install_it(bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(SimilarityError, match=r"pip install 'company-similarity\[openvino\]'"):
+        TextEncoder(bundle, runtime="openvino")
+
+
+def test_the_automatic_runtime_does_without_openvino(bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    vectors = TextEncoder(bundle, runtime="auto").encode(["cars"])
+    np.testing.assert_allclose(vectors, [expected_vector("cars")], atol=1e-6)
+
+
+def test_a_tokenizer_that_is_none_is_refused(tmp_path: Path) -> None:
+    folder = write_tiny_bundle(tmp_path / "bundle").folder
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(InvalidBundle, match="is not a tokenizer"):
+        TextEncoder(write_manifest(folder, TINY_MANIFEST))
+
+
+def test_a_tokenizer_with_more_words_than_the_model_is_refused(tmp_path: Path) -> None:
+    folder = write_tiny_bundle(tmp_path / "bundle").folder
+    tokenizer = folder / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text().replace('"cars":6', '"cars":6,"drills":7'))
+    with pytest.raises(InvalidBundle, match="do not fit each other"):
+        TextEncoder(write_manifest(folder, TINY_MANIFEST))
+
+
+def test_a_graph_that_does_not_normalise_is_refused(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "bundle", TinyGraph(unit_norm=False))
+    with pytest.raises(InvalidBundle, match="not of unit norm"):
+        TextEncoder(bundle)
+
+
+def test_a_graph_that_cannot_run_is_refused(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "bundle", TinyGraph(opset=9), opset=9)
+    with pytest.raises(InvalidBundle, match="cannot be run"):
+        TextEncoder(bundle)
+
+
+def test_a_model_swapped_after_loading_is_not_run(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "bundle")
+    (bundle.folder / "model.onnx").write_bytes(TinyGraph(unit_norm=False).to_bytes())
+    with pytest.raises(InvalidBundle, match="does not match"):
+        TextEncoder(bundle)
+
+
+@pytest.mark.parametrize("budget", [1, 7, 64, 10_000])
+def test_batches_hold_every_text_once_within_the_budget(budget: int) -> None:
+    lengths = [3, 128, 5, 5, 64, 1, 2, 100, 7, 7]
+    plan = list(batches(lengths, budget))
+    assert sorted(row for rows in plan for row in rows) == list(range(len(lengths)))
+    assert all(len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= budget for rows in plan)
+
+
+def test_batches_start_with_the_longest_and_keep_ties_in_order() -> None:
+    assert [list(rows) for rows in batches([2, 5, 2, 5], 10)] == [[1, 3], [0, 2]]
+
+
+def test_padded_ids_are_masked() -> None:
+    ids, mask = padded([np.array([4, 5, 6]), np.array([7])])
+    assert ids.tolist() == [[4, 5, 6], [7, 0, 0]]
+    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def test_the_shipped_encoder_puts_competitors_before_others() -> None:
+    encoder = TextEncoder(ModelBundle.load(seed_folder()))
+    anchor, competitor, other = encoder.encode(
+        [
+            "The company brews beer and sells it to pubs and supermarkets.",
+            "Brewery of lagers and ales for bars and retail.",
+            "The company leases passenger aircraft to airlines.",
+        ]
+    )
+    assert anchor @ competitor > anchor @ other + 0.2
