@@ -191,6 +191,9 @@ def export(
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on")] = 8080,
+    allow_unauthenticated_network: Annotated[
+        bool, typer.Option("--allow-unauthenticated-network", help="Listen beyond this machine; nobody has to log in")
+    ] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
@@ -205,7 +208,7 @@ def serve(
     settings = _settings(index, bundle)
     with _open_index(index) as opened:
         opened.live()
-    serve_http(settings, host=host, port=port)
+    serve_http(settings, host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network)
 
 
 @app.command()

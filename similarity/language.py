@@ -17,8 +17,8 @@ UNDECIDED = "und"
 MIN_LETTERS = 20
 # Of one CJK character's worth of meaning there are several Latin letters.
 MIN_CJK_LETTERS = 6
-# Below this the identifier hovers between languages: lists of products, mixed texts.
-MIN_PROBABILITY = 0.9
+# Below this the identifier hovers between languages: names in a row, mixed texts. Short plain sentences reach .7.
+MIN_PROBABILITY = 0.6
 # The first sentences decide; a long profile costs no more than a short one.
 MAX_CHARACTERS = 1_000
 

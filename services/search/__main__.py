@@ -13,13 +13,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import uvicorn
 
 from services.search.app import create_app
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidBundle, InvalidInput, SimilarityError
+from similarity.errors import InvalidBundle, InvalidInput, NoLiveGeneration, SimilarityError
+from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from similarity.language import detect_language
 from similarity.settings import Settings
@@ -51,6 +53,7 @@ def serve(
     encoder = load_encoder(settings)
     index = SqliteIndex(settings.index)
     try:
+        warm_up(index)
         uvicorn.run(
             create_app(index=index, encoder=encoder),
             host=address.host,
@@ -79,6 +82,15 @@ def load_encoder(settings: Settings) -> TextEncoder | None:
     # The first text loads the language model, which takes a second: better now than while somebody waits.
     detect_language("Any sentence that is long enough.")
     return encoder
+
+
+def warm_up(index: CompanyIndex) -> None:
+    """Runs one search: the first one loads the vectors, and no user should wait for that."""
+    try:
+        live = index.live()
+    except NoLiveGeneration:
+        return
+    index.similar(live.name, np.eye(1, live.dimension, dtype=np.float32)[0], k=1)
 
 
 def main(arguments: list[str] | None = None) -> None:

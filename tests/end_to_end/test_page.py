@@ -4,8 +4,6 @@ The browser is Chromium: the one that CHROMIUM names, one found on the PATH, or 
 """
 
 import importlib
-import os
-import shutil
 import socket
 import threading
 import time
@@ -18,12 +16,11 @@ import uvicorn
 
 from services.search.app import create_app
 from similarity.index.sqlite import SqliteIndex
+from tests.servers.browser import find_browser
 from tests.services.search.corpus import CALIBRATION, filled_index
 from tests.services.search.test_routes import AxisEncoder
 
 pytestmark = pytest.mark.integration
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +52,9 @@ def serving(index: SqliteIndex) -> Iterator[str]:
 def browser() -> Iterator[Any]:
     # Imported here, by name: only the integration environment has it.
     playwright = importlib.import_module("playwright.sync_api")
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+            executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         )
         yield browser
         browser.close()

@@ -1,0 +1,1 @@
+"""Installs and starts the real components that integration tests run against."""
