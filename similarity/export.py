@@ -11,7 +11,12 @@ from similarity.neighbours import all_neighbours
 
 ROWS_PER_GROUP = 100_000
 SCHEMA = pa.schema(
-    [("company_id", pa.string()), ("rank", pa.int16()), ("similar_id", pa.string()), ("score", pa.float32())]
+    [
+        pa.field("company_id", pa.string()),
+        pa.field("rank", pa.int16()),
+        pa.field("similar_id", pa.string()),
+        pa.field("score", pa.float32()),
+    ]
 )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -25,6 +26,8 @@ COMPANIES = [
     ("bank", "Bank One", "Bank One takes deposits and lends money to families and small firms.", "one.com", "Ireland"),
     ("loan", "Loan Co.", "Loan Co. offers savings accounts, mortgages and consumer credit.", "loan.com", "Germany"),
 ]
+
+HEADER = "id,name,description,website,country"
 
 
 class Shell:
@@ -47,7 +50,9 @@ class Shell:
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         return done.stderr if fails else done.stdout
 
-    def write(self, name: str, rows: list[tuple[str, ...]], header: str = "id,name,description,website,country") -> str:
+    def write(
+        self, name: str, rows: Sequence[tuple[str, ...]], header: str = "id,name,description,website,country"
+    ) -> str:
         with (self.folder / name).open("w", newline="") as stream:
             stream.write(header + "\n")
             csv.writer(stream).writerows(rows)
