@@ -10,14 +10,13 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.neighbours import all_neighbours
 
 ROWS_PER_GROUP = 100_000
-SCHEMA = pa.schema(
-    [
-        pa.field("company_id", pa.string()),
-        pa.field("rank", pa.int16()),
-        pa.field("similar_id", pa.string()),
-        pa.field("score", pa.float32()),
-    ]
-)
+COLUMNS: dict[str, pa.DataType] = {
+    "company_id": pa.string(),
+    "rank": pa.int16(),
+    "similar_id": pa.string(),
+    "score": pa.float32(),
+}
+SCHEMA = pa.schema(COLUMNS)
 
 
 def export_neighbours(

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from similarity.index.sqlite_rows import PROFILE_COLUMNS, Profile, company_of, lookup_values
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, company_of, lookup_values
 
 CONTENT_OF_NO_COMPANY = (
     "SELECT count(*) FROM {table} WHERE document NOT IN (SELECT document FROM documents WHERE NOT deleted)"

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from similarity.index.matrix import VectorMatrix
+from similarity.index.sqlite.matrix import VectorMatrix
 from tests.factories import unit_vector
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable, InvalidInput, UnknownGeneration
-from similarity.index import sqlite, sqlite_search, sqlite_writing
 from similarity.index.protocol import FieldFilter, WriteOutcome
-from similarity.index.sqlite import SqliteIndex
+from similarity.index.sqlite import SqliteIndex, search, writing
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, make_generation, unit_vector
 from tests.similarity.index.inspection import damage
@@ -129,7 +128,7 @@ def test_a_scan_ends_when_its_generation_is_made_anew(index: SqliteIndex) -> Non
 
 
 def test_retiring_goes_on_where_a_crash_ended_it(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_writing, "SWEEP_DOCUMENTS", 3)
+    monkeypatch.setattr(writing, "SWEEP_DOCUMENTS", 3)
     for name in ("second", "third"):
         index.upsert(add_candidate(index, name), [make_embedded(f"c{number}") for number in range(10)])
 
@@ -137,7 +136,7 @@ def test_retiring_goes_on_where_a_crash_ended_it(index: SqliteIndex, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite_writing, "sweep", crash)
+        patch.setattr(writing, "sweep", crash)
         with pytest.raises(KeyboardInterrupt):
             index.retire("second")
     assert [generation.name for generation in index.generations()] == ["first", "third"]
@@ -187,7 +186,7 @@ def test_a_closed_index_says_so(index: SqliteIndex) -> None:
 
 
 def test_threads_write_and_search_at_once(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "BATCH_DOCUMENTS", 5)
+    monkeypatch.setattr(sqlite_index, "BATCH_DOCUMENTS", 5)
     french = [FieldFilter(field="country", any_of=("fr",))]
 
     def write(thread: int) -> None:
@@ -210,7 +209,7 @@ def test_threads_write_and_search_at_once(index: SqliteIndex, monkeypatch: pytes
 
 
 def test_memory_holds_few_matrices_and_filters(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_search, "FILTERS_KEPT", 3)
+    monkeypatch.setattr(search, "FILTERS_KEPT", 3)
     for name in ("second", "third"):
         add_candidate(index, name)
     for name in ("first", "second", "third"):
@@ -219,6 +218,6 @@ def test_memory_holds_few_matrices_and_filters(index: SqliteIndex, monkeypatch: 
             index.similar(name, unit_vector(1), k=1, filters=[FieldFilter(field="country", none_of=(str(country),))])
         assert found(index.similar(name, unit_vector(1), k=1)) == [name]
     matrices = index._search._matrices
-    assert len(matrices) == sqlite_search.MATRICES_KEPT
+    assert len(matrices) == search.MATRICES_KEPT
     assert all(len(matrix._filtered) == 3 for matrix in matrices.values())
     assert found(index.similar("first", unit_vector(1), k=1)) == ["first"]

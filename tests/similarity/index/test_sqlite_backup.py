@@ -7,7 +7,7 @@ import pytest
 
 from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.sqlite import SqliteIndex
-from similarity.index.sqlite_schema import PAGE_BYTES
+from similarity.index.sqlite.schema import PAGE_BYTES
 from tests.contract.steps import add_live, found
 from tests.factories import make_embedded
 from tests.similarity.index.inspection import damage

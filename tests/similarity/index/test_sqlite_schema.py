@@ -10,9 +10,8 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
-from similarity.index import sqlite_schema
 from similarity.index.protocol import GenerationState, GenerationStats
-from similarity.index.sqlite import SqliteIndex
+from similarity.index.sqlite import SqliteIndex, schema
 from tests.contract.steps import add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
@@ -35,7 +34,7 @@ def query(path: Path, statement: str) -> list[tuple[object, ...]]:
         return connection.execute(statement).fetchall()
 
 
-def schema(path: Path) -> dict[str, str]:
+def statements(path: Path) -> dict[str, str]:
     rows = query(path, "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return {str(name): " ".join(re.sub(r"--.*", "", str(sql)).split()) for name, sql in rows}
 
@@ -43,16 +42,16 @@ def schema(path: Path) -> dict[str, str]:
 def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "index.db"
     with closing(SqliteIndex(path)):
-        assert query(path, "PRAGMA application_id") == [(sqlite_schema.APPLICATION_ID,)]
-        assert query(path, "PRAGMA user_version") == [(len(sqlite_schema.MIGRATIONS),)]
+        assert query(path, "PRAGMA application_id") == [(schema.APPLICATION_ID,)]
+        assert query(path, "PRAGMA user_version") == [(len(schema.MIGRATIONS),)]
         assert query(path, "PRAGMA journal_mode") == [("wal",)]
 
 
 def test_the_first_migration_still_makes_the_published_tables(tmp_path: Path, old_file: Path) -> None:
     new_file = tmp_path / "new.db"
     with closing(sqlite3.connect(new_file, isolation_level=None)) as connection:
-        sqlite_schema.migrate(connection, (sqlite_schema.FIRST_VERSION,), path=new_file)
-    assert schema(new_file) == schema(old_file)
+        schema.migrate(connection, (schema.FIRST_VERSION,), path=new_file)
+    assert statements(new_file) == statements(old_file)
 
 
 def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
@@ -79,7 +78,7 @@ def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
 
 
 def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (sqlite_schema.FIRST_VERSION, REGION))
+    monkeypatch.setattr(schema, "MIGRATIONS", (schema.FIRST_VERSION, REGION))
     for _ in range(2):
         with closing(SqliteIndex(old_file)) as index:
             assert index.stats("first").companies == 2
@@ -88,14 +87,12 @@ def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: py
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(old_file: Path) -> None:
-    before = schema(old_file)
+    before = statements(old_file)
     with closing(sqlite3.connect(old_file, isolation_level=None)) as connection:
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            sqlite_schema.migrate(
-                connection, (sqlite_schema.FIRST_VERSION, (*REGION, "DROP TABLE missing")), path=old_file
-            )
+            schema.migrate(connection, (schema.FIRST_VERSION, (*REGION, "DROP TABLE missing")), path=old_file)
         assert not connection.in_transaction
-    assert schema(old_file) == before
+    assert statements(old_file) == before
     assert query(old_file, "PRAGMA user_version") == [(1,)]
 
 
@@ -134,8 +131,8 @@ def test_a_damaged_file_is_refused_with_advice(tmp_path: Path) -> None:
         index.upsert(add_live(index, "first"), [make_embedded(f"c{number}") for number in range(500)])
     size = path.stat().st_size
     with path.open("r+b") as file:
-        file.seek(sqlite_schema.PAGE_BYTES)
-        file.write(b"\xff" * (size - sqlite_schema.PAGE_BYTES))
+        file.seek(schema.PAGE_BYTES)
+        file.write(b"\xff" * (size - schema.PAGE_BYTES))
     with pytest.raises(IndexUnavailable, match="damaged; restore a backup"):
         search(path)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
-from similarity.index import sqlite_schema
+from similarity.index.sqlite import schema
 
 IDLE_CONNECTIONS = 8
 
@@ -62,8 +62,8 @@ class Connections:
         with explained(path):
             connection = self._connect()
             try:
-                sqlite_schema.prepare(connection, path=path, busy_timeout=busy_timeout)
-                sqlite_schema.configure(connection)
+                schema.prepare(connection, path=path, busy_timeout=busy_timeout)
+                schema.configure(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -118,7 +118,7 @@ class Connections:
             if self._idle:
                 return self._idle.pop()
         connection = self._connect()
-        sqlite_schema.configure(connection)
+        schema.configure(connection)
         return connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:

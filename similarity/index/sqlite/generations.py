@@ -7,7 +7,7 @@ from datetime import datetime
 
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import Calibration, Generation, GenerationState
-from similarity.index.sqlite_rows import Row, microseconds, moment
+from similarity.index.sqlite.rows import Row, microseconds, moment
 
 NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 COLUMNS = (

@@ -4,8 +4,8 @@ import sqlite3
 
 from similarity.company import ID_PATTERN, name_key, normalize_domain
 from similarity.errors import InvalidCompany
-from similarity.index.sqlite_generations import StoredGeneration
-from similarity.index.sqlite_rows import NAME_FIELD
+from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.rows import NAME_FIELD
 
 LAST_CHARACTER = "\U0010ffff"
 # How much a word counts in name, aliases, domain and description.

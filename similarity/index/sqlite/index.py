@@ -5,10 +5,10 @@ writes are short transactions that wait for each other, and every read sees the 
 promote elsewhere counts from the next request on. It must lie on a local disk. Good to a few hundred
 thousand companies; beyond that use Elasticsearch.
 
-    sqlite_schema       tables and migrations        sqlite_rows      documents <-> rows
-    sqlite_connections  transactions, errors         sqlite_writing   upsert, purge, sweep
-    sqlite_generations  the state machine            sqlite_reading   get, scan, stats
-    sqlite_search       search on matrix.py          sqlite_words     resolve, find
+    schema       tables and migrations        rows      documents <-> rows
+    connections  transactions, errors         writing   upsert, purge, sweep
+    generations  the state machine            reading   get, scan, stats
+    search       exact search on a matrix     words     resolve, find
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,13 +18,6 @@ from sqlite3 import Connection
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
 from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, UnknownGeneration
-from similarity.index import (
-    sqlite_backup,
-    sqlite_generations,
-    sqlite_reading,
-    sqlite_words,
-    sqlite_writing,
-)
 from similarity.index.protocol import (
     FieldFilter,
     Generation,
@@ -33,10 +26,17 @@ from similarity.index.protocol import (
     WriteOutcome,
     WriteResult,
 )
-from similarity.index.sqlite_connections import Connections
-from similarity.index.sqlite_generations import WRITTEN_STATES, StoredGeneration
-from similarity.index.sqlite_rows import DocumentRow, UnstorableDocument, document_row
-from similarity.index.sqlite_search import ExactSearch
+from similarity.index.sqlite import (
+    backup,
+    generations,
+    reading,
+    words,
+    writing,
+)
+from similarity.index.sqlite.connections import Connections
+from similarity.index.sqlite.generations import WRITTEN_STATES, StoredGeneration
+from similarity.index.sqlite.rows import DocumentRow, UnstorableDocument, document_row
+from similarity.index.sqlite.search import ExactSearch
 
 # Documents per transaction: other writers wait for about a quarter of a second at most.
 BATCH_DOCUMENTS = 2000
@@ -62,44 +62,44 @@ class SqliteIndex:
 
     def create_generation(self, generation: Generation) -> None:
         with self._connections.writing() as connection:
-            sqlite_generations.add(connection, generation)
+            generations.add(connection, generation)
 
     def generations(self) -> list[Generation]:
         with self._connections.reading() as connection:
-            return [stored.record for stored in sqlite_generations.every(connection)]
+            return [stored.record for stored in generations.every(connection)]
 
     def live(self) -> Generation:
         with self._connections.reading() as connection:
-            return sqlite_generations.live(connection).record
+            return generations.live(connection).record
 
     def write_targets(self) -> list[Generation]:
         return [generation for generation in self.generations() if generation.state in WRITTEN_STATES]
 
     def register_candidate(self, name: str) -> None:
         with self._connections.writing() as connection:
-            sqlite_generations.register_candidate(connection, name)
+            generations.register_candidate(connection, name)
 
     def promote(self, name: str) -> None:
         with self._connections.writing() as connection:
-            sqlite_generations.promote(connection, name, now=datetime.now(UTC))
+            generations.promote(connection, name, now=datetime.now(UTC))
 
     def rollback(self, *, force: bool = False) -> Generation:
         with self._connections.writing() as connection:
-            return sqlite_generations.rollback(connection, force=force, now=datetime.now(UTC))
+            return generations.rollback(connection, force=force, now=datetime.now(UTC))
 
     def retire(self, name: str) -> None:
         """The generation vanishes at once, its documents go bit by bit; a crash between is made good next time."""
         with self._connections.writing() as connection:
-            sqlite_generations.retire(connection, name)
-        self._repeat(sqlite_writing.sweep)
+            generations.retire(connection, name)
+        self._repeat(writing.sweep)
 
     def stats(self, generation: str) -> GenerationStats:
         with self._connections.reading() as connection:
-            return sqlite_reading.stats(connection, sqlite_generations.named(connection, generation))
+            return reading.stats(connection, generations.named(connection, generation))
 
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         with self._connections.reading() as connection:
-            target = sqlite_generations.named(connection, generation)
+            target = generations.named(connection, generation)
         _refuse_other_encoders(target.record, documents)
         results: list[WriteResult] = []
         for start in range(0, len(documents), BATCH_DOCUMENTS):
@@ -108,17 +108,17 @@ class SqliteIndex:
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         with self._connections.reading() as connection:
-            return sqlite_reading.documents_with_ids(connection, sqlite_generations.named(connection, generation), ids)
+            return reading.documents_with_ids(connection, generations.named(connection, generation), ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         with self._connections.reading() as connection:
-            return sqlite_words.resolve(connection, sqlite_generations.named(connection, generation), reference)
+            return words.resolve(connection, generations.named(connection, generation), reference)
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._connections.reading() as connection:
-            stored = sqlite_generations.named(connection, generation)
-            documents = sqlite_words.find(connection, stored, query, limit=limit)
-            return [facts.company for facts in sqlite_reading.company_facts(connection, documents)]
+            stored = generations.named(connection, generation)
+            documents = words.find(connection, stored, query, limit=limit)
+            return [facts.company for facts in reading.company_facts(connection, documents)]
 
     def similar(
         self,
@@ -131,7 +131,7 @@ class SqliteIndex:
     ) -> SimilarCompanies:
         with self._connections.reading() as connection:
             neighbours = self._search.nearest(connection, generation, vector, k=k, filters=filters, exclude=exclude)
-            found = sqlite_reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
+            found = reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
         hits = (
             SimilarCompany(
                 company=facts.company,
@@ -151,13 +151,13 @@ class SqliteIndex:
         if batch_size < 1:
             raise InvalidInput(f"batch_size is {batch_size}; read at least one document at a time")
         with self._connections.reading() as connection:
-            stored = sqlite_generations.named(connection, generation)
+            stored = generations.named(connection, generation)
         return self._pages(stored, after=after, batch_size=batch_size)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         with self._connections.reading() as connection:
-            stored = sqlite_generations.named(connection, generation)
-        return self._repeat(lambda connection: sqlite_writing.purge_tombstones(connection, stored, before=before))
+            stored = generations.named(connection, generation)
+        return self._repeat(lambda connection: writing.purge_tombstones(connection, stored, before=before))
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the index to another file while it is in use, and checks the copy.
@@ -167,7 +167,7 @@ class SqliteIndex:
             IndexUnavailable: the index cannot be read or is damaged.
         """
         with self._connections.borrowed() as connection:
-            sqlite_backup.back_up(connection, source=self.path, target=Path(path), overwrite=overwrite)
+            backup.back_up(connection, source=self.path, target=Path(path), overwrite=overwrite)
 
     def close(self) -> None:
         self._connections.close()
@@ -180,7 +180,7 @@ class SqliteIndex:
         prepared = [_prepare(document, dimension=target.record.dimension) for document in documents]
         rows = [row for row in prepared if isinstance(row, DocumentRow)]
         with self._connections.writing() as connection:
-            written = iter(sqlite_writing.write(connection, _same(connection, target), rows))
+            written = iter(writing.write(connection, _same(connection, target), rows))
         return [next(written) if isinstance(row, DocumentRow) else row for row in prepared]
 
     def _pages(
@@ -189,7 +189,7 @@ class SqliteIndex:
         while True:
             with self._connections.reading() as connection:
                 generation = _same(connection, stored)
-                page = sqlite_reading.documents_after(connection, generation, after=after, limit=batch_size)
+                page = reading.documents_after(connection, generation, after=after, limit=batch_size)
             if page:
                 yield page
             if len(page) < batch_size:
@@ -226,7 +226,7 @@ def _prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> D
 def _same(connection: Connection, generation: StoredGeneration) -> StoredGeneration:
     """The generation as it is now; UnknownGeneration if it was retired, even if another took its name."""
     name = generation.record.name
-    now = sqlite_generations.named(connection, name)
+    now = generations.named(connection, name)
     if now.number != generation.number:
         raise UnknownGeneration(f"generation {name!r} was retired and made anew meanwhile; begin again")
     return now

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany
 from similarity.index.protocol import GenerationStats
-from similarity.index.sqlite_generations import StoredGeneration
-from similarity.index.sqlite_rows import PROFILE_COLUMNS, Profile, Row, company_of, moment, vector_of
+from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, moment, vector_of
 
 DOCUMENT_COLUMNS = f"id, version, deleted, text_hash, language, embedded_at, vector, {PROFILE_COLUMNS}"
 

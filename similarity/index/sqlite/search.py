@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from similarity.company import Vector, name_key
 from similarity.errors import InvalidInput
-from similarity.index import sqlite_generations
-from similarity.index.matrix import Neighbour, Rows, VectorMatrix
 from similarity.index.protocol import FieldFilter
-from similarity.index.sqlite_generations import StoredGeneration
-from similarity.index.sqlite_rows import vector_of, vector_problem
-from similarity.index.sqlite_words import storable
+from similarity.index.sqlite import generations
+from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
+from similarity.index.sqlite.rows import vector_of, vector_problem
+from similarity.index.sqlite.words import storable
 
 MATRICES_KEPT = 2  # the live generation's and one that is compared with it
 FILTERS_KEPT = 32
@@ -54,7 +54,7 @@ class ExactSearch:
             InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         """
         with self._lock:
-            generation = sqlite_generations.named(connection, name)
+            generation = generations.named(connection, name)
             problem = vector_problem(vector, dimension=generation.record.dimension)
             if problem or k < 1:
                 raise InvalidInput(problem or f"k is {k}; ask for at least one neighbour")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.index.protocol import WriteOutcome, WriteResult
-from similarity.index.sqlite_generations import StoredGeneration
-from similarity.index.sqlite_rows import PROFILE_COLUMNS, DocumentRow, Profile, lookup_values, microseconds
+from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, DocumentRow, Profile, lookup_values, microseconds
 
 SWEEP_DOCUMENTS = 500
 CONTENT_TABLES = ("companies", "vectors", "lookups")
