@@ -10,6 +10,7 @@ from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.index.protocol import FieldFilter, WriteOutcome
 from similarity.index.sqlite import SqliteIndex, search, writing
+from similarity.index.sqlite import index as sqlite_index
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, make_generation, unit_vector
 from tests.similarity.index.inspection import damage
