@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from similarity.bundle import ModelBundle
     from similarity.encoder import TextEncoder
     from similarity.files import RejectsFile
+    from similarity.index.protocol import GenerationStats
     from similarity.index.sqlite import SqliteIndex
     from similarity.ingest import Columns
     from similarity.load import LoadReport
@@ -269,18 +270,20 @@ def _load(
                 file, index=opened, encoders=encoders, columns=columns, rejects=rejected, now=now, on_rows=on_rows
             )
         promoted = promote_first(opened, generation)
-        companies = opened.stats(generation.name).companies
-    _tell(report, rejected, companies, promoted=promoted)
+        stats = opened.stats(generation.name)
+    _tell(report, rejected, stats, promoted=promoted)
 
 
-def _tell(report: "LoadReport", rejected: "RejectsFile", companies: int, *, promoted: bool) -> None:
+def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
     )
     if report.warnings:
         typer.echo(f"{report.warnings:,} rows were taken without their website: it holds no host name")
-    typer.echo(f"{companies:,} companies in the index" + (", which is live now" if promoted else ""))
+    if stats.not_english:
+        typer.echo(f"{stats.not_english:,} texts in the index are not in English, which is what the model reads best")
+    typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if rejected.count:
         _fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")
 

@@ -85,4 +85,4 @@ def _table(lines: Sequence[Line], title: str) -> Table:
 
 def _bar(score: float) -> str:
     cells = round(max(0.0, min(1.0, score)) * SCORE_BAR_CELLS)
-    return f"{score:.2f} [green]{'━' * cells}[/green][dim]{'━' * (SCORE_BAR_CELLS - cells)}[/dim]"
+    return f"{score:.2f} [green]{'█' * cells}[/green][dim]{'░' * (SCORE_BAR_CELLS - cells)}[/dim]"

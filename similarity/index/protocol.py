@@ -119,11 +119,15 @@ class SimilarCompanies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationStats:
-    """Counts of one generation. `companies` excludes tombstones; `last_version` covers them."""
+    """Counts of one generation. `companies` excludes tombstones; `last_version` covers them.
+
+    `not_english` counts the companies whose text is in another language for certain.
+    """
 
     companies: int
     deleted: int
     last_version: int
+    not_english: int = 0
 
 
 class CompanyIndex(Protocol):

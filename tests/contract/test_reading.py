@@ -75,6 +75,13 @@ def test_writing_goes_on_while_a_scan_is_read(index: CompanyIndex, live: str) ->
     assert [document.id for batch in batches for document in batch] == ["c", "d", "e"]
 
 
+def test_stats_count_texts_in_other_languages(index: CompanyIndex, live: str) -> None:
+    languages = {"a": "en", "b": "de", "c": "und", "d": "ja"}
+    index.upsert(live, [make_embedded(company_id, language=language) for company_id, language in languages.items()])
+    index.upsert(live, [DeletedCompany(id="d", version=5)])
+    assert index.stats(live).not_english == 1
+
+
 def test_stats_of_an_empty_generation_are_zero(index: CompanyIndex, live: str) -> None:
     assert index.stats(live) == GenerationStats(companies=0, deleted=0, last_version=0)
 

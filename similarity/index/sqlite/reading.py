@@ -74,11 +74,14 @@ def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> l
 
 def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> GenerationStats:
     """Counts of one generation."""
-    total, deleted, last_version = connection.execute(
-        "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0) FROM documents WHERE generation = ?",
+    total, deleted, last_version, not_english = connection.execute(
+        "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0),"
+        " coalesce(sum(NOT deleted AND language NOT IN ('en', 'und')), 0) FROM documents WHERE generation = ?",
         (generation.number,),
     ).fetchone()
-    return GenerationStats(companies=total - deleted, deleted=deleted, last_version=last_version)
+    return GenerationStats(
+        companies=total - deleted, deleted=deleted, last_version=last_version, not_english=not_english
+    )
 
 
 def _document(generation: StoredGeneration, row: Row) -> EmbeddedCompany | DeletedCompany:
