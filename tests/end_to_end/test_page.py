@@ -137,6 +137,19 @@ def test_a_row_shows_probability_cosine_country_industry_and_website(page: Any) 
     assert bar["width"] / track["width"] == pytest.approx(0.982, abs=0.02)
 
 
+def test_without_a_calibration_no_percentage_is_claimed(browser: Any, tmp_path: Path) -> None:
+    index = filled_index(tmp_path / "plain.db", calibration=None)
+    server = serving(index)
+    page = browser.new_page(base_url=next(server))
+    page.goto("/?company=acme")
+    text = page.locator("#hits li").first.inner_text()
+    assert "0.90" in text
+    assert "%" not in text
+    page.close()
+    next(server, None)
+    index.close()
+
+
 def test_filters_come_from_what_is_shown_and_stay_in_the_address(page: Any) -> None:
     page.goto("/?company=acme")
     page.get_by_role("checkbox", name="Germany").check()

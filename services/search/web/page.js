@@ -255,12 +255,12 @@ async function toggle(name, value) {
 
 function showHits({ hits, approximate, took_ms, generation, model }) {
   const calibrated = hits.some(({ probability }) => probability !== null);
-  byId("match-head").textContent = calibrated ? "Likely competitor" : "Similarity";
+  byId("match-head").textContent = calibrated ? "Likely competitor" : "Cosine";
   byId("hits").replaceChildren(...hits.map((hit) => hitRow(hit)));
   byId("none").hidden = hits.length > 0;
   const meaning = calibrated
     ? "The percentage is the chance of being a competitor, estimated from the cosine of the two descriptions. "
-    : "Similarity is the cosine of the two descriptions, in percent. ";
+    : "The cosine says how alike two descriptions are; it is no probability. ";
   const how = approximate ? "Approximate search" : "Every company compared";
   byId("provenance").textContent = `${meaning}${how} in ${took_ms.toFixed(1)} ms · index ${generation} · encoder ${model.encoder_id}`;
 }
@@ -278,7 +278,7 @@ function hitRow({ rank, company, score, probability, language, warning }) {
       description(company, rank, language)),
     el("div", { class: "place" }, el("span", { class: "country" }, company.country), el("span", { class: "industry" }, company.industry)),
     el("span", { class: "match" },
-      `${Math.round(share * 100)} %`,
+      probability === null ? score.toFixed(2) : `${Math.round(share * 100)} %`,
       el("span", { class: "track", "aria-hidden": "true" }, bar),
       probability === null ? null : el("small", {}, `cosine ${score.toFixed(2)}`)));
 }
