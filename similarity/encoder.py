@@ -9,8 +9,9 @@ and every thread runs a whole batch: for models of this size that beats sharing 
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from time import perf_counter
 from typing import Literal, Protocol, TypeAlias
 
@@ -96,11 +97,13 @@ class TextEncoder:
         token_ids = list(self.tokenise(texts))
         vectors = np.empty((len(token_ids), self.dimension), dtype=np.float32)
         done = 0
-        for rows, batch_vectors in _run_all(self._session, token_ids, self._threads):
-            vectors[rows] = batch_vectors
-            done += len(rows)
-            if progress is not None:
-                progress(done, len(token_ids))
+        # Closed at once when a callback raises, so that no thread goes on with the rest.
+        with closing(_run_all(self._session, token_ids, self._threads)) as finished:
+            for rows, batch_vectors in finished:
+                vectors[rows] = batch_vectors
+                done += len(rows)
+                if progress is not None:
+                    progress(done, len(token_ids))
         return vectors
 
     def tokenise(self, texts: Sequence[str]) -> Iterator[TokenIds]:
@@ -209,7 +212,7 @@ def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Sessio
 
 def _run_all(
     session: Session, token_ids: Sequence[TokenIds], threads: int
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float32]]]:
+) -> Generator[tuple[NDArray[np.intp], NDArray[np.float32]], None, None]:
     """Rows and their vectors, batch by batch."""
     lengths = [len(ids) for ids in token_ids]
     # Few texts are spread over the threads instead of filling one batch.

@@ -42,8 +42,8 @@ CALIBRATION_TEXTS = 256
 
 # Torch and onnxruntime add up in another order, no more.
 LARGEST_DIFFERENCE = 1e-5
-# Measured on company texts: mean .994, lowest .985.
-LOWEST_MEAN_COSINE = 0.99
+# Measured on company texts: .998.
+LOWEST_MEAN_COSINE = 0.995
 # Share of float32's nDCG@10 that int8 must keep.
 KEPT_QUALITY = 0.995
 MAX_BYTES = 30_000_000
@@ -108,8 +108,8 @@ def export(
         draft = _write(Path(drafts) / FLOAT32, model, tokenizer, facts)
         if settings.precision == INT8:
             float32 = TextEncoder(draft)
-            quantised = quantise(model, _feeds(float32, texts[:CALIBRATION_TEXTS]))
-            facts = replace(facts, quantisation="int8: static activations, per-channel weights")
+            quantised = quantise(model, list(_feeds(float32, texts[:CALIBRATION_TEXTS])))
+            facts = replace(facts, quantisation="int8: smoothed static activations, per-channel weights")
             draft = _write(Path(drafts) / INT8, quantised, tokenizer, facts)
             facts = replace(facts, metrics={**facts.metrics, **_closeness(float32, TextEncoder(draft), texts, log)})
             if judged:

@@ -1,0 +1,204 @@
+"""Export gives the same vectors as torch, or nothing at all. Runs on a transformer of random weights."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import onnx
+
+pytestmark = pytest.mark.training
+
+# Texts of many lengths, so that every batch has padding.
+WORDS = "anvils boats cars drills engines ferries glue hammers ink jam kites lamps".split()
+
+
+def sentence(length: int) -> str:
+    return "The company makes " + " ".join(WORDS[index * 7 % len(WORDS)] for index in range(length))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers whose vocabulary is large enough to be quantised as a table."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "random"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "company", "makes", *WORDS]
+    words += [f"word{index}" for index in range(5_000 - len(words))]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    lines = [json.dumps({"id": f"c{n}", "name": f"Firm {n}", "description": sentence(n % 40 + 1)}) for n in range(80)]
+    path = tmp_path / "sample.jsonl"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def torch_vectors(model: Path, texts: Sequence[str], max_tokens: int) -> NDArray[np.float32]:
+    """The reference, written apart from the exporter: one text at a time, no padding."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, transformer = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).eval()
+    rows = []
+    for text in texts:
+        inputs = tokenizer(text, truncation=True, max_length=max_tokens, return_tensors="pt")
+        with torch.inference_mode():
+            mean = transformer(**inputs).last_hidden_state[0].mean(dim=0)
+        rows.append((mean / mean.norm()).numpy())
+    return np.array(rows, dtype=np.float32)
+
+
+@pytest.mark.parametrize(("precision", "lowest_cosine"), [("float32", 1 - 1e-6), ("int8", 0.99)])
+def test_an_exported_bundle_agrees_with_torch(
+    model: Path, sample: Path, tmp_path: Path, precision: str, lowest_cosine: float
+) -> None:
+    from similarity.encoder import TextEncoder
+    from training.export import ExportSettings, export
+
+    settings = ExportSettings(
+        model=str(model),
+        base_model="random",
+        licence="none",
+        training_data="none",
+        precision=precision,
+        max_tokens=32,
+    )
+    said: list[str] = []
+    bundle = export(settings, output=tmp_path / "models", sample=sample, log=said.append)
+    texts = ["", "anvils", *(sentence(length) for length in (1, 3, 9, 28, 40, 200))]
+    vectors = TextEncoder(bundle).encode(texts)
+    expected = torch_vectors(model, texts, max_tokens=32)
+    if precision == "float32":
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    assert np.einsum("nd,nd->n", vectors, expected).min() >= lowest_cosine
+    assert bundle.folder == tmp_path / "models" / bundle.encoder_id
+    assert "random" in (bundle.folder / "README.md").read_text()
+    assert bundle.manifest.metrics["difference_to_torch"] <= 1e-5
+    assert "float32 graph" in said[0]
+
+
+def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: Path, tmp_path: Path) -> None:
+    from similarity.encoder import TextEncoder
+    from training.export import ExportSettings, export
+
+    settings = ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
+    encoder = TextEncoder(export(settings, output=tmp_path, sample=sample, log=lambda line: None), threads=1)
+    texts = [sentence(length) for length in range(1, 40)]
+    together = encoder.encode(texts)
+    alone = np.concatenate([encoder.encode([text]) for text in texts])
+    # Sums in another order may fall on the other side of a rounding step, no more.
+    assert np.einsum("nd,nd->n", together, alone).min() >= 0.999
+
+
+def test_a_graph_that_differs_from_torch_is_not_written(
+    model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training import export as exporter
+
+    monkeypatch.setattr(exporter, "largest_difference", lambda encoder, graph: float("nan"))
+    settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
+    with pytest.raises(exporter.ExportRefused, match="differs from torch"):
+        exporter.export(settings, output=tmp_path / "models", sample=sample, log=lambda line: None)
+    assert not (tmp_path / "models").exists()
+
+
+def test_an_int8_model_that_moves_vectors_too_far_is_not_written(
+    model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training import export as exporter
+
+    monkeypatch.setattr(exporter, "LOWEST_MEAN_COSINE", 1.1)
+    settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
+    with pytest.raises(exporter.ExportRefused, match="mean cosine"):
+        exporter.export(settings, output=tmp_path / "models", sample=sample, log=lambda line: None)
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize(("kept", "refused"), [(0.5, False), (1.5, True)])
+def test_judged_pairs_gate_the_export_and_fill_the_card(
+    model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: float, refused: bool
+) -> None:
+    from training import export as exporter
+
+    (tmp_path / "dev.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc30\t0\n")
+    monkeypatch.setattr(exporter, "KEPT_QUALITY", kept)
+    settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
+    judged = exporter.JudgedData(folder=tmp_path, companies=sample, splits=("dev",))
+    output = tmp_path / "models"
+    if refused:
+        with pytest.raises(exporter.ExportRefused, match=r"nDCG@10 on dev"):
+            exporter.export(settings, output=output, sample=sample, judged=judged, log=lambda line: None)
+        assert not output.exists()
+        return
+    bundle = exporter.export(settings, output=output, sample=sample, judged=judged, log=lambda line: None)
+    assert {"dev_ndcg10_plain", "dev_ndcg10_prepared", "dev_auc_prepared"} <= set(bundle.manifest.metrics)
+    assert "| dev | prepared |" in (bundle.folder / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def graph(model: Path) -> "onnx.ModelProto":
+    from training.graph import load_encoder, to_onnx
+
+    return to_onnx(load_encoder(str(model)))
+
+
+def test_smoothing_changes_no_vector(graph: "onnx.ModelProto") -> None:
+    from similarity.encoder import OnnxRuntimeSession
+    from training.quantise import smooth
+
+    ids = np.arange(5, 25, dtype=np.int64).reshape(2, 10)
+    smoothed = smooth(graph, [{"input_ids": ids, "attention_mask": np.ones_like(ids)}])
+    assert len(smoothed.graph.node) > len(graph.graph.node)
+    before, after = (
+        OnnxRuntimeSession(each.SerializeToString()).run(ids, np.ones_like(ids)) for each in (graph, smoothed)
+    )
+    np.testing.assert_allclose(before, after, atol=1e-5)
+
+
+def test_each_column_of_a_weight_has_its_own_scale() -> None:
+    from training.quantise import quantised_columns
+
+    values, scale = quantised_columns(np.array([[127.0, 0.0], [-63.5, 0.001]], dtype=np.float32))
+    assert values.tolist() == [[127, 0], [-64, 127]]
+    assert scale == pytest.approx([1.0, 0.001 / 127])
+
+
+def test_a_graph_without_weights_cannot_be_quantised() -> None:
+    import onnx
+
+    from training.quantise import quantise
+
+    with pytest.raises(ValueError, match="no matrix product"):
+        quantise(onnx.ModelProto(), [{}])
+
+
+def test_calibration_needs_texts(graph: "onnx.ModelProto") -> None:
+    from training.quantise import quantise
+
+    with pytest.raises(ValueError, match="no calibration texts"):
+        quantise(graph, [])
+
+
+def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    from training.export import main
+
+    with pytest.raises(SystemExit):
+        main(["--model", "x", "--output", "y", "--judged", "z"])
+    assert "--judged and --companies belong together" in capsys.readouterr().err
