@@ -7,6 +7,7 @@ kept in the cache folder.
 import importlib.util
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -34,16 +35,15 @@ def peers(model: str, cache: Path, texts: Sequence[str], *, threads: int, max_to
     import torch
 
     torch.set_num_threads(threads)
-    # A local folder needs no hub; an id was fetched by weights_source's caller or is in its cache.
     source = weights_source(model)
     found: dict[str, Encode] = {}
     makers: dict[str, Callable[[], SentenceTransformer]] = {
-        "torch float32": lambda: _torch(source, "float32"),
-        "torch bfloat16": lambda: _torch(source, "bfloat16"),
+        "torch float32": partial(_torch, source, "float32"),
+        "torch bfloat16": partial(_torch, source, "bfloat16"),
     }
     for instructions in ONNX_INT8:
-        makers[f"onnx int8 {instructions}"] = lambda name=instructions: _onnx(source, cache, name, threads)  # type: ignore[misc]
-    makers["openvino int8"] = lambda: _openvino(source, cache, texts, threads)
+        makers[f"onnx int8 {instructions}"] = partial(_onnx, source, cache, instructions, threads)
+    makers["openvino int8"] = partial(_openvino, source, cache, texts, threads)
     for name, make in makers.items():
         try:
             transformer = make()
