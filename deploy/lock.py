@@ -22,7 +22,7 @@ EXTRAS = {
     "kafka": ("kafka",),
     "pipelines": ("pipelines",),
     "integration": ("search", "dev", "integration"),
-    "training": ("search", "dev", "training", "weights"),
+    "training": ("search", "dev", "training", "weights", "openvino"),
 }
 # Beam holds back some of what the others use in newer versions.
 UNCONSTRAINED = ("dev", "pipelines")

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -303,7 +304,7 @@ def _columns(column: list[str] | None, attribute: list[str] | None) -> "Columns"
 
 def _settings(index: str | None, bundle: Path | None) -> Settings:
     settings = Settings.from_environment(os.environ)
-    return Settings(index=index or settings.index, bundle=bundle or settings.bundle, threads=settings.threads)
+    return replace(settings, index=index or settings.index, bundle=bundle or settings.bundle)
 
 
 def _bundle(folder: Path | None) -> "ModelBundle":
@@ -315,7 +316,8 @@ def _bundle(folder: Path | None) -> "ModelBundle":
 def _encoder(bundle: "ModelBundle") -> "TextEncoder":
     from similarity.encoder import TextEncoder
 
-    return TextEncoder(bundle, threads=_settings(None, None).threads)
+    settings = _settings(None, None)
+    return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from time import perf_counter
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import onnxruntime
@@ -23,13 +23,12 @@ from tokenizers import Encoding, Tokenizer
 from similarity.bundle import INPUT_NAMES, MODEL_FILE, OUTPUT_NAME, TOKENIZER_FILE, ModelBundle
 from similarity.errors import InvalidBundle, SimilarityError
 from similarity.openvino_session import OpenVinoSession
+from similarity.settings import RUNTIMES, Runtime
 from similarity.text import TextSettings
 
 Progress: TypeAlias = Callable[[int, int], None]
-Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
 TokenIds: TypeAlias = NDArray[np.int64]
 
-RUNTIMES: tuple[Runtime, ...] = ("onnxruntime", "openvino", "auto")
 # Padded tokens of a batch. One thread, texts per second at 256, 512, 1,024, 2,048, 4,096 tokens:
 # onnxruntime 213, 215, 192, 173, 155; OpenVINO 222, 233, 246, 240, 220.
 BATCH_TOKENS = 512

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from similarity.index.protocol import Calibration
-from similarity.text import TextSettings
+from similarity.text import TEXT_REVISION, TextSettings
 
 SCHEMA_VERSION = 1
 POOLING = "mean"
@@ -54,6 +54,11 @@ class Manifest:
             raise ValueError(f"max_tokens is {self.max_tokens}, not 3 to {_MAX_TOKENS:,}")
         if self.opset < 1:
             raise ValueError(f"opset is {self.opset}, not a positive number")
+        if self.text_settings.revision != TEXT_REVISION:
+            raise ValueError(
+                f"text_settings.revision is {self.text_settings.revision}, this release prepares texts by revision "
+                f"{TEXT_REVISION}"
+            )
         if self.pooling != POOLING:
             raise ValueError(f"pooling is {self.pooling!r:.40}, this version knows {POOLING!r}")
         if self.normalisation != NORMALISATION:

@@ -2,7 +2,8 @@
 
 python -m services.search --index similarity.db
 
-SIMILARITY_INDEX, SIMILARITY_BUNDLE and SIMILARITY_THREADS are read from the environment; options win.
+SIMILARITY_INDEX, SIMILARITY_BUNDLE, SIMILARITY_THREADS and SIMILARITY_RUNTIME are read from the
+environment; options win.
 """
 
 import argparse
@@ -78,7 +79,7 @@ def load_encoder(settings: Settings) -> TextEncoder | None:
         except InvalidBundle as error:
             log.warning("free text will not be answered: %s", error)
             return None
-    encoder = TextEncoder(ModelBundle.load(folder), threads=settings.threads)
+    encoder = TextEncoder(ModelBundle.load(folder), threads=settings.threads, runtime=settings.runtime)
     # The first text loads the language model, which takes a second: better now than while somebody waits.
     detect_language("Any sentence that is long enough.")
     return encoder
