@@ -335,7 +335,7 @@ def _open_index(target: str | None, *, create: bool = False) -> "Iterator[Sqlite
 
 
 @contextmanager
-def _progress(unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def _progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error with rate and remaining time; nothing where that is no terminal."""
     from rich.console import Console
     from rich.progress import (

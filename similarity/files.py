@@ -60,15 +60,16 @@ def column_names(path: Path) -> list[str]:
     return list(names)
 
 
-def count_rows(path: Path) -> int | None:
-    """How many rows a progress bar may expect: exact for Parquet, lines for plain text, None if gzipped."""
+def count_rows(path: Path) -> int:
+    """How many rows a progress bar may expect: exact for Parquet, lines for text formats."""
     suffix = _format_of(path)
     if suffix == ".parquet":
         return int(_open_parquet(path).metadata.num_rows)
-    if path.suffix.lower() == ".gz":
-        return None
-    with path.open("rb") as stream:
-        lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+    except (gzip.BadGzipFile, EOFError, OSError) as error:
+        raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
     return lines - int(suffix in {".csv", ".tsv"})
 
 
