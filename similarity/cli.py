@@ -282,9 +282,9 @@ def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats
     )
     if report.warnings:
         typer.echo(f"{report.warnings:,} rows were taken without their website: it holds no host name")
-    if stats.not_english:
-        typer.echo(f"{stats.not_english:,} texts in the index are not in English, which is what the model reads best")
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
+    if stats.not_english:
+        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
     if rejected.count:
         _fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")
 

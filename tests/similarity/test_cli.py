@@ -102,7 +102,7 @@ def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -
 
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
-    assert "1 texts in the index are not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    assert "1 of them not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
 
 
 def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
