@@ -52,7 +52,8 @@ app = typer.Typer(
 
 IndexOption = Annotated[str | None, typer.Option("--index", help="Index file [default: similarity.db]")]
 BundleOption = Annotated[
-    Path | None, typer.Option("--bundle", help="Model bundle folder [default: the one that ships]")
+    Path | None,
+    typer.Option("--bundle", help="Model bundle folder [default: the index's own]"),
 ]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
 ColumnOption = Annotated[
@@ -152,7 +153,7 @@ def similar(
             anchor, found = similar_to_company(opened, company, k=k, filters=filters)
             title = f"Competitors of {anchor.name} ({anchor.id})"
         else:
-            found = similar_to_text(opened, _encoder(_bundle(bundle)), text or "", k=k, filters=filters)
+            found = similar_to_text(opened, _encoder(_bundle_for(opened, bundle)), text or "", k=k, filters=filters)
             title = "Companies like this description"
         show(similar_lines(found.hits), output, title=title)
 
@@ -216,10 +217,10 @@ def serve(
 @app.command()
 def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
     """Show the index's generations and the model bundle."""
-    loaded = _bundle(bundle)
-    typer.echo(f"bundle      {loaded.manifest.base_model}, {loaded.manifest.dimension} dimensions, {loaded.folder}")
-    typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
     with _open_index(index) as opened:
+        loaded = _bundle_for(opened, bundle)
+        typer.echo(f"bundle      {loaded.manifest.base_model}, {loaded.manifest.dimension} dimensions, {loaded.folder}")
+        typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
         typer.echo(f"index       {opened.path}")
         for generation in opened.generations():
             stats = opened.stats(generation.name)
@@ -251,6 +252,7 @@ def _load(
     index: str | None,
     bundle: Path | None,
 ) -> None:
+    from similarity.bundle_store import keep_bundle, store_folder
     from similarity.files import RejectsFile, count_rows
     from similarity.generations import ensure_generation, promote_first
     from similarity.ingest import utc_now
@@ -259,9 +261,10 @@ def _load(
     columns = _columns(column, attribute)
     check_columns(file, columns)
     now = utc_now()
-    loaded = _bundle(bundle)
     with _open_index(index, create=True) as opened:
+        loaded = _bundle_for(opened, bundle)
         generation = ensure_generation(opened, loaded, now=now)
+        keep_bundle(loaded, store_folder(opened.path))
         encoders = {loaded.encoder_id: _encoder(loaded)}
         with (
             RejectsFile(rejects or file.with_name(f"{file.name}.rejects.jsonl")) as rejected,
@@ -307,10 +310,10 @@ def _settings(index: str | None, bundle: Path | None) -> Settings:
     return replace(settings, index=index or settings.index, bundle=bundle or settings.bundle)
 
 
-def _bundle(folder: Path | None) -> "ModelBundle":
-    from similarity.bundle import ModelBundle, seed_folder
+def _bundle_for(index: "SqliteIndex", folder: Path | None) -> "ModelBundle":
+    from similarity.bundle_store import bundle_for, store_folder
 
-    return ModelBundle.load(_settings(None, folder).bundle or seed_folder())
+    return bundle_for(index, store_folder(index.path), chosen=_settings(None, folder).bundle)
 
 
 def _encoder(bundle: "ModelBundle") -> "TextEncoder":

@@ -19,12 +19,11 @@ import uvicorn
 
 from services.search.app import create_app
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address
-from similarity.bundle import ModelBundle, seed_folder
+from similarity.bundle_store import bundle_for, store_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, InvalidInput, NoLiveGeneration, SimilarityError
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
-from similarity.language import detect_language
 from similarity.settings import Settings
 
 SECONDS_TO_FINISH = 10
@@ -51,9 +50,9 @@ def serve(
         raise InvalidInput(f"there is no index {settings.index} yet; make one with: similarity ingest FILE")
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    encoder = load_encoder(settings)
     index = SqliteIndex(settings.index)
     try:
+        encoder = load_encoder(settings, index)
         warm_up(index)
         uvicorn.run(
             create_app(index=index, encoder=encoder),
@@ -66,23 +65,20 @@ def serve(
         index.close()
 
 
-def load_encoder(settings: Settings) -> TextEncoder | None:
-    """The encoder for free text; None where the settings name no bundle and none ships with the code.
+def load_encoder(settings: Settings, index: CompanyIndex) -> TextEncoder | None:
+    """The encoder for free text: the chosen bundle's, else the live generation's own; None where there is none.
 
     Raises:
-        InvalidBundle: a bundle is there but cannot be used.
+        InvalidBundle: the settings name a bundle that cannot be used.
     """
-    folder = settings.bundle
-    if folder is None:
-        try:
-            folder = seed_folder()
-        except InvalidBundle as error:
-            log.warning("free text will not be answered: %s", error)
-            return None
-    encoder = TextEncoder(ModelBundle.load(folder), threads=settings.threads, runtime=settings.runtime)
-    # The first text loads the language model, which takes a second: better now than while somebody waits.
-    detect_language("Any sentence that is long enough.")
-    return encoder
+    try:
+        bundle = bundle_for(index, store_folder(Path(settings.index)), chosen=settings.bundle)
+    except InvalidBundle as error:
+        if settings.bundle is not None:
+            raise
+        log.warning("free text will not be answered: %s", error)
+        return None
+    return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
 
 
 def warm_up(index: CompanyIndex) -> None:

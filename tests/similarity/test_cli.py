@@ -160,12 +160,13 @@ def test_a_backup_is_an_index(filled: Shell) -> None:
         (["ingest", "note.txt"], "is none of .csv"),
         (["ingest", "other.csv"], "which column holds the id? Say --column id=COLUMN"),
         (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
-        (["info", "--bundle", "nowhere"], "nowhere"),
+        (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
     ],
 )
 def test_mistakes_get_one_clear_line(shell: Shell, arguments: list[str], message: str) -> None:
     (shell.folder / "note.txt").write_text("x")
     shell.write("other.csv", [("1", "2")], header="a,b")
+    shell.write("good.csv", COMPANIES)
     text = shell(*arguments, fails=True)
     assert message in text
     assert len(text.splitlines()) == 1

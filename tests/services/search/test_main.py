@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -13,6 +14,7 @@ import pytest
 
 from services.search.__main__ import load_encoder, main, serve
 from similarity.errors import InvalidBundle, InvalidInput
+from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
 from tests.services.search.corpus import filled_index
 
@@ -32,8 +34,8 @@ def test_it_does_not_listen_to_the_network_unasked() -> None:
 
 
 def test_a_bundle_that_is_named_must_be_one(tmp_path: Path) -> None:
-    with pytest.raises(InvalidBundle, match="manifest"):
-        load_encoder(Settings(bundle=tmp_path))
+    with closing(SqliteIndex(tmp_path / "index.db")) as index, pytest.raises(InvalidBundle, match="manifest"):
+        load_encoder(Settings(bundle=tmp_path), index)
 
 
 @pytest.mark.parametrize(

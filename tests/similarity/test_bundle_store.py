@@ -1,0 +1,69 @@
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from similarity.bundle import ModelBundle, seed_folder
+from similarity.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.errors import InvalidBundle
+from similarity.index.sqlite import SqliteIndex
+from tests.factories import make_generation
+from tests.tiny_bundle import write_tiny_bundle
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        yield index
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> ModelBundle:
+    return write_tiny_bundle(tmp_path / "tiny")
+
+
+def go_live(index: SqliteIndex, bundle: ModelBundle) -> None:
+    index.create_generation(make_generation("first", encoder_id=bundle.encoder_id))
+    index.register_candidate("first")
+    index.promote("first")
+
+
+def test_a_new_index_starts_with_the_bundle_that_ships(index: SqliteIndex) -> None:
+    assert bundle_for(index, store_folder(index.path)).folder == seed_folder()
+
+
+def test_an_index_goes_on_with_its_own_bundle_whatever_ships_now(index: SqliteIndex, bundle: ModelBundle) -> None:
+    store = store_folder(index.path)
+    go_live(index, bundle)
+    keep_bundle(bundle, store)
+    keep_bundle(bundle, store)
+    assert bundle_for(index, store).encoder_id == bundle.encoder_id
+    assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+
+
+def test_a_candidates_bundle_serves_where_nothing_is_live(index: SqliteIndex, bundle: ModelBundle) -> None:
+    index.create_generation(make_generation("first", encoder_id=bundle.encoder_id))
+    index.register_candidate("first")
+    keep_bundle(bundle, store_folder(index.path))
+    assert bundle_for(index, store_folder(index.path)).encoder_id == bundle.encoder_id
+
+
+def test_a_chosen_bundle_wins(index: SqliteIndex, bundle: ModelBundle) -> None:
+    assert bundle_for(index, store_folder(index.path), chosen=bundle.folder).encoder_id == bundle.encoder_id
+
+
+def test_a_damaged_stored_bundle_is_refused_not_replaced(index: SqliteIndex, bundle: ModelBundle) -> None:
+    store = store_folder(index.path)
+    go_live(index, bundle)
+    keep_bundle(bundle, store)
+    (store / bundle.encoder_id / "model.onnx").write_bytes(b"cut off")
+    with pytest.raises(InvalidBundle, match="does not match its SHA-256"):
+        bundle_for(index, store)
+
+
+def test_a_copy_that_was_cut_short_is_made_again(index: SqliteIndex, bundle: ModelBundle) -> None:
+    store = store_folder(index.path)
+    (store / f".{bundle.encoder_id}.part").mkdir(parents=True)
+    keep_bundle(bundle, store)
+    assert ModelBundle.load(store / bundle.encoder_id).bundle_id == bundle.bundle_id
