@@ -22,7 +22,7 @@ demo: $(VENV)/search  ## Index the sample companies, print one company's competi
 	@mkdir -p var
 	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector
 	@echo
-	$(BIN)/similarity similar Uber -k 6 --index $(DEMO)
+	$(BIN)/similarity similar Boeing -k 5 --index $(DEMO)
 ifndef ONCE
 	@echo
 	@echo "Open http://127.0.0.1:$(PORT) and ask about another company. Stop with Ctrl-C."
