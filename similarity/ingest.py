@@ -8,7 +8,7 @@ whole at its new version all the same.
 """
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
@@ -31,7 +31,6 @@ from similarity.language import detect_language
 from similarity.text import TextSettings, embedding_text, text_hash
 
 Record: TypeAlias = Mapping[str, object]
-Progress: TypeAlias = Callable[[int, int], None]
 
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
@@ -49,7 +48,7 @@ class Encoder(Protocol):
     @property
     def text_settings(self) -> TextSettings: ...
 
-    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, float32 `[len(texts), dimension]`."""
 
 
@@ -126,7 +125,6 @@ def embed_changes(
     encoder: Encoder,
     *,
     now: datetime,
-    progress: Progress | None = None,
 ) -> list[EmbeddedCompany | DeletedCompany]:
     """The documents to write, in order. Only texts that `stored` does not hold yet are encoded, once each.
 
@@ -149,7 +147,7 @@ def embed_changes(
             vectors[known.text_hash] = known.vector
         texts[hashes[position]] = text
     missing = {key: text for key, text in texts.items() if key not in vectors}
-    vectors |= zip(missing, encoder.encode(list(missing.values()), progress), strict=True)
+    vectors |= zip(missing, encoder.encode(list(missing.values())), strict=True)
     documents: list[EmbeddedCompany | DeletedCompany] = []
     for position, change in enumerate(changes):
         if isinstance(change, DeletedCompany):
@@ -178,7 +176,6 @@ def write_changes(
     changes: Sequence[Change],
     *,
     now: datetime,
-    progress: Progress | None = None,
 ) -> list[WriteResult]:
     """Embeds and writes changes to every generation that must have them; one result per change.
 
@@ -197,7 +194,7 @@ def write_changes(
     ids = {change.id for change in changes}
     for generation in targets:
         stored = index.get(generation.name, ids)
-        documents = embed_changes(changes, stored, encoders[generation.encoder_id], now=now, progress=progress)
+        documents = embed_changes(changes, stored, encoders[generation.encoder_id], now=now)
         results = index.upsert(generation.name, documents)
     return results
 

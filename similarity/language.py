@@ -36,11 +36,6 @@ def detect_language(text: str) -> str:
     return str(language) if probability >= MIN_PROBABILITY else UNDECIDED
 
 
-def is_english(text: str) -> bool:
-    """Whether `text` is English for certain."""
-    return detect_language(text) == "en"
-
-
 @cache
 def _identifier() -> "LanguageIdentifier":
     # Loading takes a second, so it waits for the first text.
