@@ -34,6 +34,14 @@ class GenerationConflict(SimilarityError):
     """The generation's state does not allow this step."""
 
 
+class LeaseHeld(SimilarityError):
+    """Another process holds the lease; the message says which and until when."""
+
+
+class LeaseLost(SimilarityError):
+    """The lease has expired, was released, or was taken over by another process."""
+
+
 class InvalidFilter(SimilarityError):
     """A filter names an unknown field or has no values."""
 

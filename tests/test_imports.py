@@ -19,7 +19,7 @@ HOMES = {
     "apache_beam": ("pipelines/",),
     "torch": ("training/",),
     "transformers": ("training/",),
-    "elasticsearch": ("similarity/index/elastic.py",),
+    "elasticsearch": ("similarity/index/elastic/",),
     "onnxruntime": ("similarity/encoder.py", "training/"),
     "tokenizers": ("similarity/encoder.py",),
     "openvino": ("similarity/",),

@@ -9,6 +9,10 @@ Writers write every change to all `write_targets()`: candidate, live and previou
 rollback is never stale. A reader asks for the `live()` generation once per request and names it in
 every call of that request.
 
+A writer holds a **lease** and acknowledges the `revision()` of the generations it writes to, so that
+whoever fills a new candidate knows when the last writer has begun to write to it too. A re-embed
+holds a lease of its own: `promote` refuses one that another process has taken over meanwhile.
+
 Writing is idempotent: a document is applied only if its version is higher than the stored one, so
 late, repeated and replayed changes alter nothing. A delete is a document too (`DeletedCompany`).
 """
@@ -74,6 +78,8 @@ class WriteOutcome(StrEnum):
     """A newer version is stored; this one changed nothing."""
     REJECTED = "rejected"
     """It cannot be stored; `reason` says why (same version with other content, wrong vector)."""
+    FAILED = "failed"
+    """The store did not take it in time; `reason` says why. It may be there or not: send it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,29 @@ class WriteResult:
     id: str
     outcome: WriteOutcome
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentVersion:
+    """Which version of a document is stored."""
+
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right of `holder` to do what `name` stands for, until `expires_at`.
+
+    `fence` is higher for every lease that is taken: a holder that slept past its end is told apart
+    from the one that took over. `acknowledged` is the revision its holder has taken note of.
+    """
+
+    name: str
+    holder: str
+    fence: int
+    expires_at: datetime
+    acknowledged: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +181,11 @@ class CompanyIndex(Protocol):
     def register_candidate(self, name: str) -> None:
         """building -> candidate: from now on writers write to it too. GenerationConflict otherwise."""
 
-    def promote(self, name: str) -> None:
-        """candidate -> live, and the live one -> previous, in one step. GenerationConflict otherwise."""
+    def promote(self, name: str, *, lease: Lease | None = None) -> None:
+        """candidate -> live, and the live one -> previous, in one step. GenerationConflict otherwise.
+
+        With a `lease`, only while that lease is held (LeaseLost), decided in the same step.
+        """
 
     def rollback(self, *, force: bool = False) -> Generation:
         """The last live generation becomes live again, and the live one previous, in one step.
@@ -164,6 +196,30 @@ class CompanyIndex(Protocol):
 
     def retire(self, name: str) -> None:
         """Removes a generation with all its documents. GenerationConflict if it is live."""
+
+    def revision(self) -> int:
+        """A number that grows with every change of the generations (created, registered, promoted, retired ...).
+
+        Read it before `write_targets()`: the targets are then at least as new.
+        """
+
+    def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
+        """Takes the lease called `name`, if it is free, expired, or the holder's already.
+
+        Names and holders are 1-128 of `[A-Za-z0-9._:-]`. LeaseHeld if another holder has it.
+        """
+
+    def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None = None) -> Lease:
+        """Holds on to a lease for so many seconds from now. LeaseLost if another holder took it, or it was released.
+
+        An expired lease that nobody took can still be renewed.
+        """
+
+    def release_lease(self, lease: Lease) -> None:
+        """Gives a lease back. Nothing happens if it is not held any more."""
+
+    def leases(self) -> list[Lease]:
+        """The leases that have not expired, by name."""
 
     def stats(self, generation: str) -> GenerationStats:
         """Counts of one generation."""
@@ -198,16 +254,30 @@ class CompanyIndex(Protocol):
         k: int,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
+        words: str = "",
     ) -> SimilarCompanies:
         """The k companies of highest cosine to the unit `vector`, under all filters, without `exclude`.
 
-        Scores are exact cosines, equal between stores within 1e-4.
+        With `words`, hybrid: companies whose words match best are ranked too (by BM25), and the two
+        rankings are fused (`index.fusion`); the order is then the fused one. Scores are exact cosines
+        in either case, equal between stores within 1e-4.
         """
 
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
         """All documents, tombstones included, by ascending id after `after`, in batches."""
+
+    def versions(
+        self, generation: str, *, after: str = "", batch_size: int = 10_000
+    ) -> Iterator[list[DocumentVersion]]:
+        """The stored version of every document, tombstones included, by ascending id after `after`, in batches.
+
+        What `scan` reads, without the documents: to compare generations.
+        """
+
+    def compact(self, generation: str) -> None:
+        """Removes what was replaced or deleted from the disk too; may take long. For erasure, and before serving."""
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         """Forgets tombstones of deletes before a time; returns how many.

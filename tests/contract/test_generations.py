@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from similarity.company import DeletedCompany
-from similarity.errors import GenerationConflict, NoLiveGeneration, UnknownGeneration
+from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import Calibration, CompanyIndex, GenerationState
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import make_embedded, make_generation, unit_vector
@@ -30,6 +30,22 @@ def test_a_taken_name_is_refused(index: CompanyIndex) -> None:
     index.create_generation(make_generation("first"))
     with pytest.raises(GenerationConflict, match="first"):
         index.create_generation(make_generation("first", encoder_id="other"))
+
+
+@pytest.mark.parametrize("name", ["", "UPPER", "a b", "a" * 65, "ü"])
+def test_an_unusable_name_is_refused(index: CompanyIndex, name: str) -> None:
+    with pytest.raises(InvalidInput, match="a-z"):
+        index.create_generation(make_generation(name))
+
+
+def test_a_generation_without_dimension_is_refused(index: CompanyIndex) -> None:
+    with pytest.raises(InvalidInput, match="dimension"):
+        index.create_generation(make_generation(dimension=0))
+
+
+def test_a_new_generation_cannot_claim_to_be_live(index: CompanyIndex) -> None:
+    with pytest.raises(InvalidInput, match="building"):
+        index.create_generation(make_generation(state=GenerationState.LIVE))
 
 
 def test_generations_come_oldest_first(index: CompanyIndex) -> None:
@@ -153,6 +169,45 @@ def test_the_live_generation_cannot_be_retired(index: CompanyIndex) -> None:
         index.retire("first")
 
 
+def test_the_revision_grows_with_every_change_of_the_generations(index: CompanyIndex) -> None:
+    seen = [index.revision()]
+    for change in (
+        lambda: index.create_generation(make_generation("first")),
+        lambda: index.register_candidate("first"),
+        lambda: index.promote("first"),
+        lambda: add_live(index, "second"),
+        index.rollback,
+        lambda: index.retire("second"),
+        lambda: index.create_generation(make_generation("second")),
+        lambda: index.retire("second"),
+    ):
+        change()
+        seen.append(index.revision())
+    assert seen == sorted(set(seen))
+
+
+def test_the_revision_stays_while_the_generations_do(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    add_candidate(index, "second")
+    before = index.revision()
+    index.upsert("first", [make_embedded("a"), DeletedCompany(id="b", version=5)])
+    index.similar("first", unit_vector(1), k=1, words="things")
+    index.purge_deleted("first", before=make_generation().created_at)
+    index.compact("first")
+    lease = index.take_lease("writer", holder="a", seconds=60)
+    index.release_lease(index.renew_lease(lease, seconds=60, acknowledged=before))
+    for refused in (
+        lambda: index.create_generation(make_generation("first")),
+        lambda: index.register_candidate("first"),
+        lambda: index.promote("first"),
+        index.rollback,
+        lambda: index.retire("first"),
+    ):
+        with pytest.raises(GenerationConflict):
+            refused()
+    assert index.revision() == before
+
+
 def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None:
     when = make_generation().created_at
     for use in (
@@ -166,6 +221,9 @@ def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None
         lambda: index.find("none", "a"),
         lambda: index.similar("none", unit_vector(1), k=1),
         lambda: index.scan("none"),
+        lambda: index.versions("none"),
+        lambda: index.compact("none"),
+        lambda: index.similar("none", unit_vector(1), k=1, words="a"),
         lambda: index.purge_deleted("none", before=when),
     ):
         with pytest.raises(UnknownGeneration, match="'none'"):

@@ -87,6 +87,8 @@ class IndexHistory(RuleBasedStateMachine):
         self.model: dict[str, ModelGeneration] = {}
         self.made = 0
         self.steps = 0
+        self.states: dict[str, GenerationState] = {}
+        self.revision = self.index.revision()
 
     def open_index(self) -> CompanyIndex:
         raise NotImplementedError("the test says which store it runs on")
@@ -224,6 +226,9 @@ class IndexHistory(RuleBasedStateMachine):
     def generations_are_those_of_the_model(self) -> None:
         states = {generation.name: generation.state for generation in self.index.generations()}
         assert states == {name: generation.state for name, generation in self.model.items()}
+        revision = self.index.revision()
+        assert revision > self.revision if states != self.states else revision == self.revision
+        self.states, self.revision = states, revision
 
     @invariant()
     def documents_are_those_of_the_model(self) -> None:
@@ -231,6 +236,8 @@ class IndexHistory(RuleBasedStateMachine):
             scanned = [document for batch in self.index.scan(name, batch_size=2) for document in batch]
             expected = [generation.documents[company_id] for company_id in sorted(generation.documents)]
             assert list(map(seen, scanned)) == list(map(seen, expected))
+            versions = [held for batch in self.index.versions(name, batch_size=4) for held in batch]
+            assert [(held.id, held.version) for held in versions] == [(held.id, held.version) for held in expected]
             stats = self.index.stats(name)
             assert stats.companies == len(generation.companies())
             assert stats.companies + stats.deleted == len(expected)
@@ -247,7 +254,7 @@ class IndexHistory(RuleBasedStateMachine):
                 assert sorted(company.id for company in self.index.find(name, wanted)) == bearers
 
 
-def test_every_history_agrees_with_the_model(open_index: Callable[[], CompanyIndex]) -> None:
+def test_every_history_agrees_with_the_model(open_index: Callable[[], CompanyIndex], histories: int) -> None:
     class History(IndexHistory):
         def open_index(self) -> CompanyIndex:
             return open_index()
@@ -255,7 +262,7 @@ def test_every_history_agrees_with_the_model(open_index: Callable[[], CompanyInd
     run_state_machine_as_test(
         History,
         settings=settings(
-            max_examples=60,
+            max_examples=histories,
             stateful_step_count=40,
             deadline=None,
             derandomize=True,

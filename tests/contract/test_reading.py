@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
-from similarity.index.protocol import CompanyIndex, GenerationStats, WriteOutcome
+from similarity.errors import InvalidInput
+from similarity.index.protocol import CompanyIndex, DocumentVersion, FieldFilter, GenerationStats, WriteOutcome
 from tests.contract.steps import found, outcomes
-from tests.factories import make_embedded, unit_vector
+from tests.factories import make_embedded, make_generation, unit_vector
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 
@@ -65,6 +66,66 @@ def test_a_scan_goes_on_after_an_id(index: CompanyIndex, live: str) -> None:
     index.upsert(live, [make_embedded(company_id) for company_id in "abcd"])
     assert [[document.id for document in batch] for batch in index.scan(live, after="b")] == [["c", "d"]]
     assert list(index.scan(live, after="d")) == []
+
+
+def test_reading_no_documents_at_a_time_is_refused(index: CompanyIndex, live: str) -> None:
+    with pytest.raises(InvalidInput, match="batch_size"):
+        index.scan(live, batch_size=0)
+    with pytest.raises(InvalidInput, match="batch_size"):
+        index.versions(live, batch_size=0)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7, 100])
+def test_versions_are_those_of_a_scan(index: CompanyIndex, live: str, batch_size: int) -> None:
+    index.upsert(live, [make_embedded(company_id, version=2) for company_id in ("b", "B", "a:1", "a", "0", "z")])
+    index.upsert(live, [make_embedded("a", version=6), DeletedCompany(id="c", version=3)])
+    scanned = [
+        DocumentVersion(id=document.id, version=document.version)
+        for batch in index.scan(live, batch_size=batch_size)
+        for document in batch
+    ]
+    batches = list(index.versions(live, batch_size=batch_size))
+    assert [document for batch in batches for document in batch] == scanned
+    assert {document.version for document in scanned} == {2, 3, 6}
+    assert max(len(batch) for batch in batches) <= batch_size
+    assert list(index.versions(live, after="b")) == [[DocumentVersion(id="c", version=3), *scanned[-1:]]]
+    assert list(index.versions(live, after="z")) == []
+
+
+def test_compacting_changes_no_answer(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded(f"c{number:02}", country="FR" if number % 2 else "DE") for number in range(30)])
+    index.upsert(live, [make_embedded(f"c{number:02}", version=4, name="Renamed") for number in range(10)])
+    index.upsert(live, [DeletedCompany(id=f"c{number:02}", version=5) for number in range(5, 15)])
+    french = [FieldFilter(field="country", any_of=("fr",))]
+
+    def answers() -> tuple[object, ...]:
+        return (
+            index.generations(),
+            index.stats(live),
+            list(index.versions(live)),
+            [getattr(document, "company", document) for batch in index.scan(live) for document in batch],
+            index.resolve(live, "renamed"),
+            index.find(live, "things", limit=50),
+            found(index.similar(live, unit_vector(1), k=50)),
+            found(index.similar(live, unit_vector(1), k=50, filters=french, words="c20 c21 c22 c23")),
+        )
+
+    before = answers()
+    for _ in range(2):
+        index.compact(live)
+        assert answers() == before
+    assert outcomes(index.upsert(live, [make_embedded("c05", version=4), make_embedded("new")])) == [
+        WriteOutcome.SUPERSEDED,
+        WriteOutcome.APPLIED,
+    ]
+
+
+def test_a_generation_that_is_not_served_can_be_compacted_too(index: CompanyIndex, live: str) -> None:
+    index.create_generation(make_generation("second"))
+    index.upsert("second", [make_embedded("a")])
+    index.compact("second")
+    index.compact(live)
+    assert list(index.get("second", ["a"])) == ["a"]
 
 
 def test_writing_goes_on_while_a_scan_is_read(index: CompanyIndex, live: str) -> None:

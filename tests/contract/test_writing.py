@@ -164,6 +164,26 @@ def test_a_vector_of_nearly_unit_norm_is_accepted(index: CompanyIndex, live: str
     assert index.similar(live, unit_vector(1), k=1).hits[0].score == 1.0
 
 
+@pytest.mark.parametrize("version", [-1, 2**63])
+def test_a_version_that_does_not_fit_is_rejected(index: CompanyIndex, live: str, version: int) -> None:
+    results = index.upsert(live, [make_embedded("a", version=version), DeletedCompany(id="b", version=version)])
+    assert outcomes(results) == [REJECTED, REJECTED]
+    assert "2^63" in results[0].reason
+
+
+def test_the_highest_and_the_lowest_version_are_kept_exactly(index: CompanyIndex, live: str) -> None:
+    versions = {"a": 0, "b": 2**63 - 1, "c": 2**63 - 2, "d": 2**53 + 1}
+    index.upsert(live, [make_embedded(company_id, version=version) for company_id, version in versions.items()])
+    assert {document.id: document.version for batch in index.versions(live) for document in batch} == versions
+
+
+def test_an_embedding_time_without_a_zone_is_rejected(index: CompanyIndex, live: str) -> None:
+    naive = make_embedded("a").embedded_at.replace(tzinfo=None)
+    [result] = index.upsert(live, [make_embedded("a", embedded_at=naive)])
+    assert result.outcome is REJECTED
+    assert "time zone" in result.reason
+
+
 def test_another_encoder_is_refused_before_any_write(index: CompanyIndex, live: str) -> None:
     good, foreign = make_embedded("a"), make_embedded("b", encoder_id="encoder-2")
     with pytest.raises(EncoderMismatch, match="encoder-2"):

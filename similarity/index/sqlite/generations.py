@@ -1,19 +1,16 @@
 """Generations of the embedded index: the state machine that `protocol` draws, one transaction a step."""
 
-import re
 import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 
-from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.index import rules
 from similarity.index.protocol import Calibration, Generation, GenerationState
 from similarity.index.sqlite.rows import Row, microseconds, moment
 
-NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 COLUMNS = (
     "number, sequence, purged, name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept, promoted_at"
 )
-WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationState.PREVIOUS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +30,9 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
         InvalidInput: its name, dimension or state cannot be stored.
         GenerationConflict: the name is taken.
     """
-    if not NAME_PATTERN.fullmatch(generation.name):
-        raise InvalidInput(f"generation name {generation.name!r:.80} must be 1-64 of a-z, 0-9 and '-'")
-    if generation.dimension < 1:
-        raise InvalidInput(f"a generation needs a dimension of at least 1, not {generation.dimension}")
-    if generation.state is not GenerationState.BUILDING:
-        raise InvalidInput(f"a new generation is building, not {generation.state}; register and promote it later")
+    rules.check_new_generation(generation)
     if connection.execute("SELECT 1 FROM generations WHERE name = ?", (generation.name,)).fetchone():
-        raise GenerationConflict(f"generation {generation.name!r} exists already; choose another name or retire it")
+        raise rules.name_taken(generation.name)
     calibration = generation.calibration
     connection.execute(
         "INSERT INTO generations (name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept) "
@@ -68,8 +60,7 @@ def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
     """The generation of this name. UnknownGeneration if there is none."""
     row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE name = ?", (name,)).fetchone()
     if row is None:
-        known = ", ".join(stored.record.name for stored in every(connection)) or "none"
-        raise UnknownGeneration(f"there is no generation {name!r:.80}; this index holds: {known}")
+        raise rules.unknown_generation(name, [stored.record.name for stored in every(connection)])
     return _stored(row)
 
 
@@ -77,21 +68,26 @@ def live(connection: sqlite3.Connection) -> StoredGeneration:
     """The live generation. NoLiveGeneration if there is none yet."""
     found = _live(connection)
     if found is None:
-        raise NoLiveGeneration("this index has no live generation yet; ingest companies, then promote what they are in")
+        raise rules.no_live_generation()
     return found
+
+
+def revision(connection: sqlite3.Connection) -> int:
+    """How many changes of generations this file has seen; the triggers of `schema` count them."""
+    return int(connection.execute("SELECT revision FROM registry").fetchone()[0])
 
 
 def register_candidate(connection: sqlite3.Connection, name: str) -> None:
     """building -> candidate. GenerationConflict from any other state."""
     generation = named(connection, name)
-    _require(generation, GenerationState.BUILDING, "be registered as candidate")
+    rules.require_state(generation.record, GenerationState.BUILDING, "be registered as candidate")
     _set_state(connection, generation, GenerationState.CANDIDATE)
 
 
 def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None:
     """candidate -> live, and the live one, if any, -> previous. GenerationConflict from any other state."""
     generation = named(connection, name)
-    _require(generation, GenerationState.CANDIDATE, "be promoted")
+    rules.require_state(generation.record, GenerationState.CANDIDATE, "be promoted")
     _go_live(connection, generation, replacing=_live(connection), now=now)
 
 
@@ -103,16 +99,11 @@ def rollback(connection: sqlite3.Connection, *, force: bool, now: datetime) -> G
         (GenerationState.PREVIOUS.value,),
     ).fetchone()
     if row is None:
-        raise GenerationConflict(
-            f"no generation was live before {current.record.name!r}; there is nothing to go back to"
-        )
+        raise rules.nothing_before(current.record.name)
     target = _stored(row)
     lagging = 0 if force else _lagging(connection, current, target)
     if lagging:
-        raise GenerationConflict(
-            f"generation {target.record.name!r} lacks the newest version of {lagging:,} documents of "
-            f"{current.record.name!r}; write them to it first, or roll back with force to serve the older ones"
-        )
+        raise rules.lagging_behind(target.record.name, current.record.name, lagging)
     _go_live(connection, target, replacing=current, now=now)
     return named(connection, target.record.name).record
 
@@ -121,7 +112,7 @@ def retire(connection: sqlite3.Connection, name: str) -> None:
     """Makes a generation vanish at once; its documents are for `sweep`. GenerationConflict if it is live."""
     generation = named(connection, name)
     if generation.record.state is GenerationState.LIVE:
-        raise GenerationConflict(f"generation {name!r} is live; promote another or roll back before retiring it")
+        raise rules.live_retired(name)
     connection.execute("DELETE FROM generations WHERE number = ?", (generation.number,))
     connection.execute("INSERT INTO retired (number) VALUES (?)", (generation.number,))
 
@@ -153,12 +144,6 @@ def _live(connection: sqlite3.Connection) -> StoredGeneration | None:
         f"SELECT {COLUMNS} FROM generations WHERE state = ?", (GenerationState.LIVE.value,)
     ).fetchone()
     return _stored(row) if row else None
-
-
-def _require(generation: StoredGeneration, state: GenerationState, step: str) -> None:
-    record = generation.record
-    if record.state is not state:
-        raise GenerationConflict(f"generation {record.name!r} is {record.state}; only a {state} one can {step}")
 
 
 def _set_state(connection: sqlite3.Connection, generation: StoredGeneration, state: GenerationState) -> None:

@@ -8,51 +8,76 @@ thousand companies; beyond that use Elasticsearch.
     schema       tables and migrations        rows      documents <-> rows
     connections  transactions, errors         writing   upsert, purge, sweep
     generations  the state machine            reading   get, scan, stats
-    search       exact search on a matrix     words     resolve, find
+    search       exact search on a matrix     words     resolve, find, words of a hybrid search
+    hybrid       both, fused                  filters   filters as `lookups` holds them
+    leases       who may do what, until when  compaction, backup
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
+from typing import TypeVar
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
-from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, UnknownGeneration
+from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.index import rules
+from similarity.index.fusion import query_words
 from similarity.index.protocol import (
+    DocumentVersion,
     FieldFilter,
     Generation,
     GenerationStats,
+    Lease,
     SimilarCompanies,
     WriteOutcome,
     WriteResult,
 )
 from similarity.index.sqlite import (
     backup,
+    compaction,
     generations,
+    hybrid,
+    leases,
     reading,
     words,
     writing,
 )
 from similarity.index.sqlite.connections import Connections
-from similarity.index.sqlite.generations import WRITTEN_STATES, StoredGeneration
-from similarity.index.sqlite.rows import DocumentRow, UnstorableDocument, document_row
+from similarity.index.sqlite.filters import conditions
+from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.rows import DocumentRow, document_row
 from similarity.index.sqlite.search import ExactSearch
 
 # Documents per transaction: other writers wait for about a quarter of a second at most.
 BATCH_DOCUMENTS = 2000
 
+Item = TypeVar("Item", EmbeddedCompany | DeletedCompany, DocumentVersion)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
 
 class SqliteIndex:
     """A `CompanyIndex` in the file `path`, made with its folder if it is not there yet.
 
-    `busy_timeout`: seconds a write waits for another process's write.
+    `busy_timeout`: seconds a write waits for another process's write. `clock` gives the time, with its
+    zone: leases end and generations go live by it.
 
     Raises:
         IndexUnavailable: the file cannot be used; the message says why and what to do.
     """
 
-    def __init__(self, path: str | Path, *, busy_timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        busy_timeout: float = 30.0,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
         self.path = Path(path)
+        self._clock = clock
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -73,25 +98,50 @@ class SqliteIndex:
             return generations.live(connection).record
 
     def write_targets(self) -> list[Generation]:
-        return [generation for generation in self.generations() if generation.state in WRITTEN_STATES]
+        return [generation for generation in self.generations() if generation.state in rules.WRITTEN_STATES]
 
     def register_candidate(self, name: str) -> None:
         with self._connections.writing() as connection:
             generations.register_candidate(connection, name)
 
-    def promote(self, name: str) -> None:
+    def promote(self, name: str, *, lease: Lease | None = None) -> None:
         with self._connections.writing() as connection:
-            generations.promote(connection, name, now=datetime.now(UTC))
+            now = self._clock()
+            if lease is not None:
+                leases.require_held(connection, lease, now=now)
+            generations.promote(connection, name, now=now)
 
     def rollback(self, *, force: bool = False) -> Generation:
         with self._connections.writing() as connection:
-            return generations.rollback(connection, force=force, now=datetime.now(UTC))
+            return generations.rollback(connection, force=force, now=self._clock())
 
     def retire(self, name: str) -> None:
         """The generation vanishes at once, its documents go bit by bit; a crash between is made good next time."""
         with self._connections.writing() as connection:
             generations.retire(connection, name)
         self._repeat(writing.sweep)
+
+    def revision(self) -> int:
+        with self._connections.reading() as connection:
+            return generations.revision(connection)
+
+    def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
+        rules.check_lease_request(name, holder, seconds)
+        with self._connections.writing() as connection:
+            return leases.take(connection, name, holder=holder, seconds=seconds, now=self._clock())
+
+    def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None = None) -> Lease:
+        rules.check_lease_request(lease.name, lease.holder, seconds)
+        with self._connections.writing() as connection:
+            return leases.renew(connection, lease, seconds=seconds, acknowledged=acknowledged, now=self._clock())
+
+    def release_lease(self, lease: Lease) -> None:
+        with self._connections.writing() as connection:
+            leases.release(connection, lease)
+
+    def leases(self) -> list[Lease]:
+        with self._connections.reading() as connection:
+            return leases.held(connection, now=self._clock())
 
     def stats(self, generation: str) -> GenerationStats:
         with self._connections.reading() as connection:
@@ -100,7 +150,7 @@ class SqliteIndex:
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         with self._connections.reading() as connection:
             target = generations.named(connection, generation)
-        _refuse_other_encoders(target.record, documents)
+        rules.refuse_other_encoders(target.record, documents)
         results: list[WriteResult] = []
         for start in range(0, len(documents), BATCH_DOCUMENTS):
             results += self._write(target, documents[start : start + BATCH_DOCUMENTS])
@@ -128,9 +178,19 @@ class SqliteIndex:
         k: int,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
+        words: str = "",
     ) -> SimilarCompanies:
+        asked = conditions(filters)
+        looked_for = query_words(words)
         with self._connections.reading() as connection:
-            neighbours = self._search.nearest(connection, generation, vector, k=k, filters=filters, exclude=exclude)
+            if looked_for:
+                neighbours = hybrid.nearest(
+                    self._search, connection, generation, vector, looked_for, k=k, conditions=asked, exclude=exclude
+                )
+            else:
+                neighbours = self._search.nearest(
+                    connection, generation, vector, k=k, conditions=asked, exclude=exclude
+                )
             found = reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
         hits = (
             SimilarCompany(
@@ -148,11 +208,23 @@ class SqliteIndex:
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
         """Each batch is a transaction of its own: what is written meanwhile may or may not be seen."""
-        if batch_size < 1:
-            raise InvalidInput(f"batch_size is {batch_size}; read at least one document at a time")
+        return self._pages(generation, reading.documents_after, after=after, batch_size=batch_size)
+
+    def versions(
+        self, generation: str, *, after: str = "", batch_size: int = 10_000
+    ) -> Iterator[list[DocumentVersion]]:
+        return self._pages(generation, reading.versions_after, after=after, batch_size=batch_size)
+
+    def compact(self, generation: str) -> None:
+        """Rewrites the whole file, because all generations share it; writers wait meanwhile, readers do not.
+
+        What lay in it before this was called is then neither in the file nor in its write-ahead log.
+        """
         with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
-        return self._pages(stored, after=after, batch_size=batch_size)
+            generations.named(connection, generation)
+        self._repeat(writing.sweep)
+        with self._connections.borrowed() as connection:
+            compaction.compact(connection, path=self.path)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         with self._connections.reading() as connection:
@@ -184,12 +256,20 @@ class SqliteIndex:
         return [next(written) if isinstance(row, DocumentRow) else row for row in prepared]
 
     def _pages(
-        self, stored: StoredGeneration, *, after: str, batch_size: int
-    ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
+        self, generation: str, read: Callable[..., list[Item]], *, after: str, batch_size: int
+    ) -> Iterator[list[Item]]:
+        # Not a generator itself: what is wrong with the request is said now, not at the first batch.
+        rules.check_batch_size(batch_size)
+        with self._connections.reading() as connection:
+            stored = generations.named(connection, generation)
+        return self._next_pages(stored, read, after=after, batch_size=batch_size)
+
+    def _next_pages(
+        self, stored: StoredGeneration, read: Callable[..., list[Item]], *, after: str, batch_size: int
+    ) -> Iterator[list[Item]]:
         while True:
             with self._connections.reading() as connection:
-                generation = _same(connection, stored)
-                page = reading.documents_after(connection, generation, after=after, limit=batch_size)
+                page = read(connection, _same(connection, stored), after=after, limit=batch_size)
             if page:
                 yield page
             if len(page) < batch_size:
@@ -207,19 +287,10 @@ class SqliteIndex:
             total += done
 
 
-def _refuse_other_encoders(generation: Generation, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> None:
-    for document in documents:
-        if isinstance(document, EmbeddedCompany) and document.encoder_id != generation.encoder_id:
-            raise EncoderMismatch(
-                f"{document.id!r} was embedded by {document.encoder_id!r}, but generation {generation.name!r} holds "
-                f"vectors of {generation.encoder_id!r}; embed it again, or write to a generation of its encoder"
-            )
-
-
 def _prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
     try:
         return document_row(document, dimension=dimension)
-    except UnstorableDocument as problem:
+    except rules.UnstorableDocument as problem:
         return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem))
 
 

@@ -22,10 +22,19 @@ GATHER_SHARE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """One place of a search: the document's number in the file, and its exact cosine."""
+    """One place of a search: the company, its document's number in the file, and its exact cosine."""
 
+    id: str
     document: int
     score: float
+
+
+def exact_cosines(vectors: Vector, query: Vector) -> NDArray[np.float64]:
+    """The cosines of unit vectors `[n, dimension]` to the unit vector `query`, in float64 `[n]`."""
+    # A sum per row, not a matrix product: BLAS adds in an order that depends on where a row lies, so
+    # equal vectors would not always tie.
+    cosines: NDArray[np.float64] = np.clip((vectors * query.astype(np.float64)).sum(axis=1), -1.0, 1.0)
+    return cosines
 
 
 class VectorMatrix:
@@ -88,7 +97,7 @@ class VectorMatrix:
         exact = self._exact_scores(vector, candidates)
         ids = [self._ids[row] for row in candidates]
         places = sorted(range(len(ids)), key=lambda place: (-exact[place], ids[place]))[:k]
-        return [Neighbour(int(self._documents[candidates[place]]), float(exact[place])) for place in places]
+        return [Neighbour(ids[place], int(self._documents[candidates[place]]), float(exact[place])) for place in places]
 
     def _scores(self, vector: Vector, rows: Rows | None) -> Vector:
         if rows is not None and len(rows) < GATHER_SHARE * len(self):
@@ -100,13 +109,10 @@ class VectorMatrix:
         return scores if rows is None else scores[rows]
 
     def _exact_scores(self, vector: Vector, rows: Rows) -> NDArray[np.float64]:
-        # A sum per row, not a matrix product: BLAS adds in an order that depends on where a row lies,
-        # so equal vectors would not always tie.
-        query = vector.astype(np.float64)
         scores = np.empty(len(rows))
         for block in _blocks(len(rows)):
-            scores[block] = (self._vectors[rows[block]] * query).sum(axis=1)
-        return np.clip(scores, -1.0, 1.0)
+            scores[block] = exact_cosines(self._vectors[rows[block]], vector)
+        return scores
 
     def _grow(self) -> None:
         capacity = max(1024, 2 * len(self._vectors))

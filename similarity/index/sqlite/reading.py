@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany
-from similarity.index.protocol import GenerationStats
+from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, Vector
+from similarity.index.protocol import DocumentVersion, GenerationStats
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, moment, vector_of
 
@@ -53,6 +53,28 @@ def documents_after(
         ORDER BY documents.id LIMIT ?
     """
     return [_document(generation, row) for row in connection.execute(query, (generation.number, after, limit))]
+
+
+def versions_after(
+    connection: sqlite3.Connection, generation: StoredGeneration, *, after: str, limit: int
+) -> list[DocumentVersion]:
+    """The versions of what `documents_after` reads."""
+    rows = connection.execute(
+        "SELECT id, version FROM documents WHERE generation = ? AND id > ? ORDER BY id LIMIT ?",
+        (generation.number, after, limit),
+    )
+    return [DocumentVersion(id=company_id, version=version) for company_id, version in rows]
+
+
+def vectors(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Vector]:
+    """The vectors of these document numbers, in their order."""
+    found = dict(
+        connection.execute(
+            "SELECT document, vector FROM vectors WHERE document IN (SELECT value FROM json_each(?))",
+            (json.dumps(documents),),
+        )
+    )
+    return [vector_of(found[document]) for document in documents]
 
 
 def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> list[CompanyFacts]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, name_key
+from similarity.index import rules
 from similarity.index.protocol import filter_values
 
 Row: TypeAlias = tuple[Any, ...]
@@ -15,12 +16,6 @@ Row: TypeAlias = tuple[Any, ...]
 PROFILE_COLUMNS = "name, description, aliases, domain, country, industry, tags, attributes"
 NAME_FIELD = "name"  # of lookups, beside the filter fields
 LITTLE_ENDIAN_FLOAT32 = np.dtype("<f4")
-MAX_VERSION = 2**63 - 1
-NORM_TOLERANCE = 1e-3
-
-
-class UnstorableDocument(Exception):
-    """A document that cannot be stored; its message is the reason of a rejected WriteResult."""
 
 
 class Profile(NamedTuple):
@@ -55,20 +50,10 @@ class DocumentRow:
 
 
 def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow:
-    """The row of a document.
-
-    Raises:
-        UnstorableDocument: its version, time or vector (float32 `[dimension]`, norm 1) is unusable.
-    """
-    if not 0 <= document.version <= MAX_VERSION:
-        raise UnstorableDocument(f"version {document.version} is not between 0 and 2^63 - 1")
+    """The row of a document. UnstorableDocument if `rules.check_document` refuses it."""
+    rules.check_document(document, dimension=dimension)
     if isinstance(document, DeletedCompany):
         return DocumentRow(id=document.id, version=document.version)
-    if document.embedded_at.tzinfo is None:
-        raise UnstorableDocument("embedded_at has no time zone; use datetime.now(UTC)")
-    problem = vector_problem(document.vector, dimension=dimension)
-    if problem:
-        raise UnstorableDocument(problem)
     return DocumentRow(
         id=document.id,
         version=document.version,
@@ -79,20 +64,6 @@ def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) 
         profile=_profile(document.company),
         vector=document.vector.astype(LITTLE_ENDIAN_FLOAT32, copy=False).tobytes(),
     )
-
-
-def vector_problem(vector: Vector, *, dimension: int) -> str:
-    """What keeps a vector out of an index: empty where it is float32 `[dimension]` of norm 1."""
-    if not isinstance(vector, np.ndarray) or vector.dtype != np.float32:
-        return f"the vector is {getattr(vector, 'dtype', type(vector).__name__)}; it must be a float32 array"
-    if vector.shape != (dimension,):
-        return f"the vector has shape {list(vector.shape)}; this generation holds [{dimension}]"
-    norm = float(np.sqrt(np.dot(vector, vector)))
-    if abs(norm - 1) <= NORM_TOLERANCE:
-        return ""
-    if not np.isfinite(vector).all():
-        return "the vector holds values that are not finite numbers"
-    return f"the vector has norm {norm:.4g}; divide it by its norm"
 
 
 def company_of(company_id: str, profile: Profile) -> Company:

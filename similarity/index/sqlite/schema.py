@@ -3,6 +3,7 @@
     generations --< documents --- companies (words: FTS5 over it)
                               --- vectors
                               --< lookups
+    registry, leases
 
 A tombstone is a row of `documents` alone. `lookups` holds what a company is found by exactly: its
 names and every filter value, all in `company.name_key` form. The wide columns live apart from
@@ -118,7 +119,42 @@ FIRST_VERSION: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION,)
+SECOND_VERSION: Migration = (
+    """
+    CREATE TABLE registry (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        revision INTEGER NOT NULL,                 -- counts changes of generations
+        fence INTEGER NOT NULL                     -- counts leases taken
+    )
+    """,
+    "INSERT INTO registry VALUES (1, 0, 0)",
+    """
+    CREATE TRIGGER generations_added AFTER INSERT ON generations BEGIN
+        UPDATE registry SET revision = revision + 1;
+    END
+    """,
+    """
+    CREATE TRIGGER generations_changed AFTER UPDATE OF state ON generations BEGIN
+        UPDATE registry SET revision = revision + 1;
+    END
+    """,
+    """
+    CREATE TRIGGER generations_removed AFTER DELETE ON generations BEGIN
+        UPDATE registry SET revision = revision + 1;
+    END
+    """,
+    """
+    CREATE TABLE leases (
+        name TEXT PRIMARY KEY,
+        holder TEXT NOT NULL,
+        fence INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        acknowledged INTEGER NOT NULL
+    )
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION)
 
 
 def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:

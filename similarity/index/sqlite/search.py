@@ -7,24 +7,21 @@ that the answer names all come from the same state of the file.
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
-from typing import TypeAlias
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.company import Vector, name_key
-from similarity.errors import InvalidInput
-from similarity.index.protocol import FieldFilter
+from similarity.company import Vector
+from similarity.index import rules
 from similarity.index.sqlite import generations
+from similarity.index.sqlite.filters import Conditions
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
-from similarity.index.sqlite.rows import vector_of, vector_problem
-from similarity.index.sqlite.words import storable
+from similarity.index.sqlite.rows import vector_of
 
 MATRICES_KEPT = 2  # the live generation's and one that is compared with it
 FILTERS_KEPT = 32
-FilterKey: TypeAlias = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 
 
 class ExactSearch:
@@ -41,10 +38,11 @@ class ExactSearch:
         vector: Vector,
         *,
         k: int,
-        filters: Sequence[FieldFilter],
+        conditions: Conditions,
         exclude: Collection[str],
+        depth: int = 0,
     ) -> list[Neighbour]:
-        """The k documents of highest cosine in the generation called `name`, best first.
+        """The k documents (`depth`, if that is more) of highest cosine in the generation `name`, best first.
 
         `connection` is in a transaction that has read nothing yet: the file must not be older than
         the matrix, and another thread may have brought that up to date a moment ago.
@@ -55,12 +53,10 @@ class ExactSearch:
         """
         with self._lock:
             generation = generations.named(connection, name)
-            problem = vector_problem(vector, dimension=generation.record.dimension)
-            if problem or k < 1:
-                raise InvalidInput(problem or f"k is {k}; ask for at least one neighbour")
+            rules.check_query(vector, k=k, dimension=generation.record.dimension)
             matrix = self._matrix(generation)
             matrix.refresh(connection, generation)
-            return matrix.nearest(connection, vector, k=k, filters=filters, exclude=exclude)
+            return matrix.nearest(connection, vector, k=max(k, depth), conditions=conditions, exclude=exclude)
 
     def clear(self) -> None:
         """Frees the memory."""
@@ -84,7 +80,7 @@ class _LevelMatrix:
         self._number = generation.number
         self._matrix = VectorMatrix(generation.record.dimension)
         self._sequence = -1
-        self._filtered: OrderedDict[FilterKey, Rows] = OrderedDict()
+        self._filtered: OrderedDict[Conditions, Rows] = OrderedDict()
 
     def refresh(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
         if self._sequence < generation.purged:
@@ -102,10 +98,10 @@ class _LevelMatrix:
         vector: Vector,
         *,
         k: int,
-        filters: Sequence[FieldFilter],
+        conditions: Conditions,
         exclude: Collection[str],
     ) -> list[Neighbour]:
-        rows = self._rows(connection, filters) if filters else None
+        rows = self._rows(connection, conditions) if conditions else None
         return self._matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
 
     def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
@@ -127,19 +123,18 @@ class _LevelMatrix:
             else:
                 self._matrix.put(company_id, document, vector_of(vector))
 
-    def _rows(self, connection: sqlite3.Connection, filters: Sequence[FieldFilter]) -> Rows:
-        key = tuple((held.field, _values(held.any_of), _values(held.none_of)) for held in filters)
-        rows = self._filtered.get(key)
+    def _rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
+        rows = self._filtered.get(conditions)
         if rows is None:
-            rows = self._filtered[key] = self._matching_rows(connection, key)
-        self._filtered.move_to_end(key)
+            rows = self._filtered[conditions] = self._matching_rows(connection, conditions)
+        self._filtered.move_to_end(conditions)
         while len(self._filtered) > FILTERS_KEPT:
             self._filtered.popitem(last=False)
         return rows
 
-    def _matching_rows(self, connection: sqlite3.Connection, filters: FilterKey) -> Rows:
+    def _matching_rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
         kept: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
-        for field, any_of, none_of in filters:
+        for field, any_of, none_of in conditions:
             if any_of:
                 kept &= self._matrix.mask(self._documents(connection, field, any_of))
             if none_of:
@@ -156,7 +151,3 @@ class _LevelMatrix:
             )
         ]
         return np.array(documents, dtype=np.int64)
-
-
-def _values(values: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted({name_key(storable(value)) for value in values}))

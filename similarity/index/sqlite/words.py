@@ -1,9 +1,13 @@
 """Companies by name, domain and words in the embedded index. Any text is a query; there is no syntax."""
 
+import json
 import sqlite3
+from collections.abc import Collection, Sequence
 
 from similarity.company import ID_PATTERN, name_key, normalize_domain
 from similarity.errors import InvalidCompany
+from similarity.index.rules import filter_key, storable
+from similarity.index.sqlite.filters import Conditions, where
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import NAME_FIELD
 
@@ -21,7 +25,7 @@ def resolve(connection: sqlite3.Connection, generation: StoredGeneration, refere
         if row:
             return [reference]
     documents = _with_domain(connection, generation, reference) or _with_value(
-        connection, generation, field=NAME_FIELD, value=name_key(storable(reference))
+        connection, generation, field=NAME_FIELD, value=filter_key(reference)
     )
     return sorted(_id(connection, document) for document in documents)
 
@@ -37,15 +41,34 @@ def find(connection: sqlite3.Connection, generation: StoredGeneration, query: st
     return list(found)[:limit]
 
 
-def storable(text: str) -> str:
-    """The text without what SQLite cannot take: NUL characters and halves of surrogate pairs."""
-    return text.replace("\0", " ").encode("utf-8", errors="replace").decode("utf-8")
+def with_any_word(
+    connection: sqlite3.Connection,
+    generation: StoredGeneration,
+    words: Sequence[str],
+    *,
+    conditions: Conditions,
+    exclude: Collection[str],
+    limit: int,
+) -> dict[str, int]:
+    """Document numbers by id of the companies with at least one of the words, by BM25, equal ones by id."""
+    terms, values = where(conditions)
+    rows = connection.execute(
+        "SELECT id, document FROM words JOIN documents ON documents.document = words.rowid "
+        "WHERE words MATCH ? AND documents.generation = ? AND id NOT IN (SELECT value FROM json_each(?))"
+        f"{terms} ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
+        (_any_of(words), generation.number, json.dumps(list(exclude)), *values, limit),
+    )
+    return dict(rows)
 
 
 def word_query(text: str) -> str:
     """The FTS5 expression for "all of these words, the last one perhaps not finished"; empty without words."""
     words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
     return " ".join(f'"{word}"' for word in words) + "*" if words else ""
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return " OR ".join(f'"{word}"' for word in words)
 
 
 def _with_domain(connection: sqlite3.Connection, generation: StoredGeneration, text: str) -> list[int]:

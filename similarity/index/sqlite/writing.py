@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.index.protocol import WriteOutcome, WriteResult
+from similarity.index.rules import same_version_reason
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, DocumentRow, Profile, lookup_values, microseconds
 
@@ -83,8 +84,7 @@ def _decide(document: DocumentRow, before: _Stored | DocumentRow | None) -> Writ
         return WriteResult(id=document.id, outcome=WriteOutcome.SUPERSEDED)
     if (document.profile, document.text_hash) == (before.profile, before.text_hash):
         return WriteResult(id=document.id, outcome=WriteOutcome.UNCHANGED)
-    reason = f"version {document.version} is stored with other content; send this content with a newer version"
-    return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=reason)
+    return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=same_version_reason(document.version))
 
 
 def _read_stored(connection: sqlite3.Connection, generation: int, ids: Collection[str]) -> dict[str, _Stored]:

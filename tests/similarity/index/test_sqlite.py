@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from similarity.company import DeletedCompany
-from similarity.errors import IndexUnavailable, InvalidInput, UnknownGeneration
+from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.protocol import FieldFilter, WriteOutcome
 from similarity.index.sqlite import SqliteIndex, search, writing
 from similarity.index.sqlite import index as sqlite_index
 from tests.contract.steps import add_candidate, add_live, found, outcomes
-from tests.factories import make_embedded, make_generation, unit_vector
+from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
 
 
@@ -76,45 +76,10 @@ def test_a_newer_version_of_the_same_words_touches_no_words(index: SqliteIndex) 
         index.upsert("first", [make_embedded("c1", version=6, name="Other")])
 
 
-@pytest.mark.parametrize("version", [-1, 2**63])
-def test_a_version_that_does_not_fit_is_rejected(index: SqliteIndex, version: int) -> None:
-    results = index.upsert("first", [make_embedded("a", version=version), DeletedCompany(id="b", version=version)])
-    assert outcomes(results) == [WriteOutcome.REJECTED] * 2
-    assert "2^63" in results[0].reason
-
-
-def test_an_embedding_time_without_a_zone_is_rejected(index: SqliteIndex) -> None:
-    naive = make_embedded("a").embedded_at.replace(tzinfo=None)
-    [result] = index.upsert("first", [make_embedded("a", embedded_at=naive)])
-    assert result.outcome is WriteOutcome.REJECTED
-    assert "time zone" in result.reason
-
-
-@pytest.mark.parametrize("name", ["", "UPPER", "a b", "a" * 65, "ü"])
-def test_an_unusable_generation_name_is_refused(index: SqliteIndex, name: str) -> None:
-    with pytest.raises(InvalidInput, match="a-z"):
-        index.create_generation(make_generation(name))
-
-
-def test_a_generation_without_dimension_is_refused(index: SqliteIndex) -> None:
-    with pytest.raises(InvalidInput, match="dimension"):
-        index.create_generation(make_generation("second", dimension=0))
-
-
-def test_a_new_generation_cannot_claim_to_be_live(index: SqliteIndex) -> None:
-    with pytest.raises(InvalidInput, match="building"):
-        index.create_generation(index.live())
-
-
 def test_the_file_itself_allows_one_live_generation_only(index: SqliteIndex) -> None:
     add_candidate(index, "second")
     with closing(sqlite3.connect(index.path)) as connection, pytest.raises(sqlite3.IntegrityError):
         connection.execute("UPDATE generations SET state = 'live'")
-
-
-def test_a_scan_of_no_documents_at_a_time_is_refused(index: SqliteIndex) -> None:
-    with pytest.raises(InvalidInput, match="batch_size"):
-        index.scan("first", batch_size=0)
 
 
 def test_a_scan_ends_when_its_generation_is_made_anew(index: SqliteIndex) -> None:

@@ -12,20 +12,25 @@ from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
 from similarity.index.protocol import GenerationState, GenerationStats
 from similarity.index.sqlite import SqliteIndex, schema
-from tests.contract.steps import add_live, found
+from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
 
-VERSION_1 = Path(__file__).with_name("schema_1.sql")
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 
 @pytest.fixture
 def old_file(tmp_path: Path) -> Path:
     """A file as the first release left it."""
-    path = tmp_path / "old.db"
+    return make_file(tmp_path / "old.db", version=1)
+
+
+def make_file(path: Path, *, version: int) -> Path:
+    """A file as the release with this schema left it."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(VERSION_1.read_text(encoding="utf-8"))
+        for script in SCRIPTS[:version]:
+            connection.executescript(script.read_text(encoding="utf-8"))
     return path
 
 
@@ -47,11 +52,26 @@ def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
         assert query(path, "PRAGMA journal_mode") == [("wal",)]
 
 
-def test_the_first_migration_still_makes_the_published_tables(tmp_path: Path, old_file: Path) -> None:
+@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS) + 1))
+def test_a_published_migration_still_makes_the_published_tables(tmp_path: Path, version: int) -> None:
     new_file = tmp_path / "new.db"
     with closing(sqlite3.connect(new_file, isolation_level=None)) as connection:
-        schema.migrate(connection, (schema.FIRST_VERSION,), path=new_file)
-    assert statements(new_file) == statements(old_file)
+        schema.migrate(connection, schema.MIGRATIONS[:version], path=new_file)
+    assert statements(new_file) == statements(make_file(tmp_path / "old.db", version=version))
+
+
+@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS) + 1))
+def test_a_file_of_any_release_takes_leases_and_counts_changes_of_its_generations(tmp_path: Path, version: int) -> None:
+    path = make_file(tmp_path / "old.db", version=version)
+    with closing(SqliteIndex(path)) as index:
+        assert index.leases() == []
+        lease = index.take_lease("reembed", holder="a", seconds=60)
+        before = index.revision()
+        index.promote(add_candidate(index, "second"), lease=lease)
+        assert index.revision() > before
+        assert index.rollback().name == "first"
+    assert query(path, "PRAGMA user_version") == [(len(schema.MIGRATIONS),)]
+    assert damage(path) == []
 
 
 def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
@@ -78,11 +98,12 @@ def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
 
 
 def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "MIGRATIONS", (schema.FIRST_VERSION, REGION))
+    migrations = (*schema.MIGRATIONS, REGION)
+    monkeypatch.setattr(schema, "MIGRATIONS", migrations)
     for _ in range(2):
         with closing(SqliteIndex(old_file)) as index:
             assert index.stats("first").companies == 2
-    assert query(old_file, "PRAGMA user_version") == [(2,)]
+    assert query(old_file, "PRAGMA user_version") == [(len(migrations),)]
     assert query(old_file, "SELECT DISTINCT region FROM companies") == [("unknown",)]
 
 

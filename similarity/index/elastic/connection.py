@@ -1,0 +1,148 @@
+"""The client, and what its errors mean to the caller. No message holds a secret."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from elasticsearch import (
+    ApiError,
+    AuthenticationException,
+    AuthorizationException,
+    ConnectionTimeout,
+    Elasticsearch,
+    TransportError,
+)
+
+from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.settings import PREFIX, ElasticSettings
+
+BUSY = (429, 502, 503, 504)
+READ_ATTEMPTS = 3
+JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
+
+
+class Cluster:
+    """What this package asks of Elasticsearch, with errors that say what to do.
+
+    Reads are repeated on another node; writes are not, because who writes decides that (`writing`).
+    """
+
+    def __init__(self, settings: ElasticSettings) -> None:
+        self.settings = settings
+        self._client = connect(settings)
+        self._reading = self._client.options(max_retries=READ_ATTEMPTS - 1, retry_on_timeout=True, retry_on_status=BUSY)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    @property
+    def client(self) -> Elasticsearch:
+        """For writes: nothing is repeated."""
+        return self._client
+
+    @property
+    def reading(self) -> Elasticsearch:
+        """For reads: repeated on another node."""
+        return self._reading
+
+    def search(self, index: str, body: Body) -> Mapping[str, Any]:
+        """The answer to one search. UnknownGeneration if the index is gone."""
+        [answer] = self.searches(index, [body])
+        return answer
+
+    def searches(self, index: str, bodies: Sequence[Body]) -> list[Mapping[str, Any]]:
+        """The answers to several searches, in one request. UnknownGeneration if the index is gone."""
+        with self.explained():
+            lines = [line for body in bodies for line in ({"index": index}, body)]
+            responses = self._reading.msearch(searches=lines)["responses"]
+        for response in responses:
+            if "error" in response:
+                raise self.problem(response["status"], response["error"])
+            if response["_shards"]["failed"]:
+                failure = response["_shards"]["failures"][0]
+                raise self.problem(503, failure.get("reason", failure))
+        return list(responses)
+
+    def documents(self, index: str, ids: Sequence[str], *, vectors: bool) -> dict[str, Mapping[str, Any]]:
+        """The newest sources of these ids, whether searches see them yet or not; unknown ones are left out."""
+        with self.explained():
+            answer = self._reading.perform_request(
+                "POST",
+                f"/{index}/_mget",
+                params={"_source_exclude_vectors": "false" if vectors else "true"},
+                headers=JSON_HEADERS,
+                body={"ids": list(ids)},
+            )
+        found = {}
+        for document in answer["docs"]:
+            if "error" in document:
+                raise self.problem(503, document["error"])
+            if document["found"]:
+                found[document["_id"]] = document["_source"]
+        return found
+
+    def refresh(self, index: str) -> None:
+        """Makes every acknowledged write visible to searches. UnknownGeneration if the index is gone."""
+        with self.explained():
+            self._reading.indices.refresh(index=index)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns the client's errors into this library's."""
+        try:
+            yield
+        except ApiError as error:
+            raise self.api_problem(error) from error
+        except TransportError as error:
+            raise self.unreachable(error) from error
+
+    def unreachable(self, error: TransportError) -> IndexUnavailable:
+        """The error for a cluster that did not answer."""
+        how = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
+        return IndexUnavailable(
+            f"Elasticsearch at {self.settings.place} {how} ({type(error).__name__}: {error.message!s:.200}); check "
+            "that it runs, its address, and its certificate if it is https"
+        )
+
+    def api_problem(self, error: ApiError) -> IndexUnavailable | UnknownGeneration:
+        """The error for what the cluster refused."""
+        if isinstance(error, AuthenticationException | AuthorizationException):
+            return IndexUnavailable(
+                f"Elasticsearch at {self.settings.place} refused access ({error.status_code}); check {PREFIX}API_KEY, "
+                f"or {PREFIX}USERNAME and {PREFIX}PASSWORD, and that they may manage indices {self.settings.name}-*"
+            )
+        body = error.body if isinstance(error.body, dict) else {}
+        return self.problem(error.status_code, body.get("error", str(error.message)))
+
+    def problem(self, status: int, error: Any) -> IndexUnavailable | UnknownGeneration:
+        """The error for a status and the `error` member of an answer."""
+        kind, reason = error_text(error)
+        if kind == "index_not_found_exception":
+            return UnknownGeneration(f"an index is gone ({reason}); its generation was retired: begin again")
+        return IndexUnavailable(f"Elasticsearch at {self.settings.place} answered {status}: {kind}: {reason:.300}")
+
+
+def connect(settings: ElasticSettings) -> Elasticsearch:
+    """A client of the cluster; nothing is sent yet. Server certificates are always checked."""
+    options: dict[str, Any] = {}
+    if settings.api_key:
+        options["api_key"] = settings.api_key
+    elif settings.username:
+        options["basic_auth"] = (settings.username, settings.password)
+    if settings.ca_certs:
+        options["ca_certs"] = settings.ca_certs
+    return Elasticsearch(
+        list(settings.hosts), request_timeout=settings.request_seconds, max_retries=0, retry_on_timeout=False, **options
+    )
+
+
+def error_text(error: Any) -> tuple[str, str]:
+    """Type and reason of an `error` member; with its innermost cause, which is what helps."""
+    if not isinstance(error, dict):
+        return "error", str(error)
+    for cause in (error.get("caused_by"), *error.get("root_cause", ())):
+        if isinstance(cause, dict) and cause.get("reason") not in {None, error.get("reason")}:
+            return str(error.get("type", "error")), f"{error.get('reason')} ({': '.join(error_text(cause))})"
+    return str(error.get("type", "error")), str(error.get("reason", ""))

@@ -1,0 +1,143 @@
+"""Documents as Elasticsearch sources, and sources as documents again. Pure."""
+
+import base64
+import json
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, name_key
+from similarity.index.elastic.mapping import Body
+from similarity.index.protocol import filter_values
+
+ATTRIBUTES = "attributes."
+
+
+def source_of(document: EmbeddedCompany | DeletedCompany) -> Body:
+    """What is sent for a document. A tombstone has neither words nor vector."""
+    if isinstance(document, DeletedCompany):
+        return {"id": document.id, "version": document.version, "deleted": True}
+    company = document.company
+    names = sorted({name_key(name) for name in (company.name, *company.aliases)})
+    return {
+        "id": company.id,
+        "version": document.version,
+        "deleted": False,
+        "text_hash": document.text_hash,
+        "language": document.language,
+        "embedded_at": document.embedded_at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "company": company_source(company),
+        "vector": packed(document.vector),
+        "names": names,
+        "shortest_name": min(map(len, names)),
+        "filters": filters_source(company),
+        "words": {
+            "name": fold(company.name),
+            "aliases": [fold(alias) for alias in company.aliases],
+            "domain": fold(company.domain),
+            "description": fold(company.description),
+        },
+    }
+
+
+def company_source(company: Company) -> Body:
+    """The company as it was given."""
+    return {
+        "name": company.name,
+        "description": company.description,
+        "aliases": list(company.aliases),
+        "domain": company.domain,
+        "country": company.country,
+        "industry": company.industry,
+        "tags": list(company.tags),
+        "attributes": dict(company.attributes),
+    }
+
+
+def filters_source(company: Company) -> Body:
+    """The values filters compare, in `name_key` form; free attributes under `attributes`."""
+    fields: Body = {}
+    attributes: Body = {}
+    for field, values in filter_values(company).items():
+        keys = sorted({name_key(value) for value in values})
+        if field.startswith(ATTRIBUTES):
+            attributes[field.removeprefix(ATTRIBUTES)] = keys
+        else:
+            fields[field] = keys
+    return {**fields, "attributes": attributes} if attributes else fields
+
+
+def document_of(source: Mapping[str, Any], *, encoder_id: str) -> EmbeddedCompany | DeletedCompany:
+    """The document of a whole source, vector included."""
+    if source["deleted"]:
+        return DeletedCompany(id=source["id"], version=source["version"])
+    return EmbeddedCompany(
+        company=company_of(source["id"], source["company"]),
+        version=source["version"],
+        text_hash=source["text_hash"],
+        encoder_id=encoder_id,
+        vector=vector_of(source),
+        embedded_at=moment(source["embedded_at"]),
+        language=source["language"],
+    )
+
+
+def hit_of(company_id: str, source: Mapping[str, Any], *, score: float) -> SimilarCompany:
+    """A neighbour, from a source without its vector."""
+    return SimilarCompany(
+        company=company_of(company_id, source["company"]),
+        score=score,
+        version=source["version"],
+        embedded_at=moment(source["embedded_at"]),
+        language=source["language"],
+    )
+
+
+def company_of(company_id: str, fields: Mapping[str, Any]) -> Company:
+    """The company whose `company_source` this is."""
+    return Company(
+        id=company_id,
+        name=fields["name"],
+        description=fields["description"],
+        aliases=tuple(fields["aliases"]),
+        domain=fields["domain"],
+        country=fields["country"],
+        industry=fields["industry"],
+        tags=tuple(fields["tags"]),
+        attributes=fields["attributes"],
+    )
+
+
+def vector_of(source: Mapping[str, Any]) -> Vector:
+    """The vector of a source, float32 `[dimension]`."""
+    return np.array(source["vector"], dtype=np.float32)
+
+
+def packed(vector: Vector) -> str:
+    """A vector, float32 `[dimension]`, as base64 of big-endian floats: a quarter of the size of digits."""
+    return base64.b64encode(vector.astype(">f4").tobytes()).decode("ascii")
+
+
+def same_content(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+    """Whether two sources say the same; vectors and times of embedding do not count, nor does what is derived."""
+    return _content(sent) == _content(stored)
+
+
+def moment(text: str) -> datetime:
+    """The time of a stored `embedded_at`."""
+    return datetime.fromisoformat(text)
+
+
+def fold(text: str) -> str:
+    """Text as words are compared: case-folded, without accents (NFKD, combining marks off, composed again)."""
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
+
+
+def _content(source: Mapping[str, Any]) -> str:
+    # As text, because True equals 1 in Python and does not here.
+    kept = {name: source.get(name) for name in ("deleted", "text_hash", "company")}
+    return json.dumps(kept, sort_keys=True, ensure_ascii=False)

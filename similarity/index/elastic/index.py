@@ -1,0 +1,319 @@
+"""The production index: Elasticsearch 9.2 or newer, an Elasticsearch index a generation.
+
+    settings    where, how to log in, how vectors are indexed     registry        states and leases, pure
+    mapping     mapping and settings, pure; the guard             registry_store  its one document
+    documents   documents <-> sources, pure                       writing         bulk, outcomes
+    queries     query bodies, pure                                reading         get, scan, versions, stats
+    connection  the client and its errors                         search, words   similar; resolve, find
+
+Readers ask the registry which generation is live and then name that generation's own index in every
+request: no alias can change under a request that is half done. All state is on the cluster, so any
+number of processes may use it.
+"""
+
+import secrets
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from elasticsearch import BadRequestError
+
+from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector
+from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.index import rules
+from similarity.index.comparing import newer_ids
+from similarity.index.elastic import reading, search, words
+from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.mapping import (
+    building_settings,
+    differences,
+    generation_mapping,
+    guard,
+    serving_settings,
+)
+from similarity.index.elastic.registry import Entry, Registry
+from similarity.index.elastic.registry_store import RegistryStore
+from similarity.index.elastic.settings import MAX_CANDIDATES, ElasticSettings
+from similarity.index.elastic.writing import BulkWriter, Target
+from similarity.index.protocol import (
+    DocumentVersion,
+    FieldFilter,
+    Generation,
+    GenerationState,
+    GenerationStats,
+    Lease,
+    SimilarCompanies,
+    WriteResult,
+)
+
+HEALTH_SECONDS = 120
+MERGE_SECONDS = 6 * 3600
+
+
+class ElasticIndex:
+    """A `CompanyIndex` on the cluster that `settings` name. Nothing is sent before the first call.
+
+    `clock` decides when leases expire; the clocks of all processes must agree to a second or so.
+    """
+
+    def __init__(self, settings: ElasticSettings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._cluster = Cluster(settings)
+        self._registry = RegistryStore(self._cluster, clock=clock)
+        self._writer = BulkWriter(self._cluster)
+        # An index's name is never used twice, so what is known of it stays true until it is gone.
+        self._known: dict[str, Entry] = {}
+        self._guarded: set[str] = set()
+
+    def create_generation(self, generation: Generation) -> None:
+        index = f"{self.settings.name}-{generation.name}-{secrets.token_hex(4)}"
+        self._registry.change(lambda registry: registry.add(generation, index))
+        self._create_index(generation, index)
+        self._sweep()
+
+    def generations(self) -> list[Generation]:
+        return self._registry.read().generations()
+
+    def live(self) -> Generation:
+        entry = self._registry.read().live()
+        self._known[entry.record.name] = entry
+        return entry.record
+
+    def write_targets(self) -> list[Generation]:
+        return [generation for generation in self.generations() if generation.state in rules.WRITTEN_STATES]
+
+    def register_candidate(self, name: str) -> None:
+        entry = self._registry.read().named(name)
+        if entry.record.state is GenerationState.BUILDING:
+            # Killed between the registry's entry and its index, if it is not there.
+            self._create_index(entry.record, entry.index)
+        self._registry.change(lambda registry: registry.register_candidate(name))
+
+    def promote(self, name: str, *, lease: Lease | None = None) -> None:
+        """Brings the index into serving condition first: copies assigned, everything visible, mapping as it must be."""
+        entry = self._registry.read().promote(name, lease=lease, now=self._clock()).named(name)
+        self._make_ready(entry)
+        self._registry.change(lambda registry: registry.promote(name, lease=lease, now=self._clock()))
+
+    def rollback(self, *, force: bool = False) -> Generation:
+        registry = self._registry.read()
+        live, target = registry.live(), registry.before_live()
+        lagging = 0 if force else self._lagging(live.index, target.index)
+        if lagging:
+            raise rules.lagging_behind(target.record.name, live.record.name, lagging)
+        return (
+            self._registry.change(
+                lambda newest: newest.roll_back(live=live.index, target=target.index, now=self._clock())
+            )
+            .live()
+            .record
+        )
+
+    def retire(self, name: str) -> None:
+        """The generation vanishes at once, its index right after; a crash between is made good next time."""
+        self._registry.change(lambda registry: registry.retire(name))
+        self._known.pop(name, None)
+        self._sweep()
+
+    def revision(self) -> int:
+        return self._registry.read().revision
+
+    def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
+        rules.check_lease_request(name, holder, seconds)
+        changed = self._registry.change(
+            lambda registry: registry.take_lease(name, holder=holder, seconds=seconds, now=self._clock())
+        )
+        return _held(changed, name)
+
+    def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None = None) -> Lease:
+        changed = self._registry.change(
+            lambda registry: registry.renew_lease(lease, seconds=seconds, acknowledged=acknowledged, now=self._clock())
+        )
+        return _held(changed, lease.name)
+
+    def release_lease(self, lease: Lease) -> None:
+        self._registry.change(lambda registry: registry.release_lease(lease))
+
+    def leases(self) -> list[Lease]:
+        return self._registry.read().current_leases(now=self._clock())
+
+    def stats(self, generation: str) -> GenerationStats:
+        """Refreshes first, so that every acknowledged write counts."""
+        with self._entry(generation) as entry:
+            self._cluster.refresh(entry.index)
+            return reading.stats(self._cluster, entry.index)
+
+    def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+        with self._entry(generation) as entry:
+            rules.refuse_other_encoders(entry.record, documents)
+            if not documents:
+                return []
+            if entry.index not in self._guarded:
+                self._guard(entry)
+            target = Target(index=entry.index, alias=_alias(entry.index), dimension=entry.record.dimension)
+            return self._writer.write(target, documents)
+
+    def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+        with self._entry(generation) as entry:
+            return reading.companies_with_ids(self._cluster, entry.index, ids, encoder_id=entry.record.encoder_id)
+
+    def resolve(self, generation: str, reference: str) -> list[str]:
+        with self._entry(generation) as entry:
+            return words.resolve(self._cluster, entry.index, reference)
+
+    def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        with self._entry(generation) as entry:
+            return words.find(self._cluster, entry.index, query, limit=limit)
+
+    def similar(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        k: int,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+        words: str = "",
+    ) -> SimilarCompanies:
+        question = search.Question(vector=vector, k=k, filters=filters, exclude=frozenset(exclude), words=words)
+        with self._entry(generation) as entry:
+            return search.nearest(self._cluster, entry.index, entry.record, question)
+
+    def scan(
+        self, generation: str, *, after: str = "", batch_size: int = 1000
+    ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
+        """Sees every write that was acknowledged before the call; batches hold 1,000 documents at most."""
+        rules.check_batch_size(batch_size)
+        with self._entry(generation) as entry:
+            self._cluster.refresh(entry.index)
+        return reading.pages(
+            self._cluster, entry.index, after=after, batch_size=batch_size, encoder_id=entry.record.encoder_id
+        )
+
+    def versions(
+        self, generation: str, *, after: str = "", batch_size: int = 10_000
+    ) -> Iterator[list[DocumentVersion]]:
+        """Sees every write that was acknowledged before the call."""
+        rules.check_batch_size(batch_size)
+        with self._entry(generation) as entry:
+            self._cluster.refresh(entry.index)
+        return reading.version_pages(self._cluster, entry.index, after=after, batch_size=batch_size)
+
+    def compact(self, generation: str) -> None:
+        """Merges each shard to one segment, which searches are fastest on.
+
+        What was replaced or deleted leaves the segments. Elasticsearch may keep the operations themselves
+        for up to 12 hours more, so that a copy can catch up (`index.soft_deletes.retention_lease.period`).
+        """
+        with self._entry(generation) as entry, self._cluster.explained():
+            patient = self._cluster.client.options(request_timeout=MERGE_SECONDS)
+            patient.indices.flush(index=entry.index, wait_if_ongoing=True)
+            patient.indices.forcemerge(index=entry.index, max_num_segments=1)
+            patient.indices.refresh(index=entry.index)
+
+    def purge_deleted(self, generation: str, *, before: datetime) -> int:
+        version = 2 * ((before - EPOCH) // timedelta(microseconds=1))
+        purged = 0
+        with self._entry(generation) as entry:
+            while True:
+                self._cluster.refresh(entry.index)
+                tombstones = reading.tombstones_before(self._cluster, entry.index, version)
+                gone = self._writer.forget(_alias(entry.index), tombstones) if tombstones else 0
+                purged += gone
+                if not gone:
+                    return purged
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    @contextmanager
+    def _entry(self, generation: str) -> Iterator[Entry]:
+        """What is known of a generation, forgotten when its index turns out to be gone."""
+        entry = self._known.get(generation)
+        if entry is None:
+            entry = self._known[generation] = self._registry.read().named(generation)
+        try:
+            yield entry
+        except UnknownGeneration:
+            self._known.pop(generation, None)
+            raise
+
+    def _create_index(self, generation: Generation, index: str) -> None:
+        mapping = generation_mapping(
+            encoder_id=generation.encoder_id,
+            bundle_id=generation.bundle_id,
+            dimension=generation.dimension,
+            vectors=self.settings.vectors,
+        )
+        with self._cluster.explained():
+            try:
+                self._cluster.client.indices.create(
+                    index=index,
+                    aliases={_alias(index): {}},
+                    mappings=mapping,
+                    settings=building_settings(self.settings),
+                )
+            except BadRequestError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+
+    def _guard(self, entry: Entry) -> None:
+        """Raises IndexUnavailable if the index's mapping is not what this generation's must be."""
+        with self._cluster.explained():
+            found = self._cluster.reading.indices.get_mapping(index=entry.index)[entry.index]["mappings"]
+        problems = guard(found, entry.record)
+        if problems:
+            raise IndexUnavailable(
+                f"the mapping of {entry.index} is not ours any more: {'; '.join(problems[:3])}. Nothing is written to "
+                "it; fill a new generation (similarity generations copy) and retire this one"
+            )
+        self._guarded.add(entry.index)
+
+    def _make_ready(self, entry: Entry) -> None:
+        self._guard(entry)
+        wanted = serving_settings(self.settings)
+        with self._cluster.explained():
+            client = self._cluster.client.options(request_timeout=HEALTH_SECONDS + 10)
+            client.indices.put_settings(index=entry.index, settings=wanted)
+            client.indices.refresh(index=entry.index)
+            health = client.options(ignore_status=408).cluster.health(
+                index=entry.index, wait_for_status="green", timeout=f"{HEALTH_SECONDS}s"
+            )
+            found = client.indices.get_settings(index=entry.index)[entry.index]["settings"]["index"]
+        if health["status"] != "green":
+            raise IndexUnavailable(
+                f"{entry.index} is {health['status']} after {HEALTH_SECONDS} s, so it was not promoted: not all copies "
+                "are assigned; see GET _cluster/allocation/explain, or ask for fewer replicas"
+            )
+        left = [line for line in differences(wanted["index"], found, "index") if not line.endswith("is not ours")]
+        if left:
+            raise IndexUnavailable(f"{entry.index} was not promoted, its settings could not be restored: {left[0]}")
+
+    def _lagging(self, ahead: str, behind: str) -> int:
+        for index in (ahead, behind):
+            self._cluster.refresh(index)
+        streams = (
+            reading.version_pages(self._cluster, index, after="", batch_size=MAX_CANDIDATES)
+            for index in (ahead, behind)
+        )
+        return sum(1 for _ in newer_ids(*streams))
+
+    def _sweep(self) -> None:
+        for index in self._registry.read().retired:
+            with self._cluster.explained():
+                self._cluster.client.options(ignore_status=404).indices.delete(index=index)
+            self._registry.change(partial(Registry.deleted, index=index))
+
+
+def _alias(index: str) -> str:
+    """The alias that writes go through, so that a deleted index is not made anew by a write."""
+    return f"{index}-write"
+
+
+def _held(registry: Registry, name: str) -> Lease:
+    lease = registry.lease(name)
+    if lease is None:
+        raise IndexUnavailable(f"the lease {name!r} was taken and is gone; begin again")
+    return lease

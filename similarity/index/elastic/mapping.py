@@ -1,0 +1,128 @@
+"""The mapping and settings of Elasticsearch indices, as pure functions, and what differs from them.
+
+A document's `_source` holds `company` as it was given, and the vector. What searches need beside
+that (names, filter values, words) is derived from the company and left out of `_source`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from similarity.index.elastic.settings import ElasticSettings, VectorOptions
+from similarity.index.protocol import Generation
+
+Body: TypeAlias = dict[str, Any]
+
+SCHEMA_VERSION = 1
+WORD_FIELDS = ("name", "aliases", "domain", "description")
+DERIVED = ("names", "shortest_name", "filters", "words")
+
+
+def generation_mapping(*, encoder_id: str, bundle_id: str, dimension: int, vectors: VectorOptions) -> Body:
+    """The mapping of a generation's index: strict, every option written out."""
+    keyword = {"type": "keyword"}
+    stored_only = {"type": "keyword", "index": False, "doc_values": False}
+    return {
+        "dynamic": "strict",
+        "_meta": {"schema": SCHEMA_VERSION, "encoder_id": encoder_id, "bundle_id": bundle_id},
+        "_source": {"excludes": list(DERIVED)},
+        "properties": {
+            "id": keyword,
+            "version": {"type": "long"},
+            "deleted": {"type": "boolean"},
+            "text_hash": stored_only,
+            "language": keyword,
+            "embedded_at": {"type": "date_nanos"},
+            "company": {"type": "object", "enabled": False},
+            "vector": _vector(dimension, vectors),
+            "names": keyword,
+            "shortest_name": {"type": "short"},
+            "filters": {
+                "properties": {
+                    "country": keyword,
+                    "industry": keyword,
+                    "tags": keyword,
+                    "domain": keyword,
+                    "attributes": {"type": "flattened"},
+                }
+            },
+            # Standard tokenizer, lower case; accents are taken off before (`words.fold`), for queries alike.
+            "words": {"properties": {name: {"type": "text", "analyzer": "standard"} for name in WORD_FIELDS}},
+        },
+    }
+
+
+def building_settings(settings: ElasticSettings) -> Body:
+    """Settings while a generation is filled: no copies, no refreshes."""
+    return {
+        "index": {
+            "number_of_shards": settings.shards,
+            "number_of_replicas": 0,
+            "auto_expand_replicas": False,
+            "refresh_interval": "-1",
+            # An acknowledged write is on disk.
+            "translog.durability": "request",
+            # Only purged tombstones are really deleted, and what is purged may come back at once.
+            "gc_deletes": "0s",
+        }
+    }
+
+
+def serving_settings(settings: ElasticSettings) -> Body:
+    """Settings that `promote` restores."""
+    copies: Body = (
+        {"auto_expand_replicas": "0-1"}
+        if settings.replicas == "auto"
+        else {"auto_expand_replicas": False, "number_of_replicas": settings.replicas}
+    )
+    return {"index": {"refresh_interval": f"{round(settings.refresh_seconds * 1000)}ms", **copies}}
+
+
+def registry_body() -> Body:
+    """Mapping and settings of the registry: one document that is only read whole."""
+    return {
+        "mappings": {"dynamic": "strict", "properties": {"registry": {"type": "object", "enabled": False}}},
+        "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-2", "translog.durability": "request"}},
+    }
+
+
+def guard(found: Mapping[str, Any], generation: Generation) -> list[str]:
+    """How an index's mapping differs from what this generation's must be; build-time settings do not count."""
+    vector = found.get("properties", {}).get("vector", {}).get("index_options", {})
+    expected = generation_mapping(
+        encoder_id=generation.encoder_id,
+        bundle_id=generation.bundle_id,
+        dimension=generation.dimension,
+        vectors=VectorOptions(),
+    )
+    # Which graph holds the vectors is the builder's choice; any will do.
+    expected["properties"]["vector"]["index_options"] = dict(vector)
+    return list(differences(expected, found, ""))
+
+
+def differences(expected: Any, found: Any, path: str) -> Iterator[str]:
+    """One line per place where two JSON values differ."""
+    if not isinstance(expected, Mapping) or not isinstance(found, Mapping):
+        if _plain(expected) != _plain(found):
+            yield f"{path or 'the mapping'} is {found!r:.80}, not {expected!r:.80}"
+        return
+    for key in sorted(expected.keys() | found.keys()):
+        place = f"{path}.{key}" if path else key
+        if key not in found:
+            yield f"{place} is missing"
+        elif key not in expected:
+            yield f"{place} is not ours"
+        else:
+            yield from differences(expected[key], found[key], place)
+
+
+def _vector(dimension: int, vectors: VectorOptions) -> Body:
+    options: Body = {"type": vectors.type, "m": vectors.m, "ef_construction": vectors.ef_construction}
+    if vectors.type == "bbq_hnsw":
+        # The server adds one; searches say their own.
+        options["rescore_vector"] = {"oversample": 3.0}
+    return {"type": "dense_vector", "dims": dimension, "index": True, "similarity": "cosine", "index_options": options}
+
+
+def _plain(value: Any) -> Any:
+    """Booleans and numbers as the server writes them back."""
+    return str(value).lower() if isinstance(value, bool | int | float) else value

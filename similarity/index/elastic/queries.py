@@ -1,0 +1,139 @@
+"""Query bodies, as pure functions."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from similarity.index.elastic.documents import fold
+from similarity.index.elastic.mapping import Body
+from similarity.index.fusion import query_words
+from similarity.index.protocol import FieldFilter
+from similarity.index.rules import filter_key, storable
+
+# How much a word counts in each field.
+WORD_BOOSTS = ("words.name^10", "words.aliases^8", "words.domain^5", "words.description")
+BY_SCORE: list[Body] = [{"_score": "desc"}, {"id": "asc"}]
+HIT_SOURCE = ["company", "version", "embedded_at", "language"]
+MAX_QUERY_WORDS = 64
+MAX_WORD_CHARACTERS = 255  # longer ones are cut in pieces by the tokenizer
+PREFIX_CANDIDATES = 200
+MAX_PREFIX_BYTES = 900  # Lucene refuses to build automata for about 1,000
+
+
+def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> Body:
+    """Companies that pass all filters and are not excluded; tombstones never."""
+    kept: list[Body] = [{"term": {"deleted": False}}]
+    dropped: list[Body] = []
+    for each in filters:
+        path = f"filters.{each.field}"
+        if each.any_of:
+            kept.append({"terms": {path: _keys(each.any_of)}})
+        if each.none_of:
+            dropped.append({"terms": {path: _keys(each.none_of)}})
+    if exclude:
+        dropped.append({"terms": {"id": sorted(exclude)}})
+    return {"bool": {"filter": kept, "must_not": dropped}}
+
+
+def count(query: Body, *, up_to: int) -> Body:
+    """How many documents match, counted no further than just above `up_to`."""
+    return {"query": query, "size": 0, "track_total_hits": up_to + 1}
+
+
+def nearest(vector: str, *, size: int, candidates: int, oversample: float, filter_query: Body | None = None) -> Body:
+    """The `size` nearest by the graph, rescored with the whole vectors: scores are exact, the choice is approximate."""
+    knn: Body = {
+        "field": "vector",
+        "query_vector": vector,
+        "k": size,
+        "num_candidates": max(candidates, size),
+        "rescore_vector": {"oversample": oversample},
+    }
+    if filter_query is not None:
+        knn["filter"] = filter_query
+    return {"knn": knn, "size": size, "sort": BY_SCORE, "_source": HIT_SOURCE, "track_total_hits": False}
+
+
+def nearest_exactly(vector: str, *, size: int, matched: int, filter_query: Body) -> Body:
+    """The `size` nearest of no more than `matched` documents, all of them compared by their whole vectors.
+
+    Where no more documents pass the filter than candidates are asked for, Lucene compares every one
+    of them instead of walking the graph (AbstractKnnVectorQuery), and rescoring all of those is exact.
+    """
+    body = nearest(vector, size=matched, candidates=matched, oversample=1.0, filter_query=filter_query)
+    return {**body, "size": min(size, matched)}
+
+
+def with_words(text: str, *, size: int, filter_query: Body) -> Body | None:
+    """The best by words, any of them (BM25); None where the text has none."""
+    wanted = query_words(fold(storable(text)), limit=MAX_QUERY_WORDS)
+    if not wanted:
+        return None
+    match = {"multi_match": {"query": " ".join(wanted), "fields": WORD_BOOSTS, "type": "most_fields"}}
+    query = {"bool": {"must": match, **filter_query["bool"]}}
+    return {"query": query, "size": size, "sort": BY_SCORE, "_source": False, "track_total_hits": False}
+
+
+def with_domain(domain: str, *, size: int) -> Body:
+    """Companies of a domain, by id."""
+    return _bearers({"term": {"filters.domain": domain}}, size=size)
+
+
+def with_name(key: str, *, size: int) -> Body:
+    """Companies with exactly this name or alias, in `name_key` form, by id."""
+    return _bearers({"term": {"names": key}}, size=size)
+
+
+def with_name_prefix(key: str) -> Body:
+    """Companies with a name or alias that begins so, short names first; their names are in `fields`.
+
+    A very long prefix is cut, so the caller looks at the names again.
+    """
+    key = key.encode()[:MAX_PREFIX_BYTES].decode(errors="ignore")
+    return {
+        "query": _living({"prefix": {"names": {"value": key}}}),
+        "size": PREFIX_CANDIDATES,
+        "sort": [{"shortest_name": "asc"}, {"id": "asc"}],
+        "_source": False,
+        "docvalue_fields": ["names"],
+        "track_total_hits": False,
+    }
+
+
+def with_all_words(text: str, *, size: int) -> Body | None:
+    """Companies with all these words, the last one perhaps not finished; None where the text has none."""
+    words = [word[:MAX_WORD_CHARACTERS] for word in fold(storable(text)).split() if any(c.isalnum() for c in word)]
+    if not words:
+        return None
+    *finished, last = words[:MAX_QUERY_WORDS]
+    clauses: list[Any] = [_in_any_field(word, "phrase") for word in dict.fromkeys(finished)]
+    clauses.append(_in_any_field(last, "bool_prefix"))
+    return {
+        "query": {"bool": {"must": clauses, "filter": {"term": {"deleted": False}}}},
+        "size": size,
+        "sort": BY_SCORE,
+        "_source": False,
+        "track_total_hits": False,
+    }
+
+
+def _in_any_field(word: str, kind: str) -> Body:
+    body: Body = {"query": word, "fields": WORD_BOOSTS, "type": kind}
+    return {"multi_match": {**body, "operator": "and"} if kind == "bool_prefix" else body}
+
+
+def _bearers(condition: Body, *, size: int) -> Body:
+    return {
+        "query": _living(condition),
+        "size": size,
+        "sort": [{"id": "asc"}],
+        "_source": False,
+        "track_total_hits": False,
+    }
+
+
+def _living(condition: Body) -> Body:
+    return {"bool": {"filter": [{"term": {"deleted": False}}, condition]}}
+
+
+def _keys(values: Collection[str]) -> list[str]:
+    return sorted({filter_key(value) for value in values})

@@ -1,0 +1,208 @@
+"""The registry: every generation, lease and counter of one index, and the steps between states. Pure.
+
+It is stored as one document (`registry_store`), so that each step is one conditional write: two
+processes can never both promote, and no reader sees half a step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from similarity.errors import GenerationConflict, LeaseHeld, LeaseLost
+from similarity.index import rules
+from similarity.index.elastic.mapping import Body
+from similarity.index.protocol import Calibration, Generation, GenerationState, Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A generation and the Elasticsearch index that holds it; `promotion` orders the times of going live."""
+
+    record: Generation
+    index: str
+    promotion: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """The whole registry. `retired` are indices to be deleted."""
+
+    revision: int = 0
+    fence: int = 0
+    promotions: int = 0
+    entries: tuple[Entry, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    retired: tuple[str, ...] = ()
+
+    def generations(self) -> list[Generation]:
+        """All generations, oldest first."""
+        return [entry.record for entry in sorted(self.entries, key=lambda entry: entry.record.created_at)]
+
+    def named(self, name: str) -> Entry:
+        """The entry of a generation. UnknownGeneration if there is none."""
+        for entry in self.entries:
+            if entry.record.name == name:
+                return entry
+        raise rules.unknown_generation(name, [generation.name for generation in self.generations()])
+
+    def live(self) -> Entry:
+        """The live generation's entry. NoLiveGeneration if there is none."""
+        entry = self._live()
+        if entry is None:
+            raise rules.no_live_generation()
+        return entry
+
+    def add(self, generation: Generation, index: str) -> "Registry":
+        """With a new generation in state building."""
+        rules.check_new_generation(generation)
+        if any(entry.record.name == generation.name for entry in self.entries):
+            raise rules.name_taken(generation.name)
+        return self._changed(entries=(*self.entries, Entry(record=generation, index=index)))
+
+    def register_candidate(self, name: str) -> "Registry":
+        """building -> candidate."""
+        entry = self.named(name)
+        rules.require_state(entry.record, GenerationState.BUILDING, "be registered as candidate")
+        return self._with(_in_state(entry, GenerationState.CANDIDATE))
+
+    def promote(self, name: str, *, lease: Lease | None, now: datetime) -> "Registry":
+        """candidate -> live, and the live one, if any, -> previous."""
+        if lease is not None:
+            self.check_held(lease, now=now)
+        entry = self.named(name)
+        rules.require_state(entry.record, GenerationState.CANDIDATE, "be promoted")
+        return self._going_live(entry, now=now)
+
+    def before_live(self) -> Entry:
+        """The generation that was live last. GenerationConflict if there is none."""
+        live = self.live()
+        previous = [entry for entry in self.entries if entry.record.state is GenerationState.PREVIOUS]
+        if not previous:
+            raise rules.nothing_before(live.record.name)
+        return max(previous, key=lambda entry: entry.promotion)
+
+    def roll_back(self, *, live: str, target: str, now: datetime) -> "Registry":
+        """`target` becomes live again. GenerationConflict if the generations changed since they were compared."""
+        if (self.live().index, self.before_live().index) != (live, target):
+            raise GenerationConflict("another process promoted or rolled back meanwhile; look at the generations again")
+        return self._going_live(self.before_live(), now=now)
+
+    def retire(self, name: str) -> "Registry":
+        """Without a generation; its index is noted for deletion."""
+        entry = self.named(name)
+        if entry.record.state is GenerationState.LIVE:
+            raise rules.live_retired(name)
+        kept = tuple(each for each in self.entries if each is not entry)
+        return self._changed(entries=kept, retired=(*self.retired, entry.index))
+
+    def deleted(self, index: str) -> "Registry":
+        """After a retired generation's index was deleted."""
+        return replace(self, retired=tuple(each for each in self.retired if each != index))
+
+    def take_lease(self, name: str, *, holder: str, seconds: float, now: datetime) -> "Registry":
+        """With the lease taken, under a new fence. LeaseHeld if another holder has it."""
+        rules.check_lease_request(name, holder, seconds)
+        for lease in self.leases:
+            if lease.name == name and lease.holder != holder and lease.expires_at > now:
+                raise LeaseHeld(rules.lease_held_text(lease))
+        taken = Lease(name=name, holder=holder, fence=self.fence + 1, expires_at=now + timedelta(seconds=seconds))
+        return replace(self, fence=taken.fence, leases=(*self._other_leases(name), taken))
+
+    def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None, now: datetime) -> "Registry":
+        """With the lease held for longer. LeaseLost if it is another's, or was released."""
+        rules.check_lease_request(lease.name, lease.holder, seconds)
+        held = self.lease(lease.name)
+        if held is None or held.fence != lease.fence:
+            raise LeaseLost(rules.lease_lost_text(lease))
+        renewed = replace(
+            held,
+            expires_at=now + timedelta(seconds=seconds),
+            acknowledged=held.acknowledged if acknowledged is None else acknowledged,
+        )
+        return replace(self, leases=(*self._other_leases(lease.name), renewed))
+
+    def release_lease(self, lease: Lease) -> "Registry":
+        """Without the lease, if it is still this one."""
+        return replace(self, leases=tuple(held for held in self.leases if held.fence != lease.fence))
+
+    def check_held(self, lease: Lease, *, now: datetime) -> None:
+        """Raises LeaseLost unless the lease is held now."""
+        held = self.lease(lease.name)
+        if held is None or held.fence != lease.fence or held.expires_at <= now:
+            raise LeaseLost(rules.lease_lost_text(lease))
+
+    def lease(self, name: str) -> Lease | None:
+        """The lease of this name, expired or not."""
+        return next((lease for lease in self.leases if lease.name == name), None)
+
+    def current_leases(self, *, now: datetime) -> list[Lease]:
+        """The leases that have not expired, by name."""
+        return sorted((lease for lease in self.leases if lease.expires_at > now), key=lambda lease: lease.name)
+
+    def without_old_leases(self, *, now: datetime) -> "Registry":
+        """Without leases that ended a day ago: writers come and go under ever new names."""
+        kept = tuple(lease for lease in self.leases if lease.expires_at > now - timedelta(days=1))
+        return replace(self, leases=kept)
+
+    def _live(self) -> Entry | None:
+        return next((entry for entry in self.entries if entry.record.state is GenerationState.LIVE), None)
+
+    def _going_live(self, entry: Entry, *, now: datetime) -> "Registry":
+        current = self._live()
+        entries = {each.index: each for each in self.entries}
+        if current is not None:
+            entries[current.index] = _in_state(current, GenerationState.PREVIOUS)
+        record = replace(entry.record, state=GenerationState.LIVE, promoted_at=now)
+        entries[entry.index] = replace(entry, record=record, promotion=self.promotions + 1)
+        return self._changed(entries=tuple(entries.values()), promotions=self.promotions + 1)
+
+    def _with(self, changed: Entry) -> "Registry":
+        entries = tuple(changed if entry.index == changed.index else entry for entry in self.entries)
+        return self._changed(entries=entries)
+
+    def _changed(self, **fields: Any) -> "Registry":
+        return replace(self, revision=self.revision + 1, **fields)
+
+    def _other_leases(self, name: str) -> tuple[Lease, ...]:
+        return tuple(lease for lease in self.leases if lease.name != name)
+
+
+def to_source(registry: Registry) -> Body:
+    """The registry as JSON; times in ISO 8601."""
+    source = asdict(registry)
+    for entry in source["entries"]:
+        record = entry["record"]
+        record["state"] = record["state"].value
+        record["created_at"] = record["created_at"].isoformat()
+        record["promoted_at"] = record["promoted_at"].isoformat() if record["promoted_at"] else None
+    for lease in source["leases"]:
+        lease["expires_at"] = lease["expires_at"].isoformat()
+    return source
+
+
+def from_source(source: Mapping[str, Any]) -> Registry:
+    """The registry of such JSON."""
+    return Registry(
+        revision=source["revision"],
+        fence=source["fence"],
+        promotions=source["promotions"],
+        entries=tuple(_entry(entry) for entry in source["entries"]),
+        leases=tuple(
+            Lease(**{**lease, "expires_at": datetime.fromisoformat(lease["expires_at"])}) for lease in source["leases"]
+        ),
+        retired=tuple(source["retired"]),
+    )
+
+
+def _entry(source: Mapping[str, Any]) -> Entry:
+    record = dict(source["record"])
+    record["state"] = GenerationState(record["state"])
+    record["created_at"] = datetime.fromisoformat(record["created_at"])
+    record["promoted_at"] = datetime.fromisoformat(record["promoted_at"]) if record["promoted_at"] else None
+    record["calibration"] = Calibration(**record["calibration"]) if record["calibration"] else None
+    return Entry(record=Generation(**record), index=source["index"], promotion=source["promotion"])
+
+
+def _in_state(entry: Entry, state: GenerationState) -> Entry:
+    return replace(entry, record=replace(entry.record, state=state))

@@ -1,0 +1,113 @@
+"""The registry's document on the cluster: read by id, changed only where it is still what was read."""
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from elasticsearch import ApiError, BadRequestError, ConflictError, NotFoundError, TransportError
+
+from similarity.errors import IndexUnavailable
+from similarity.index.elastic.connection import BUSY, Cluster
+from similarity.index.elastic.mapping import registry_body
+from similarity.index.elastic.registry import Registry, from_source, to_source
+
+DOCUMENT = "registry"
+ATTEMPTS = 40
+LONGEST_PAUSE_SECONDS = 1.0
+CHANGES_REMEMBERED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The document as read; `place` is what a conditional write names, None where there is no document yet."""
+
+    registry: Registry
+    changes: tuple[str, ...]
+    place: tuple[int, int] | None
+
+
+class RegistryStore:
+    """Reads and changes the registry in `<name>-registry`."""
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._index = f"{cluster.settings.name}-registry"
+        self._clock = clock
+
+    def read(self) -> Registry:
+        """The registry as of now; empty where nothing was ever written."""
+        return self._read().registry
+
+    def change(self, step: Callable[[Registry], Registry]) -> Registry:
+        """Applies a step to the newest registry and writes it, as if no other process were there.
+
+        The step may run several times, each time on what is newest then; what it raises passes through.
+        A write whose answer was lost is recognised by its mark, so no step is ever taken twice.
+
+        Raises:
+            IndexUnavailable: the cluster did not take it.
+        """
+        mark = uuid.uuid4().hex
+        for attempt in range(ATTEMPTS):
+            stored = self._read()
+            if mark in stored.changes:
+                return stored.registry
+            changed = step(stored.registry).without_old_leases(now=self._clock())
+            if changed == stored.registry:
+                return changed
+            if self._write(changed, stored, mark):
+                return changed
+            jitter = random.uniform(0, 1)  # noqa: S311 - apart from each other is enough
+            time.sleep(jitter * min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt))
+        raise IndexUnavailable(
+            f"the registry of {self._cluster.settings.place} could not be changed in {ATTEMPTS} attempts: it is not "
+            "available, or too many processes change it at once; try again"
+        )
+
+    def _read(self) -> _Stored:
+        with self._cluster.explained():
+            try:
+                found = self._cluster.reading.get(index=self._index, id=DOCUMENT)
+            except NotFoundError:
+                return _Stored(Registry(), (), None)
+        source = found["_source"]["registry"]
+        return _Stored(from_source(source), tuple(source["changes"]), (found["_seq_no"], found["_primary_term"]))
+
+    def _write(self, changed: Registry, stored: _Stored, mark: str) -> bool:
+        """Whether the write is certain; False asks to look again."""
+        if stored.place is None:
+            self._create_index()
+        changes = [*stored.changes, mark][-CHANGES_REMEMBERED:]
+        condition: Mapping[str, Any] = (
+            {"op_type": "create"}
+            if stored.place is None
+            else {"if_seq_no": stored.place[0], "if_primary_term": stored.place[1]}
+        )
+        try:
+            self._cluster.client.index(
+                index=self._index,
+                id=DOCUMENT,
+                document={"registry": {**to_source(changed), "changes": changes}},
+                **condition,
+            )
+        except ConflictError:
+            return False
+        except ApiError as error:
+            if error.status_code in BUSY:
+                return False
+            raise self._cluster.api_problem(error) from error
+        except TransportError:
+            return False
+        return True
+
+    def _create_index(self) -> None:
+        with self._cluster.explained():
+            try:
+                self._cluster.client.indices.create(index=self._index, **registry_body())
+            except BadRequestError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise

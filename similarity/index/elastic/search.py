@@ -1,0 +1,123 @@
+"""The nearest companies: exact where few pass the filters, by the graph where many do; hybrid with words."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from similarity.company import EmbeddedCompany, SimilarCompany, Vector
+from similarity.index.elastic import queries
+from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.documents import document_of, hit_of, packed
+from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
+from similarity.index.fusion import DEPTH, fuse
+from similarity.index.protocol import FieldFilter, Generation, SimilarCompanies
+from similarity.index.rules import check_query
+
+# So many excluded ids are asked for in addition and dropped here: a filter would cost every search
+# a pass over all documents, and nearly every search excludes its own anchor.
+OVERFETCHED = 100
+
+Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One search: the vector, how many, and what to leave out."""
+
+    vector: Vector
+    k: int
+    filters: Sequence[FieldFilter] = ()
+    exclude: frozenset[str] = frozenset()
+    words: str = ""
+
+    @property
+    def filter_query(self) -> Body:
+        """What passes; few excluded ids are dropped afterwards instead."""
+        few = len(self.exclude) <= OVERFETCHED
+        return queries.matching(self.filters, () if few else self.exclude)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether the graph must be walked under a filter."""
+        return bool(self.filters) or len(self.exclude) > OVERFETCHED
+
+    @property
+    def depth(self) -> int:
+        """How many hits to ask for."""
+        wanted = max(self.k, DEPTH) if self.words else self.k
+        few = len(self.exclude) if len(self.exclude) <= OVERFETCHED else 0
+        return min(wanted + few, MAX_CANDIDATES)
+
+
+def nearest(cluster: Cluster, index: str, generation: Generation, question: Question) -> SimilarCompanies:
+    """The answer to a question, from one concrete index.
+
+    Raises:
+        InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
+        UnknownGeneration: the index is gone.
+    """
+    check_query(question.vector, k=question.k, dimension=generation.dimension)
+    by_vector, by_words, approximate = _ask(cluster, index, question)
+    hits = {hit["_id"]: _neighbour(hit) for hit in by_vector if hit["_id"] not in question.exclude}
+    if by_words is None:
+        return SimilarCompanies(hits=tuple(hits.values())[: question.k], approximate=approximate)
+    wordy = [hit["_id"] for hit in by_words if hit["_id"] not in question.exclude]
+    ranked = fuse([list(hits)[: question.depth], wordy])[: question.k]
+    hits |= _neighbours_with_ids(cluster, index, generation, question, [each for each in ranked if each not in hits])
+    return SimilarCompanies(hits=tuple(hits[each] for each in ranked if each in hits), approximate=approximate)
+
+
+def _ask(cluster: Cluster, index: str, question: Question) -> tuple[list[Answer], list[Answer] | None, bool]:
+    """Hits by vector, hits by words (None if words are not asked for), and whether the former are approximate."""
+    settings = cluster.settings
+    vector = packed(question.vector)
+    passing = question.filter_query
+    oversample = settings.oversample or OVERSAMPLE[settings.vectors.type]
+    bodies = [
+        queries.count(passing, up_to=settings.exact_limit),
+        queries.nearest(
+            vector,
+            size=question.depth,
+            candidates=settings.num_candidates,
+            oversample=oversample,
+            filter_query=passing if question.filtered else None,
+        ),
+    ]
+    words = queries.with_words(question.words, size=question.depth, filter_query=passing)
+    if words is not None:
+        bodies.append(words)
+    counted, found, *worded = (answer["hits"] for answer in cluster.searches(index, bodies))
+    matched = counted["total"]["value"]
+    approximate = matched > settings.exact_limit
+    if matched and not approximate:
+        body = queries.nearest_exactly(vector, size=question.depth, matched=matched, filter_query=passing)
+        found = cluster.search(index, body)["hits"]
+    return found["hits"], worded[0]["hits"] if worded else None, approximate
+
+
+def _neighbour(hit: Answer) -> SimilarCompany:
+    # Elasticsearch scores a cosine c as (1 + c) / 2, which keeps scores positive.
+    cosine = min(1.0, max(-1.0, 2 * float(hit["_score"]) - 1))
+    return hit_of(hit["_id"], hit["_source"], score=cosine)
+
+
+def _neighbours_with_ids(
+    cluster: Cluster, index: str, generation: Generation, question: Question, ids: Collection[str]
+) -> dict[str, SimilarCompany]:
+    """Companies that only their words brought up, with their cosines."""
+    if not ids:
+        return {}
+    found = {}
+    for company_id, source in cluster.documents(index, list(ids), vectors=True).items():
+        document = document_of(source, encoder_id=generation.encoder_id)
+        if isinstance(document, EmbeddedCompany):
+            found[company_id] = hit_of(company_id, source, score=_cosine(document.vector, question.vector))
+    return found
+
+
+def _cosine(left: Vector, right: Vector) -> float:
+    norms = float(np.linalg.norm(left)) * float(np.linalg.norm(right))
+    return min(1.0, max(-1.0, float(left @ right) / norms))

@@ -1,0 +1,165 @@
+"""Where the cluster is, how to log in, and how vectors are indexed; read from the environment by composition roots."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from similarity.errors import InvalidInput
+
+PREFIX = "SIMILARITY_ELASTICSEARCH_"
+NAMES = (
+    "API_KEY",
+    "USERNAME",
+    "PASSWORD",
+    "CA_CERTS",
+    "VECTORS",
+    "OVERSAMPLE",
+    "NUM_CANDIDATES",
+    "EXACT_LIMIT",
+    "SHARDS",
+    "REPLICAS",
+    "REFRESH_SECONDS",
+)
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result window
+
+VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
+# How many times k are rescored with the whole vectors: measured, see benchmarks/elasticsearch.py.
+OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorOptions:
+    """The graph of a generation's vectors; always written out, because the server's defaults change.
+
+    `m` links a node, `ef_construction` candidates while building; see Elasticsearch's `dense_vector`.
+    """
+
+    type: VectorType = "int8_hnsw"
+    m: int = 16
+    ef_construction: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticSettings:
+    """One index on a cluster.
+
+    `hosts`: URLs of its nodes. `name`: what all its Elasticsearch indices begin with. Log in by
+    `api_key`, or by `username` and `password`, or not at all. `ca_certs`: file of a private authority.
+
+    `num_candidates`: how far the graph is searched in each shard; more is slower and finds more.
+    `oversample`: how many times k are rescored with the whole vectors. `exact_limit`: where no more
+    companies pass the filters, all of them are compared. `shards`, `replicas` and `refresh_seconds` count
+    for new generations; `replicas` "auto" is one where there is a second node. `visible_at_once` makes every write wait
+    until searches see it: for tests, far too slow for a load.
+
+    Raises:
+        InvalidInput: a value is out of its range.
+    """
+
+    hosts: tuple[str, ...]
+    name: str
+    api_key: str = field(default="", repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_certs: str = ""
+    vectors: VectorOptions = field(default_factory=VectorOptions)
+    oversample: float | None = None
+    num_candidates: int = 100
+    exact_limit: int = 2_000
+    shards: int = 1
+    replicas: int | Literal["auto"] = "auto"
+    refresh_seconds: float = 1.0
+    request_seconds: float = 30.0
+    write_seconds: float = 60.0
+    visible_at_once: bool = False
+
+    def __post_init__(self) -> None:
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise InvalidInput(
+                f"{self.name!r:.80} cannot name an index; use 1-64 of a-z, 0-9, '_' and '-', a letter first: "
+                "http://localhost:9200/companies"
+            )
+        if self.api_key and self.username:
+            raise InvalidInput(f"say either {PREFIX}API_KEY or {PREFIX}USERNAME, not both")
+        if bool(self.username) != bool(self.password):
+            raise InvalidInput(f"{PREFIX}USERNAME and {PREFIX}PASSWORD belong together; one of them is missing")
+        for what in ("num_candidates", "exact_limit"):
+            if not 1 <= getattr(self, what) <= MAX_CANDIDATES:
+                raise InvalidInput(f"{what} is {getattr(self, what)}; it must be 1 to {MAX_CANDIDATES:,}")
+        if self.shards < 1:
+            raise InvalidInput(f"shards is {self.shards}; a generation needs at least one")
+
+    @property
+    def place(self) -> str:
+        """Where the index is, for messages: no secrets in it."""
+        return f"{', '.join(self.hosts)} ({self.name})"
+
+    @classmethod
+    def from_environment(cls, target: str, environ: Mapping[str, str]) -> "ElasticSettings":
+        """`target` is `http(s)://host:port[,host:port ...]/NAME`; the rest are SIMILARITY_ELASTICSEARCH_ variables.
+
+        Raises:
+            InvalidInput: the target or a variable cannot be used; the message never holds a secret.
+        """
+        hosts, name = parse_target(target)
+        given = {key.removeprefix(PREFIX): value for key, value in environ.items() if key.startswith(PREFIX)}
+        unknown = sorted(set(given) - set(NAMES))
+        if unknown:
+            raise InvalidInput(f"{PREFIX}{unknown[0]} is no setting; there are {', '.join(PREFIX + n for n in NAMES)}")
+        replicas = given.get("REPLICAS", "auto")
+        oversample = given.get("OVERSAMPLE")
+        return cls(
+            hosts=hosts,
+            name=name,
+            api_key=given.get("API_KEY", ""),
+            username=given.get("USERNAME", ""),
+            password=given.get("PASSWORD", ""),
+            ca_certs=given.get("CA_CERTS", ""),
+            vectors=VectorOptions(type=_vector_type(given.get("VECTORS", "int8_hnsw"))),
+            oversample=None if oversample is None else _number("OVERSAMPLE", oversample),
+            num_candidates=int(_number("NUM_CANDIDATES", given.get("NUM_CANDIDATES", "100"))),
+            exact_limit=int(_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "2000"))),
+            shards=int(_number("SHARDS", given.get("SHARDS", "1"))),
+            replicas="auto" if replicas == "auto" else int(_number("REPLICAS", replicas)),
+            refresh_seconds=_number("REFRESH_SECONDS", given.get("REFRESH_SECONDS", "1")),
+        )
+
+
+def parse_target(target: str) -> tuple[tuple[str, ...], str]:
+    """The nodes' URLs and the index's name of `https://a:9200,b:9200/companies`.
+
+    Raises:
+        InvalidInput: it is not of that form; a password in it is refused, because targets are logged.
+    """
+    parts = urlsplit(target)
+    if "@" in parts.netloc:
+        raise InvalidInput(
+            f"a target holds no password, because it is shown in logs; set {PREFIX}API_KEY, or {PREFIX}USERNAME and "
+            f"{PREFIX}PASSWORD"
+        )
+    before, _, name = parts.path.rstrip("/").rpartition("/")
+    addresses = [address for address in parts.netloc.split(",") if address]
+    if parts.scheme not in {"http", "https"} or not addresses or not name:
+        raise InvalidInput(
+            f"{target!r:.200} must read http://HOST:9200/NAME, for example http://localhost:9200/companies"
+        )
+    ports = {"http": 80, "https": 443}
+    hosts = [address if re.search(r":\d+$", address) else f"{address}:{ports[parts.scheme]}" for address in addresses]
+    return tuple(f"{parts.scheme}://{host}{before}" for host in hosts), name
+
+
+def _vector_type(text: str) -> VectorType:
+    for name in OVERSAMPLE:
+        if name == text:
+            return name
+    raise InvalidInput(f"{PREFIX}VECTORS is {text!r:.40}; it must be one of {', '.join(OVERSAMPLE)}")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be a number") from None

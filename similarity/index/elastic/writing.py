@@ -1,0 +1,251 @@
+"""Bulk writing: every item's status is read, every document gets one outcome, nothing raises away the rest.
+
+A document goes out as `index` with its own version as external version, so Elasticsearch itself
+keeps the newer one, whatever the order and however often a request is repeated. It goes through the
+index's write alias with `require_alias`: a bulk request to an index that was just deleted would
+otherwise make it anew, without our mapping.
+
+    201, 200             applied
+    409                  looked up: unchanged, superseded, rejected, or sent again
+    429, 502, 503, 504   sent again after a pause; failed when time is up
+    lost or late answer  sent again; if it had been applied, the look-up finds it unchanged
+    413, 400 as a whole  split in halves until the one that is at fault stands alone
+    400 of an item       rejected
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from elasticsearch import ApiError, AuthenticationException, AuthorizationException, TransportError
+
+from similarity.company import DeletedCompany, EmbeddedCompany
+from similarity.errors import IndexUnavailable
+from similarity.index.elastic.connection import BUSY, Cluster, error_text
+from similarity.index.elastic.documents import same_content, source_of
+from similarity.index.elastic.mapping import Body
+from similarity.index.protocol import WriteOutcome, WriteResult
+from similarity.index.rules import UnstorableDocument, check_document, same_version_reason
+
+MAX_DOCUMENTS = 500
+MAX_BYTES = 4_000_000
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 5.0
+WRITTEN = (200, 201)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An index to write to, and what its vectors must be."""
+
+    index: str
+    alias: str
+    dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document on its way: where it stands in the caller's order, and the two lines that are sent."""
+
+    position: int
+    id: str
+    version: int
+    source: Body
+    lines: bytes
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The results so far, by position; what is not settled yet comes back as the items to send again."""
+
+    results: dict[int, WriteResult] = field(default_factory=dict)
+    trouble: str = ""
+
+    def settle(self, item: Item, outcome: WriteOutcome, reason: str = "") -> None:
+        self.results[item.position] = WriteResult(id=item.id, outcome=outcome, reason=reason)
+
+
+class BulkWriter:
+    """Writes documents to one cluster. `sleep` and `monotonic` are the clock of pauses and of giving up."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        max_documents: int = MAX_DOCUMENTS,
+        max_bytes: int = MAX_BYTES,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._max_documents = max_documents
+        self._max_bytes = max_bytes
+        self._sleep = sleep
+        self._monotonic = monotonic
+
+    def write(self, target: Target, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+        """One result per document, in order.
+
+        Raises:
+            UnknownGeneration: the index is gone.
+            IndexUnavailable: access was refused, or the cluster took not one of the documents in time.
+        """
+        batch = _Batch()
+        items = []
+        for position, document in enumerate(documents):
+            try:
+                items.append(_item(position, document, target))
+            except UnstorableDocument as problem:
+                batch.results[position] = WriteResult(
+                    id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem)
+                )
+        for wave in _waves(items):
+            for chunk in self._chunks(wave):
+                self._send_until_settled(target, chunk, batch)
+        results = [batch.results[position] for position in range(len(documents))]
+        if items and all(result.outcome is WriteOutcome.FAILED for result in results):
+            raise IndexUnavailable(batch.trouble)
+        return results
+
+    def forget(self, alias: str, tombstones: Sequence[tuple[str, int]]) -> int:
+        """Really deletes documents (id, version), unless a newer version came; how many are gone."""
+        operations: list[Body] = [
+            {"delete": {"_id": company_id, "version": version, "version_type": "external_gte"}}
+            for company_id, version in tombstones
+        ]
+        with self._cluster.explained():
+            response = self._cluster.client.bulk(
+                index=alias, operations=operations, require_alias=True, refresh=True, filter_path=["items.*.status"]
+            )
+        return sum(answer["delete"]["status"] in WRITTEN for answer in response["items"])
+
+    def _send_until_settled(self, target: Target, chunk: list[Item], batch: _Batch) -> None:
+        give_up = self._monotonic() + self._cluster.settings.write_seconds
+        attempt = 0
+        while chunk:
+            chunk = self._send(target, chunk, batch)
+            if not chunk:
+                return
+            jitter = random.uniform(0.5, 1)  # noqa: S311 - apart from each other is enough
+            pause = jitter * min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**attempt)
+            if self._monotonic() + pause > give_up:
+                for item in chunk:
+                    batch.settle(item, WriteOutcome.FAILED, batch.trouble)
+                return
+            self._sleep(pause)
+            attempt += 1
+
+    def _send(self, target: Target, items: list[Item], batch: _Batch) -> list[Item]:
+        """Sends items and settles what can be settled; the rest is returned, to be sent again."""
+        try:
+            response = self._cluster.client.bulk(
+                index=target.alias,
+                operations=[item.lines for item in items],
+                require_alias=True,
+                refresh=self._cluster.settings.visible_at_once,
+                filter_path=["items.*.status", "items.*.error"],
+            )
+        except (AuthenticationException, AuthorizationException) as error:
+            raise self._cluster.api_problem(error) from error
+        except ApiError as error:
+            return self._after_refusal(target, items, batch, error)
+        except TransportError as error:
+            batch.trouble = str(self._cluster.unreachable(error))
+            return items
+        return self._settle_items(target, items, response["items"], batch)
+
+    def _after_refusal(self, target: Target, items: list[Item], batch: _Batch, error: ApiError) -> list[Item]:
+        problem = self._cluster.api_problem(error)
+        if error.status_code in BUSY:
+            batch.trouble = str(problem)
+            return items
+        if error.status_code not in {400, 413}:
+            raise problem from error
+        if len(items) == 1:
+            batch.settle(items[0], WriteOutcome.REJECTED, str(problem))
+            return []
+        middle = len(items) // 2
+        return [*self._send(target, items[:middle], batch), *self._send(target, items[middle:], batch)]
+
+    def _settle_items(
+        self, target: Target, items: list[Item], answers: Sequence[Mapping[str, Any]], batch: _Batch
+    ) -> list[Item]:
+        conflicts, again = [], []
+        for item, answer in zip(items, answers, strict=True):
+            status, error = answer["index"]["status"], answer["index"].get("error")
+            if status in WRITTEN:
+                batch.settle(item, WriteOutcome.APPLIED)
+            elif status == 409:
+                conflicts.append(item)
+            elif status in BUSY:
+                batch.trouble = str(self._cluster.problem(status, error))
+                again.append(item)
+            elif status == 400:
+                batch.settle(item, WriteOutcome.REJECTED, ": ".join(error_text(error)))
+            else:
+                raise self._cluster.problem(status, error)
+        return [*again, *self._look_up(target, conflicts, batch)]
+
+    def _look_up(self, target: Target, conflicts: list[Item], batch: _Batch) -> list[Item]:
+        """Settles version conflicts by what is stored; what cannot be told is sent again."""
+        if not conflicts:
+            return []
+        try:
+            stored = self._cluster.documents(target.index, [item.id for item in conflicts], vectors=False)
+        except IndexUnavailable as problem:
+            batch.trouble = str(problem)
+            return conflicts
+        again = []
+        for item in conflicts:
+            held = stored.get(item.id)
+            if held is None or held["version"] < item.version:
+                # A tombstone that was purged a moment ago, or a copy that has not caught up.
+                batch.trouble = f"{item.id!r} was changed by another process all the while"
+                again.append(item)
+            elif held["version"] > item.version:
+                batch.settle(item, WriteOutcome.SUPERSEDED)
+            elif same_content(item.source, held):
+                batch.settle(item, WriteOutcome.UNCHANGED)
+            else:
+                batch.settle(item, WriteOutcome.REJECTED, same_version_reason(item.version))
+        return again
+
+    def _chunks(self, items: Sequence[Item]) -> Iterator[list[Item]]:
+        chunk: list[Item] = []
+        size = 0
+        for item in items:
+            if chunk and (len(chunk) == self._max_documents or size + len(item.lines) > self._max_bytes):
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(item)
+            size += len(item.lines)
+        if chunk:
+            yield chunk
+
+
+def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Target) -> Item:
+    check_document(document, dimension=target.dimension)
+    source = source_of(document)
+    action = {"index": {"_id": document.id, "version": document.version, "version_type": "external"}}
+    lines = f"{_json(action)}\n{_json(source)}".encode()
+    return Item(position, document.id, document.version, source, lines)
+
+
+def _waves(items: Sequence[Item]) -> list[list[Item]]:
+    """The first of each id, then the second of each, ...: documents of one id are settled one after the other."""
+    waves: list[list[Item]] = []
+    seen: dict[str, int] = {}
+    for item in items:
+        wave = seen.get(item.id, 0)
+        seen[item.id] = wave + 1
+        if wave == len(waves):
+            waves.append([])
+        waves[wave].append(item)
+    return waves
+
+
+def _json(value: Body) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

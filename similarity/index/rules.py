@@ -1,0 +1,161 @@
+"""What every index refuses, in one wording: records that cannot be stored, names, vectors, wrong encoders."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from similarity.company import ID_PATTERN, DeletedCompany, EmbeddedCompany, Vector, name_key
+from similarity.errors import EncoderMismatch, GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.index.protocol import Generation, GenerationState, Lease
+
+GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
+WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationState.PREVIOUS)
+MAX_VERSION = 2**63 - 1
+NORM_TOLERANCE = 1e-3
+LONGEST_LEASE_SECONDS = 7 * 86_400
+
+
+class UnstorableDocument(Exception):
+    """A document that cannot be stored; its message is the reason of a rejected WriteResult."""
+
+
+def check_document(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> None:
+    """Raises UnstorableDocument if its version, time or vector (float32 `[dimension]`, norm 1) is unusable."""
+    if not 0 <= document.version <= MAX_VERSION:
+        raise UnstorableDocument(f"version {document.version} is not between 0 and 2^63 - 1")
+    if isinstance(document, DeletedCompany):
+        return
+    if document.embedded_at.tzinfo is None:
+        raise UnstorableDocument("embedded_at has no time zone; use datetime.now(UTC)")
+    problem = vector_problem(document.vector, dimension=dimension)
+    if problem:
+        raise UnstorableDocument(problem)
+
+
+def vector_problem(vector: Vector, *, dimension: int) -> str:
+    """What keeps a vector out of an index: empty where it is float32 `[dimension]` of norm 1."""
+    if not isinstance(vector, np.ndarray) or vector.dtype != np.float32:
+        return f"the vector is {getattr(vector, 'dtype', type(vector).__name__)}; it must be a float32 array"
+    if vector.shape != (dimension,):
+        return f"the vector has shape {list(vector.shape)}; this generation holds [{dimension}]"
+    norm = float(np.sqrt(np.dot(vector, vector)))
+    if abs(norm - 1) <= NORM_TOLERANCE:
+        return ""
+    if not np.isfinite(vector).all():
+        return "the vector holds values that are not finite numbers"
+    return f"the vector has norm {norm:.4g}; divide it by its norm"
+
+
+def same_version_reason(version: int) -> str:
+    """Why a document of a version that is stored with other content is rejected."""
+    return f"version {version} is stored with other content; send this content with a newer version"
+
+
+def check_query(vector: Vector, *, k: int, dimension: int) -> None:
+    """Raises InvalidInput if k is below 1, or the query is not a unit vector of the generation's dimension."""
+    problem = vector_problem(vector, dimension=dimension)
+    if problem or k < 1:
+        raise InvalidInput(problem or f"k is {k}; ask for at least one neighbour")
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raises InvalidInput if it is below 1."""
+    if batch_size < 1:
+        raise InvalidInput(f"batch_size is {batch_size}; read at least one document at a time")
+
+
+def check_new_generation(generation: Generation) -> None:
+    """Raises InvalidInput if its name, dimension or state cannot be stored."""
+    if not GENERATION_NAME_PATTERN.fullmatch(generation.name):
+        raise InvalidInput(f"generation name {generation.name!r:.80} must be 1-64 of a-z, 0-9 and '-'")
+    if generation.dimension < 1:
+        raise InvalidInput(f"a generation needs a dimension of at least 1, not {generation.dimension}")
+    if generation.state is not GenerationState.BUILDING:
+        raise InvalidInput(f"a new generation is building, not {generation.state}; register and promote it later")
+
+
+def refuse_other_encoders(generation: Generation, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> None:
+    """Raises EncoderMismatch if a document's vector is of another encoder than the generation's."""
+    for document in documents:
+        if isinstance(document, EmbeddedCompany) and document.encoder_id != generation.encoder_id:
+            raise EncoderMismatch(
+                f"{document.id!r} was embedded by {document.encoder_id!r}, but generation {generation.name!r} holds "
+                f"vectors of {generation.encoder_id!r}; embed it again, or write to a generation of its encoder"
+            )
+
+
+def name_taken(name: str) -> GenerationConflict:
+    """The error for a generation name that is in use."""
+    return GenerationConflict(f"generation {name!r} exists already; choose another name or retire it")
+
+
+def unknown_generation(name: str, known: Sequence[str]) -> UnknownGeneration:
+    """The error for a generation that does not exist (any more)."""
+    return UnknownGeneration(f"there is no generation {name!r:.80}; this index holds: {', '.join(known) or 'none'}")
+
+
+def no_live_generation() -> NoLiveGeneration:
+    """The error for an index without a live generation."""
+    return NoLiveGeneration("this index has no live generation yet; ingest companies, then promote what they are in")
+
+
+def require_state(generation: Generation, state: GenerationState, step: str) -> None:
+    """Raises GenerationConflict unless the generation is in this state; `step` reads "be promoted"."""
+    if generation.state is not state:
+        raise GenerationConflict(f"generation {generation.name!r} is {generation.state}; only a {state} one can {step}")
+
+
+def live_retired(name: str) -> GenerationConflict:
+    """The error for retiring the live generation."""
+    return GenerationConflict(f"generation {name!r} is live; promote another or roll back before retiring it")
+
+
+def nothing_before(live: str) -> GenerationConflict:
+    """The error for a rollback where nothing was live before."""
+    return GenerationConflict(f"no generation was live before {live!r}; there is nothing to go back to")
+
+
+def lagging_behind(target: str, live: str, count: int) -> GenerationConflict:
+    """The error for a rollback to a generation that lacks changes."""
+    return GenerationConflict(
+        f"generation {target!r} lacks the newest version of {count:,} documents of {live!r}; write them to it first, "
+        "or roll back with force to serve the older ones"
+    )
+
+
+def check_lease_request(name: str, holder: str, seconds: float) -> None:
+    """Raises InvalidInput unless name and holder are 1-128 of `[A-Za-z0-9._:-]` and 0 < seconds <= a week."""
+    for what, text in (("lease", name), ("holder", holder)):
+        if not ID_PATTERN.fullmatch(text):
+            raise InvalidInput(f"the {what} {text!r:.140} must be 1-128 letters, digits, '.', '_', ':' or '-'")
+    if not 0 < seconds <= LONGEST_LEASE_SECONDS:
+        raise InvalidInput(
+            f"a lease of {seconds} seconds is over at once or hardly ever; ask for a few minutes and renew it"
+        )
+
+
+def lease_held_text(lease: Lease) -> str:
+    """Who holds a lease, until when and what to do."""
+    return (
+        f"the lease {lease.name!r} is held by {lease.holder!r} until {lease.expires_at:%Y-%m-%d %H:%M:%S} UTC; "
+        "wait until it is done, or until then if it died"
+    )
+
+
+def lease_lost_text(lease: Lease) -> str:
+    """That a lease is not held any more, and what to do."""
+    return (
+        f"{lease.holder!r} does not hold the lease {lease.name!r} any more: it was released, or it expired and "
+        "another process may have taken it over; begin again"
+    )
+
+
+def storable(text: str) -> str:
+    """The text without what stores cannot take: NUL characters and halves of surrogate pairs."""
+    return text.replace("\0", " ").encode("utf-8", errors="replace").decode("utf-8")
+
+
+def filter_key(value: str) -> str:
+    """A filter's value as it is compared with stored ones."""
+    return name_key(storable(value))

@@ -1,0 +1,87 @@
+"""Leases of the embedded index: who may do what, and until when. Each step is one transaction.
+
+A lease is held while the time is before its `expires_at`. Its row stays until it is released or taken
+over: that is how a holder that slept past the end learns whether anybody came in between.
+"""
+
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from similarity.errors import LeaseHeld, LeaseLost
+from similarity.index.protocol import Lease
+from similarity.index.rules import lease_held_text, lease_lost_text
+from similarity.index.sqlite.rows import microseconds, moment
+
+COLUMNS = "name, holder, fence, expires_at, acknowledged"
+
+
+def take(connection: sqlite3.Connection, name: str, *, holder: str, seconds: float, now: datetime) -> Lease:
+    """A new lease, of a higher fence than any before. LeaseHeld if another holder has it."""
+    current = _stored(connection, name)
+    if current and current.holder != holder and now < current.expires_at:
+        raise LeaseHeld(lease_held_text(current))
+    connection.execute("UPDATE registry SET fence = fence + 1")
+    [fence] = connection.execute("SELECT fence FROM registry").fetchone()
+    return _store(connection, Lease(name=name, holder=holder, fence=fence, expires_at=_end(now, seconds)))
+
+
+def renew(
+    connection: sqlite3.Connection, lease: Lease, *, seconds: float, acknowledged: int | None, now: datetime
+) -> Lease:
+    """The same lease with a later end. LeaseLost if it was released or taken over."""
+    current = _same(connection, lease)
+    return _store(
+        connection,
+        replace(
+            current,
+            expires_at=_end(now, seconds),
+            acknowledged=current.acknowledged if acknowledged is None else acknowledged,
+        ),
+    )
+
+
+def release(connection: sqlite3.Connection, lease: Lease) -> None:
+    """Makes the lease free, unless another has taken it over."""
+    connection.execute("DELETE FROM leases WHERE name = ? AND fence = ?", (lease.name, lease.fence))
+
+
+def held(connection: sqlite3.Connection, *, now: datetime) -> list[Lease]:
+    """The leases that have not expired, by name."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM leases WHERE expires_at > ? ORDER BY name", (microseconds(now),))
+    return [_lease(*row) for row in rows]
+
+
+def require_held(connection: sqlite3.Connection, lease: Lease, *, now: datetime) -> None:
+    """Raises LeaseLost if the lease was released, taken over, or has expired."""
+    if _same(connection, lease).expires_at <= now:
+        raise LeaseLost(lease_lost_text(lease))
+
+
+def _same(connection: sqlite3.Connection, lease: Lease) -> Lease:
+    """The lease as it is stored now. LeaseLost if it is not there or of another fence."""
+    current = _stored(connection, lease.name)
+    if current is None or current.fence != lease.fence:
+        raise LeaseLost(lease_lost_text(lease))
+    return current
+
+
+def _stored(connection: sqlite3.Connection, name: str) -> Lease | None:
+    row = connection.execute(f"SELECT {COLUMNS} FROM leases WHERE name = ?", (name,)).fetchone()
+    return _lease(*row) if row else None
+
+
+def _store(connection: sqlite3.Connection, lease: Lease) -> Lease:
+    connection.execute(
+        f"INSERT OR REPLACE INTO leases ({COLUMNS}) VALUES (?, ?, ?, ?, ?)",
+        (lease.name, lease.holder, lease.fence, microseconds(lease.expires_at), lease.acknowledged),
+    )
+    return lease
+
+
+def _lease(name: str, holder: str, fence: int, expires_at: int, acknowledged: int) -> Lease:
+    return Lease(name=name, holder=holder, fence=fence, expires_at=moment(expires_at), acknowledged=acknowledged)
+
+
+def _end(now: datetime, seconds: float) -> datetime:
+    return now.astimezone(UTC) + timedelta(seconds=seconds)
