@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from elasticsearch import (
@@ -19,6 +20,7 @@ from similarity.index.elastic.settings import PREFIX, ElasticSettings
 
 BUSY = (429, 502, 503, 504)
 READ_ATTEMPTS = 3
+FIRST_WITH_PACKED_VECTORS = (9, 3)
 JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
 
 
@@ -46,6 +48,20 @@ class Cluster:
     def reading(self) -> Elasticsearch:
         """For reads: repeated on another node."""
         return self._reading
+
+    @cached_property
+    def packs_vectors(self) -> bool:
+        """Whether every node reads vectors as base64 (9.3 and newer): a quarter of the bytes, nothing to parse.
+
+        Where this client may not ask for versions, vectors go out as numbers, which every release reads.
+        """
+        try:
+            nodes = self._reading.nodes.info(filter_path=["nodes.*.version"])["nodes"]
+        except (ApiError, KeyError):
+            return False
+        except TransportError as error:
+            raise self.unreachable(error) from error
+        return all(_release(node["version"]) >= FIRST_WITH_PACKED_VECTORS for node in nodes.values())
 
     def search(self, index: str, body: Body) -> Mapping[str, Any]:
         """The answer to one search. UnknownGeneration if the index is gone."""
@@ -136,6 +152,11 @@ def connect(settings: ElasticSettings) -> Elasticsearch:
     return Elasticsearch(
         list(settings.hosts), request_timeout=settings.request_seconds, max_retries=0, retry_on_timeout=False, **options
     )
+
+
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 def error_text(error: Any) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from similarity.index.protocol import filter_values
 ATTRIBUTES = "attributes."
 
 
-def source_of(document: EmbeddedCompany | DeletedCompany) -> Body:
+def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool) -> Body:
     """What is sent for a document. A tombstone has neither words nor vector."""
     if isinstance(document, DeletedCompany):
         return {"id": document.id, "version": document.version, "deleted": True}
@@ -30,7 +30,7 @@ def source_of(document: EmbeddedCompany | DeletedCompany) -> Body:
         "language": document.language,
         "embedded_at": document.embedded_at.astimezone(UTC).isoformat(timespec="microseconds"),
         "company": company_source(company),
-        "vector": packed(document.vector),
+        "vector": vector_text(document.vector, packed=packs_vectors),
         "names": names,
         "shortest_name": min(map(len, names)),
         "filters": filters_source(company),
@@ -116,9 +116,12 @@ def vector_of(source: Mapping[str, Any]) -> Vector:
     return np.array(source["vector"], dtype=np.float32)
 
 
-def packed(vector: Vector) -> str:
-    """A vector, float32 `[dimension]`, as base64 of big-endian floats: a quarter of the size of digits."""
-    return base64.b64encode(vector.astype(">f4").tobytes()).decode("ascii")
+def vector_text(vector: Vector, *, packed: bool) -> str | list[float]:
+    """A vector, float32 `[dimension]`, for JSON: base64 of big-endian floats if `packed`, else numbers."""
+    if packed:
+        return base64.b64encode(vector.astype(">f4").tobytes()).decode("ascii")
+    numbers: list[float] = vector.tolist()
+    return numbers
 
 
 def same_content(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:

@@ -1,13 +1,15 @@
 """Query bodies, as pure functions."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from similarity.index.elastic.documents import fold
 from similarity.index.elastic.mapping import Body
 from similarity.index.fusion import query_words
 from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key, storable
+
+QueryVector: TypeAlias = str | list[float]
 
 # How much a word counts in each field.
 WORD_BOOSTS = ("words.name^10", "words.aliases^8", "words.domain^5", "words.description")
@@ -39,7 +41,9 @@ def count(query: Body, *, up_to: int) -> Body:
     return {"query": query, "size": 0, "track_total_hits": up_to + 1}
 
 
-def nearest(vector: str, *, size: int, candidates: int, oversample: float, filter_query: Body | None = None) -> Body:
+def nearest(
+    vector: QueryVector, *, size: int, candidates: int, oversample: float, filter_query: Body | None = None
+) -> Body:
     """The `size` nearest by the graph, rescored with the whole vectors: scores are exact, the choice is approximate."""
     knn: Body = {
         "field": "vector",
@@ -53,7 +57,7 @@ def nearest(vector: str, *, size: int, candidates: int, oversample: float, filte
     return {"knn": knn, "size": size, "sort": BY_SCORE, "_source": HIT_SOURCE, "track_total_hits": False}
 
 
-def nearest_exactly(vector: str, *, size: int, matched: int, filter_query: Body) -> Body:
+def nearest_exactly(vector: QueryVector, *, size: int, matched: int, filter_query: Body) -> Body:
     """The `size` nearest of no more than `matched` documents, all of them compared by their whole vectors.
 
     Where no more documents pass the filter than candidates are asked for, Lucene compares every one

@@ -9,7 +9,7 @@ import numpy as np
 from similarity.company import EmbeddedCompany, SimilarCompany, Vector
 from similarity.index.elastic import queries
 from similarity.index.elastic.connection import Cluster
-from similarity.index.elastic.documents import document_of, hit_of, packed
+from similarity.index.elastic.documents import document_of, hit_of, vector_text
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.fusion import DEPTH, fuse
@@ -73,7 +73,7 @@ def nearest(cluster: Cluster, index: str, generation: Generation, question: Ques
 def _ask(cluster: Cluster, index: str, question: Question) -> tuple[list[Answer], list[Answer] | None, bool]:
     """Hits by vector, hits by words (None if words are not asked for), and whether the former are approximate."""
     settings = cluster.settings
-    vector = packed(question.vector)
+    vector = vector_text(question.vector, packed=cluster.packs_vectors)
     passing = question.filter_query
     oversample = settings.oversample or OVERSAMPLE[settings.vectors.type]
     bodies = [

@@ -97,7 +97,7 @@ class BulkWriter:
         items = []
         for position, document in enumerate(documents):
             try:
-                items.append(_item(position, document, target))
+                items.append(_item(position, document, target, packs_vectors=self._cluster.packs_vectors))
             except UnstorableDocument as problem:
                 batch.results[position] = WriteResult(
                     id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem)
@@ -226,9 +226,9 @@ class BulkWriter:
             yield chunk
 
 
-def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Target) -> Item:
+def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Target, *, packs_vectors: bool) -> Item:
     check_document(document, dimension=target.dimension)
-    source = source_of(document)
+    source = source_of(document, packs_vectors=packs_vectors)
     action = {"index": {"_id": document.id, "version": document.version, "version_type": "external"}}
     lines = f"{_json(action)}\n{_json(source)}".encode()
     return Item(position, document.id, document.version, source, lines)
