@@ -14,15 +14,15 @@ LOCKS = Path(__file__).parent / "locks"
 BUILD = "hatchling\neditables\n"
 # name of the lock file -> the extras it holds, beside the base install
 EXTRAS = {
-    "dev": ("search", "dev"),
+    "dev": ("search", "elasticsearch", "dev"),
     "base": (),
     "search": ("search",),
     "openvino": ("openvino",),
     "elasticsearch": ("elasticsearch",),
     "kafka": ("kafka",),
     "pipelines": ("pipelines",),
-    "integration": ("search", "dev", "integration"),
-    "training": ("search", "dev", "training", "weights", "openvino"),
+    "integration": ("search", "elasticsearch", "dev", "integration"),
+    "training": ("search", "elasticsearch", "dev", "training", "weights", "openvino"),
 }
 # Beam holds back some of what the others use in newer versions.
 UNCONSTRAINED = ("dev", "pipelines")

@@ -18,7 +18,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from elasticsearch import ApiError, AuthenticationException, AuthorizationException, TransportError
 
@@ -140,10 +140,12 @@ class BulkWriter:
 
     def _send(self, target: Target, items: list[Item], batch: _Batch) -> list[Item]:
         """Sends items and settles what can be settled; the rest is returned, to be sent again."""
+        # The client passes bytes on as they are, though its types do not say so.
+        lines = cast("list[Mapping[str, Any]]", [item.lines for item in items])
         try:
             response = self._cluster.client.bulk(
                 index=target.alias,
-                operations=[item.lines for item in items],
+                operations=lines,
                 require_alias=True,
                 refresh=self._cluster.settings.visible_at_once,
                 filter_path=["items.*.status", "items.*.error"],
