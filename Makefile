@@ -35,9 +35,12 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not integration and not faults and not training"
 
-test-integration: $(VENV)/integration  ## Run the tests against real components: a browser on the page
+test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch (1 and 3 nodes, 9.5 and 9.2)
 	$(BIN)/python -m tests.servers.browser
+	$(BIN)/python -m tests.servers.elasticsearch
 	$(BIN)/pytest -m integration
+	ELASTICSEARCH_NODES=3 $(BIN)/pytest -m integration tests/contract
+	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration tests/contract
 
 test-faults: $(VENV)/dev  ## Kill writers at random moments and look for lost writes (SEED=1 RUNS=10)
 	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults

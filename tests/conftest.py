@@ -24,9 +24,26 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
                 break
 
 
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """A skipped test is one whose server or program is missing here; it is counted under that name."""
+    return ("not run", "n", "NOT RUN") if report.skipped else None
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    not_run = config.stash[NOT_RUN]
-    if not_run and not config.option.markexpr.startswith(tuple(HOW_TO_RUN)):
+    lines = _missing_here(terminalreporter)
+    if not config.option.markexpr.startswith(tuple(HOW_TO_RUN)):
+        for marker, count in sorted(config.stash[NOT_RUN].items()):
+            lines.append(f"{count:4} {marker} tests ({HOW_TO_RUN[marker]})")
+    if lines:
         terminalreporter.section("not run")
-        for marker, count in sorted(not_run.items()):
-            terminalreporter.write_line(f"{count:4} {marker} tests ({HOW_TO_RUN[marker]})")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def _missing_here(terminalreporter: pytest.TerminalReporter) -> list[str]:
+    """One line per reason for which selected tests were not run."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("not run", []):
+        _, _, reason = report.longrepr
+        reasons[reason.removeprefix("Skipped: ")] += 1
+    return [f"{count:4} tests: {reason}" for reason, count in sorted(reasons.items())]

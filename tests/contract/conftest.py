@@ -1,28 +1,30 @@
 """The stores that the contract tests run on. A new `CompanyIndex` is added here and nowhere else."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 
 import pytest
+from elasticsearch import Elasticsearch
 
+from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.clock import Clock
 from tests.contract.steps import add_live
+from tests.servers.connection import Connection
+from tests.servers.fixtures import elasticsearch_connection, startable_elasticsearch
 
+__all__ = ["elasticsearch_connection", "startable_elasticsearch"]
 
-def open_sqlite(folder: Path, clock: Clock) -> CompanyIndex:
-    return SqliteIndex(folder / "index.db", clock=clock)
-
-
-STORES: dict[str, Callable[[Path, Clock], CompanyIndex]] = {"sqlite": open_sqlite}
+Opener = Callable[[Path, Clock], CompanyIndex]
 # How many random histories `test_model` follows: as many as take seconds.
-HISTORIES = {"sqlite": 60, "elasticsearch": 12}
+HISTORIES = {"sqlite": 60, "elasticsearch": 10}
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=["sqlite", pytest.param("elasticsearch", marks=pytest.mark.integration)])
 def store(request: pytest.FixtureRequest) -> str:
     """The name of the store that the test runs on."""
     return str(request.param)
@@ -35,13 +37,41 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def open_index(store: str, clock: Clock, tmp_path: Path) -> Iterator[Callable[[], CompanyIndex]]:
+def opener(store: str, request: pytest.FixtureRequest) -> Iterator[Opener]:
+    """Makes a new, empty index of the store."""
+    if store == "sqlite":
+        yield lambda folder, clock: SqliteIndex(folder / "index.db", clock=clock)
+        return
+    connection: Connection = request.getfixturevalue("elasticsearch_connection")
+    name = f"contract-{secrets.token_hex(4)}"
+    numbers = count()
+
+    def open_elastic(folder: Path, clock: Clock) -> CompanyIndex:
+        settings = ElasticSettings(
+            hosts=connection.urls,
+            name=f"{name}-{next(numbers)}",
+            api_key=connection.api_key or "",
+            username=connection.user or "",
+            password=connection.password or "",
+            ca_certs=str(connection.ca_certs or ""),
+            visible_at_once=True,
+        )
+        return ElasticIndex(settings, clock=clock)
+
+    yield open_elastic
+    with closing(Elasticsearch(**connection.client_arguments())) as client:
+        if indices := list(client.indices.get(index=f"{name}-*", filter_path="*.aliases")):
+            client.indices.delete(index=indices)
+
+
+@pytest.fixture
+def open_index(opener: Opener, clock: Clock, tmp_path: Path) -> Iterator[Callable[[], CompanyIndex]]:
     """A function that makes one more empty index; all are closed when the test ends."""
     numbers = count()
     with ExitStack() as opened:
 
         def open_one() -> CompanyIndex:
-            index = STORES[store](tmp_path / str(next(numbers)), clock)
+            index = opener(tmp_path / str(next(numbers)), clock)
             opened.enter_context(closing(index))
             return index
 
