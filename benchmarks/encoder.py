@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder, available_threads
 from similarity.errors import SimilarityError
+from similarity.judgements import read_judgements
 from similarity.text import embedding_text
-from training.evaluate.judged import Encode, evaluate, judged_split, judged_texts, read_companies, read_judgements
+from training.evaluate.judged import Encode, evaluate, judged_split, judged_texts, read_companies
 
 SAMPLE = Path("data/sample/companies.jsonl")
 MAX_CORPUS = 6_000

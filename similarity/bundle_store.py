@@ -1,19 +1,25 @@
-"""Keeps the bundles that an index was made with beside it: `similarity.db` has `similarity.db.bundles/<encoder_id>/`.
+"""Keeps the bundles that an index was made with: `similarity.db` has `similarity.db.bundles/<encoder_id>/`.
 
 The bundle that ships with the code only seeds this store. So an upgrade that brings a new encoder
-never refuses the index that is there: its generations go on with the encoder they name.
+never refuses the index that is there: its generations go on with the encoder they name. While a
+re-embed runs, and until the old generation is retired, writers take both encoders from here; writers
+on several machines share one folder (SIMILARITY_BUNDLES).
 """
 
 import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from similarity.bundle import ModelBundle, seed_folder
+from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
+from similarity.errors import InvalidBundle
+from similarity.index.opening import index_name
 from similarity.index.protocol import CompanyIndex, GenerationState
+from similarity.ingest import Encoder
 
 
-def store_folder(index_path: Path) -> Path:
-    """Where the bundles of the index at `index_path` are kept."""
-    return index_path.with_name(f"{index_path.name}.bundles")
+def store_folder(target: str | Path, chosen: Path | None = None) -> Path:
+    """Where the bundles of an index are kept: the chosen folder, else beside the file, or here for a URL's NAME."""
+    return chosen or Path(f"{index_name(str(target))}.bundles")
 
 
 def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) -> ModelBundle:
@@ -32,6 +38,21 @@ def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) 
     return ModelBundle.load(seed_folder())
 
 
+def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
+    """The bundle of this encoder: from the store, else the one that ships with the code, else None.
+
+    Raises:
+        InvalidBundle: it is there, but damaged.
+    """
+    if (store / encoder_id / MANIFEST_FILE).is_file():
+        return ModelBundle.load(store / encoder_id)
+    try:
+        seed = ModelBundle.load(seed_folder())
+    except InvalidBundle:
+        return None
+    return seed if seed.encoder_id == encoder_id else None
+
+
 def keep_bundle(bundle: ModelBundle, store: Path) -> None:
     """Copies a bundle into the store, unless its encoder is there; it appears under its name when complete."""
     folder = store / bundle.encoder_id
@@ -41,3 +62,33 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     shutil.copytree(bundle.folder, draft)
     draft.replace(folder)
+
+
+class StoredEncoders(Mapping[str, Encoder]):
+    """The encoders of a store by id, each opened when it is first asked for.
+
+    A load that began with one generation finds here the encoder of the candidate that appears while
+    it runs. `opened` are encoders that are at hand already.
+    """
+
+    def __init__(
+        self, store: Path, open_encoder: Callable[[ModelBundle], Encoder], *, opened: Iterable[Encoder] = ()
+    ) -> None:
+        self._store = store
+        self._open_encoder = open_encoder
+        self._opened = {encoder.encoder_id: encoder for encoder in opened}
+
+    def __getitem__(self, encoder_id: str) -> Encoder:
+        if encoder_id not in self._opened:
+            bundle = stored_bundle(self._store, encoder_id)
+            if bundle is None:
+                raise KeyError(encoder_id)
+            self._opened[encoder_id] = self._open_encoder(bundle)
+        return self._opened[encoder_id]
+
+    def __iter__(self) -> Iterator[str]:
+        stored = {manifest.parent.name for manifest in self._store.glob(f"*/{MANIFEST_FILE}")}
+        return iter(sorted({name for name in stored if not name.startswith(".")} | set(self._opened)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

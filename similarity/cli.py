@@ -5,25 +5,31 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from similarity.cli_context import (
+    AttributeOption,
+    BundleOption,
+    ColumnOption,
+    IndexOption,
+    RejectsOption,
+    columns_of,
+    fail,
+    opened,
+    progress,
+    settings_of,
+)
+from similarity.cli_generations import generations
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.settings import Settings
 from similarity.tables import Line, OutputFormat, show, similar_lines
 
 if TYPE_CHECKING:
-    from similarity.bundle import ModelBundle
-    from similarity.encoder import TextEncoder
     from similarity.files import RejectsFile
     from similarity.index.protocol import GenerationStats
-    from similarity.index.sqlite import SqliteIndex
-    from similarity.ingest import Columns
     from similarity.load import LoadReport
 
 EPILOG = """
@@ -37,7 +43,8 @@ A first session:
 
   similarity serve
 
-Every command works on one index file: --index, else SIMILARITY_INDEX, else ./similarity.db
+Every command works on one index, a file or https://HOST:9200/NAME of Elasticsearch:
+--index, else SIMILARITY_INDEX, else ./similarity.db
 """
 
 app = typer.Typer(
@@ -49,23 +56,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.add_typer(generations, name="generations")
 
-IndexOption = Annotated[str | None, typer.Option("--index", help="Index file [default: similarity.db]")]
-BundleOption = Annotated[
-    Path | None,
-    typer.Option("--bundle", help="Model bundle folder [default: the index's own]"),
-]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
-ColumnOption = Annotated[
-    list[str] | None, typer.Option("--column", "-c", metavar="FIELD=COLUMN", help="Which column holds a field")
-]
-AttributeOption = Annotated[
-    list[str] | None,
-    typer.Option("--attribute", "-a", metavar="NAME[=COLUMN]", help="Keep a column as a free filter"),
-]
-RejectsOption = Annotated[
-    Path | None, typer.Option("--rejects", help="Where bad rows go, with reasons [default: FILE.rejects.jsonl]")
-]
 CountOption = Annotated[int, typer.Option("-k", min=1, max=250, help="How many competitors")]
 
 
@@ -74,9 +67,9 @@ def main() -> None:
     try:
         app()
     except SimilarityError as error:
-        _fail(str(error))
+        fail(str(error))
     except KeyboardInterrupt:
-        _fail("interrupted; what was acknowledged is written, run the same command again to go on")
+        fail("interrupted; what was acknowledged is written, run the same command again to go on")
     except BrokenPipeError:
         # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -125,10 +118,15 @@ def sync(
 
 @app.command()
 def similar(
-    company: Annotated[str | None, typer.Argument(help="A company by id, domain, name or alias")] = None,
+    company: Annotated[
+        list[str] | None, typer.Argument(help="One or more companies, each by id, domain, name or alias")
+    ] = None,
     text: Annotated[
         str | None, typer.Option("--text", "-t", help="Describe a company in your own words instead")
     ] = None,
+    unlike: Annotated[list[str] | None, typer.Option(help="But less like this company (repeatable)")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Leave this company out (repeatable)")] = None,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Rank by shared words too, not by meaning alone")] = False,
     k: CountOption = 10,
     country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
     industry: Annotated[list[str] | None, typer.Option(help="Only of this industry (repeatable)")] = None,
@@ -136,24 +134,30 @@ def similar(
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
-    """Print the nearest competitors of a company, or of a description.
+    """Print the nearest competitors of a company, of several together, or of a description.
 
     Examples: `similarity similar nike.com`, `similarity similar "Coca-Cola" -k 5 --country Mexico`,
+    `similarity similar nike.com adidas.com --unlike zalando.com`,
     `similarity similar --text "makes insulin pumps" --format csv`
     """
     from similarity.index.protocol import FieldFilter
-    from similarity.query import similar_to_company, similar_to_text
+    from similarity.query import similar_to_companies, similar_to_text
 
-    if (company is None) == (text is None):
+    if bool(company) == (text is not None):
         raise InvalidInput("say either a company or --text, for example: similarity similar nike.com")
+    if text is not None and (unlike or exclude):
+        raise InvalidInput("--unlike and --exclude go with companies, not with --text")
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
-    with _open_index(index) as opened:
-        if company is not None:
-            anchor, found = similar_to_company(opened, company, k=k, filters=filters)
-            title = f"Competitors of {anchor.name} ({anchor.id})"
+    with opened(index, bundle) as work:
+        if company:
+            anchors, found = similar_to_companies(
+                work.index, company, unlike=unlike or (), k=k, filters=filters, exclude=exclude or (), words=hybrid
+            )
+            title = f"Competitors of {' and '.join(f'{anchor.name} ({anchor.id})' for anchor in anchors)}"
         else:
-            found = similar_to_text(opened, _encoder(_bundle_for(opened, bundle)), text or "", k=k, filters=filters)
+            encoder = work.encoder(work.bundle())
+            found = similar_to_text(work.index, encoder, text or "", k=k, filters=filters, words=hybrid)
             title = "Companies like this description"
         show(similar_lines(found.hits), output, title=title)
 
@@ -166,11 +170,11 @@ def find(
     index: IndexOption = None,
 ) -> None:
     """Look companies up by name, domain or words."""
-    with _open_index(index) as opened:
-        found = opened.find(opened.live().name, query, limit=limit)
+    with opened(index) as work:
+        found = work.index.find(work.index.live().name, query, limit=limit)
         show([Line(company=company) for company in found], output)
         if not found:
-            _fail(f"nothing found for {query!r}")
+            fail(f"nothing found for {query!r}")
 
 
 @app.command()
@@ -182,11 +186,11 @@ def export(
     """Write the k nearest competitors of every company to a Parquet file."""
     from similarity.export import export_neighbours
 
-    with _open_index(index) as opened:
-        live = opened.live()
-        total = opened.stats(live.name).companies
-        with _progress("companies", total) as on_rows:
-            rows = export_neighbours(opened, live, file, k=k, on_rows=on_rows)
+    with opened(index) as work:
+        live = work.index.live()
+        total = work.index.stats(live.name).companies
+        with progress("companies", total) as on_rows:
+            rows = export_neighbours(work.index, live, file, k=k, on_rows=on_rows)
     typer.echo(f"{rows:,} pairs of {total:,} companies written to {file}")
 
 
@@ -208,22 +212,23 @@ def serve(
             f"the search service is not installed ({error.name} is missing); in a checkout of the project: "
             "pip install -e '.[search]'"
         ) from error
-    settings = _settings(index, bundle)
-    with _open_index(index) as opened:
-        opened.live()
-    serve_http(settings, host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network)
+    with opened(index) as work:
+        work.index.live()
+    serve_http(
+        settings_of(index, bundle), host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network
+    )
 
 
 @app.command()
 def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
     """Show the index's generations and the model bundle."""
-    with _open_index(index) as opened:
-        loaded = _bundle_for(opened, bundle)
+    with opened(index, bundle) as work:
+        loaded = work.bundle()
         typer.echo(f"bundle      {loaded.manifest.base_model}, {loaded.manifest.dimension} dimensions, {loaded.folder}")
         typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
-        typer.echo(f"index       {opened.path}")
-        for generation in opened.generations():
-            stats = opened.stats(generation.name)
+        typer.echo(f"index       {work.settings.index}")
+        for generation in work.index.generations():
+            stats = work.index.stats(generation.name)
             typer.echo(
                 f"generation  {generation.name} {generation.state}: {stats.companies:,} companies, {stats.deleted:,} "
                 f"deleted, encoder {generation.encoder_id}"
@@ -237,9 +242,47 @@ def backup(
     index: IndexOption = None,
 ) -> None:
     """Copy the index to a file, consistently, while others go on reading and writing it."""
-    with _open_index(index) as opened:
-        opened.backup(file, overwrite=overwrite)
+    from similarity.index.sqlite import SqliteIndex
+
+    with opened(index) as work:
+        if not isinstance(work.index, SqliteIndex):
+            raise InvalidInput(
+                "an index in Elasticsearch is backed up by snapshots of the cluster; see docs/elasticsearch.md for how"
+            )
+        work.index.backup(file, overwrite=overwrite)
     typer.echo(f"written to {file}; use it with --index {file}")
+
+
+@app.command()
+def erase(
+    company_id: Annotated[str, typer.Argument(metavar="ID", help="The company's id")],
+    compact: Annotated[
+        bool, typer.Option("--compact/--no-compact", help="Also remove it from the disk; may take long")
+    ] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it is, and change nothing")] = False,
+    index: IndexOption = None,
+) -> None:
+    """Delete one company from every generation, for good: for requests under data protection law.
+
+    Its id stays as a mark of the deletion, so that a late message cannot bring it back. Backups,
+    snapshots and message logs are not touched: erase it from those, too.
+
+    Example: `similarity erase acme --dry-run`, then `similarity erase acme`
+    """
+    from similarity.erasure import erase as erase_company
+    from similarity.ingest import utc_now
+
+    with opened(index) as work:
+        names = [generation.name for generation in work.index.generations()]
+        holding = [name for name in names if work.index.get(name, [company_id])]
+        typer.echo(f"{company_id} is in {', '.join(holding) or 'no generation'}")
+        if dry_run:
+            return
+        results = erase_company(work.index, company_id, now=utc_now(), compact=compact)
+        for name, result in results.items():
+            typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
+        if any(result.outcome not in {"applied", "unchanged"} for result in results.values()):
+            fail(f"{company_id} is not erased everywhere; see above, then run the same command again")
 
 
 def _load(
@@ -252,29 +295,34 @@ def _load(
     index: str | None,
     bundle: Path | None,
 ) -> None:
-    from similarity.bundle_store import keep_bundle, store_folder
+    from similarity.bundle_store import keep_bundle
     from similarity.files import RejectsFile, count_rows
-    from similarity.generations import ensure_generation, promote_first
+    from similarity.generations.first import ensure_generation, promote_first
     from similarity.ingest import utc_now
     from similarity.load import check_columns
 
-    columns = _columns(column, attribute)
+    columns = columns_of(column, attribute)
     check_columns(file, columns)
     now = utc_now()
-    with _open_index(index, create=True) as opened:
-        loaded = _bundle_for(opened, bundle)
-        generation = ensure_generation(opened, loaded, now=now)
-        keep_bundle(loaded, store_folder(opened.path))
-        encoders = {loaded.encoder_id: _encoder(loaded)}
+    with opened(index, bundle, create=True) as work:
+        loaded = work.bundle()
+        generation = ensure_generation(work.index, loaded, now=now)
+        keep_bundle(loaded, work.store)
         with (
             RejectsFile(rejects or file.with_name(f"{file.name}.rejects.jsonl")) as rejected,
-            _progress("rows", count_rows(file)) as on_rows,
+            progress("rows", count_rows(file)) as on_rows,
         ):
             report = load(
-                file, index=opened, encoders=encoders, columns=columns, rejects=rejected, now=now, on_rows=on_rows
+                file,
+                index=work.index,
+                encoders=work.encoders(loaded),
+                columns=columns,
+                rejects=rejected,
+                now=now,
+                on_rows=on_rows,
             )
-        promoted = promote_first(opened, generation)
-        stats = opened.stats(generation.name)
+        promoted = not report.failed and promote_first(work.index, generation)
+        stats = work.index.stats(generation.name)
     _tell(report, rejected, stats, promoted=promoted)
 
 
@@ -288,75 +336,11 @@ def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
         typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
+    if report.failed:
+        fail(
+            f"{report.failed:,} companies were not taken by the store; running the same command again is safe and "
+            "tries them again"
+            + (f"; {rejected.count:,} rows were rejected, see {rejected.path}" if rejected.count else "")
+        )
     if rejected.count:
-        _fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")
-
-
-def _columns(column: list[str] | None, attribute: list[str] | None) -> "Columns":
-    from similarity.ingest import Columns
-
-    fields: dict[str, str] = {}
-    for pair in column or []:
-        name, equals, source = pair.partition("=")
-        if not equals or not name or not source:
-            raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
-        fields[name] = source
-    attributes = {name: source or name for name, _, source in (pair.partition("=") for pair in attribute or [])}
-    return Columns(fields=fields, attributes=attributes)
-
-
-def _settings(index: str | None, bundle: Path | None) -> Settings:
-    settings = Settings.from_environment(os.environ)
-    return replace(settings, index=index or settings.index, bundle=bundle or settings.bundle)
-
-
-def _bundle_for(index: "SqliteIndex", folder: Path | None) -> "ModelBundle":
-    from similarity.bundle_store import bundle_for, store_folder
-
-    return bundle_for(index, store_folder(index.path), chosen=_settings(None, folder).bundle)
-
-
-def _encoder(bundle: "ModelBundle") -> "TextEncoder":
-    from similarity.encoder import TextEncoder
-
-    settings = _settings(None, None)
-    return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
-
-
-@contextmanager
-def _open_index(target: str | None, *, create: bool = False) -> "Iterator[SqliteIndex]":
-    from similarity.index.sqlite import SqliteIndex
-
-    path = Path(_settings(target, None).index)
-    if not create and not path.exists():
-        raise InvalidInput(f"there is no index {path} yet; make one with: similarity ingest FILE --index {path}")
-    index = SqliteIndex(path)
-    try:
-        yield index
-    finally:
-        index.close()
-
-
-@contextmanager
-def _progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error with rate and remaining time; nothing where that is no terminal."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(unit, total=total)
-        yield lambda rows: bar.update(task, advance=rows)
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"similarity: {message}", err=True)
-    raise SystemExit(1)
+        fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")

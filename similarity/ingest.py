@@ -8,7 +8,8 @@ whole at its new version all the same.
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
@@ -25,10 +26,11 @@ from similarity.company import (
     normalize_domain,
     version_of,
 )
-from similarity.errors import EncoderMismatch, InvalidCompany, NoLiveGeneration
-from similarity.index.protocol import CompanyIndex, Generation, WriteResult
+from similarity.errors import EncoderMismatch, InvalidCompany, NoLiveGeneration, UnknownGeneration
+from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.language import detect_language
 from similarity.text import TextSettings, embedding_text, text_hash
+from similarity.writers import Writer
 
 Record: TypeAlias = Mapping[str, object]
 
@@ -65,6 +67,7 @@ class VersionedCompany:
 
 
 Change: TypeAlias = VersionedCompany | DeletedCompany
+Documents: TypeAlias = list[EmbeddedCompany | DeletedCompany]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +128,7 @@ def embed_changes(
     encoder: Encoder,
     *,
     now: datetime,
-) -> list[EmbeddedCompany | DeletedCompany]:
+) -> Documents:
     """The documents to write, in order. Only texts that `stored` does not hold yet are encoded, once each.
 
     `stored` are the documents that the index holds for these ids, of this encoder's generation.
@@ -148,7 +151,7 @@ def embed_changes(
         texts[hashes[position]] = text
     missing = {key: text for key, text in texts.items() if key not in vectors}
     vectors |= zip(missing, encoder.encode(list(missing.values())), strict=True)
-    documents: list[EmbeddedCompany | DeletedCompany] = []
+    documents: Documents = []
     for position, change in enumerate(changes):
         if isinstance(change, DeletedCompany):
             documents.append(change)
@@ -171,7 +174,7 @@ def embed_changes(
 
 
 def write_changes(
-    index: CompanyIndex,
+    writer: Writer,
     encoders: Mapping[str, Encoder],
     changes: Sequence[Change],
     *,
@@ -179,24 +182,31 @@ def write_changes(
 ) -> list[WriteResult]:
     """Embeds and writes changes to every generation that must have them; one result per change.
 
-    The results are the live generation's, or the newest candidate's where none is live yet.
+    The results are the live generation's, or the newest candidate's where none is live yet; but a
+    change that any generation did not take is FAILED, and has to be sent again. A text is encoded
+    once for all generations of one encoder.
 
     Raises:
         NoLiveGeneration: there is nothing to write to.
         EncoderMismatch: a generation's encoder is not among `encoders` (by id); nothing was written.
     """
-    targets = sorted(index.write_targets(), key=lambda generation: (generation.state == "live", generation.created_at))
-    if not targets:
-        raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
-    for generation in targets:
-        require_encoder(encoders, generation)
-    results: list[WriteResult] = []
     ids = {change.id for change in changes}
-    for generation in targets:
-        stored = index.get(generation.name, ids)
-        documents = embed_changes(changes, stored, encoders[generation.encoder_id], now=now)
-        results = index.upsert(generation.name, documents)
-    return results
+    documents: dict[str, Documents] = {}
+    targets = _live_last(writer.targets())
+    while missing := [target for target in targets if target.encoder_id not in documents]:
+        for target in missing:
+            require_encoder(encoders, target)
+        for encoder_id in dict.fromkeys(target.encoder_id for target in missing):
+            stored = _stored(writer.index, [target for target in targets if target.encoder_id == encoder_id], ids)
+            documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
+        targets = _live_last(writer.targets())  # encoding took its time; another may have been added
+    results = []
+    for target in targets:
+        with suppress(UnknownGeneration):  # retired meanwhile, so nobody needs it
+            results.append(writer.index.upsert(target.name, documents[target.encoder_id]))
+    if not results:
+        raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
+    return [_one_result(of_change) for of_change in zip(*results, strict=True)]
 
 
 def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:
@@ -204,7 +214,8 @@ def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> 
     if generation.encoder_id not in encoders:
         raise EncoderMismatch(
             f"generation {generation.name} ({generation.state}) holds vectors of encoder {generation.encoder_id}, but "
-            f"the loaded bundles are {', '.join(encoders) or 'none'}; pass its bundle folder with --bundle, or re-embed"
+            f"the bundles at hand are {', '.join(encoders) or 'none'}; put its bundle into the index's bundle folder "
+            f"(SIMILARITY_BUNDLES), or retire the generation if nobody needs it"
         )
 
 
@@ -228,6 +239,26 @@ def clean_list(value: object, field_name: str) -> tuple[str, ...]:
     entries = value if isinstance(value, list | tuple) else clean_text(value, field_name).replace("|", ";").split(";")
     cleaned = (clean_text(entry, field_name) for entry in entries)
     return tuple(dict.fromkeys(entry for entry in cleaned if entry))
+
+
+def _live_last(targets: Sequence[Generation]) -> list[Generation]:
+    return sorted(targets, key=lambda target: (target.state is GenerationState.LIVE, target.created_at))
+
+
+def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+    """The newest stored document of each id among generations of one encoder."""
+    newest: dict[str, EmbeddedCompany] = {}
+    for target in targets:
+        with suppress(UnknownGeneration):
+            for company_id, document in index.get(target.name, ids).items():
+                if company_id not in newest or document.version > newest[company_id].version:
+                    newest[company_id] = document
+    return newest
+
+
+def _one_result(results: Sequence[WriteResult]) -> WriteResult:
+    """What became of one change that went to several generations, the live one last."""
+    return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
 
 
 def _reads_the_same(known: Company, company: Company) -> bool:

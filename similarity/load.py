@@ -1,6 +1,8 @@
 """Loads a file of companies into an index: one pass, in chunks, with rejects and progress.
 
-Loading is restartable: it writes chunk by chunk, and what is already there costs no encoding.
+Loading is restartable: it writes chunk by chunk, and what is already there costs no encoding. Rows
+that the store did not take are counted as failed and the rest is tried all the same; loading the
+file again makes them good.
 """
 
 from collections import Counter
@@ -11,10 +13,11 @@ from itertools import islice
 from pathlib import Path
 
 from similarity.company import DeletedCompany, version_of
-from similarity.errors import InvalidCompany, InvalidInput
+from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.files import RejectsFile, Row, column_names, read_rows
-from similarity.index.protocol import CompanyIndex, WriteOutcome
+from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest import COMPANY_FIELDS, Change, Columns, Encoder, parse_record, write_changes
+from similarity.writers import Writer
 
 CHUNK_ROWS = 1024
 MAX_DELETED_SHARE = 0.05
@@ -25,16 +28,25 @@ OnRows = Callable[[int], None]
 
 @dataclass(slots=True)
 class LoadReport:
-    """What became of every row: rows = applied + unchanged + superseded + rejected."""
+    """What became of every row: rows = applied + unchanged + superseded + rejected + failed.
+
+    `deleted` and `failed_deletes` count the companies that a sync deleted, or tried to.
+    """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
     warnings: int = 0
     deleted: int = 0
+    failed_deletes: int = 0
 
     @property
     def rejected(self) -> int:
         return self.outcomes[WriteOutcome.REJECTED]
+
+    @property
+    def failed(self) -> int:
+        """Rows and deletes that the store did not take; the same load again is safe and tries them again."""
+        return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
 
 
 def check_columns(path: Path, columns: Columns) -> None:
@@ -65,13 +77,14 @@ def load_file(
     """Writes every readable row to the index; the rest goes to `rejects` with a reason each.
 
     `now` is the start of the run and the version of rows without an event time.
+
+    Raises:
+        IndexUnavailable: the store took nothing of a whole chunk.
     """
-    report = LoadReport()
-    rows = read_rows(path)
-    while chunk := list(islice(rows, CHUNK_ROWS)):
-        _load_chunk(chunk, index, encoders, columns=columns, rejects=rejects, now=now, report=report)
-        on_rows(len(chunk))
-    return report
+    with Writer(index) as writer:
+        return _load_rows(
+            path, writer=writer, encoders=encoders, columns=columns, rejects=rejects, now=now, on_rows=on_rows
+        )
 
 
 def sync_file(
@@ -92,12 +105,37 @@ def sync_file(
             leave open which companies the snapshot holds (unless `force`). Nothing was written.
     """
     missing = _missing_from(path, index, columns, force=force)
-    report = load_file(path, index=index, encoders=encoders, columns=columns, rejects=rejects, now=now, on_rows=on_rows)
     version = version_of(now, now=now, deleted=True)
-    for start in range(0, len(missing), CHUNK_ROWS):
-        deletes = [DeletedCompany(id=company_id, version=version) for company_id in missing[start : start + CHUNK_ROWS]]
-        results = write_changes(index, encoders, deletes, now=now)
-        report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
+    with Writer(index) as writer:
+        report = _load_rows(
+            path, writer=writer, encoders=encoders, columns=columns, rejects=rejects, now=now, on_rows=on_rows
+        )
+        for start in range(0, len(missing), CHUNK_ROWS):
+            ids = missing[start : start + CHUNK_ROWS]
+            results = write_changes(
+                writer, encoders, [DeletedCompany(id=company_id, version=version) for company_id in ids], now=now
+            )
+            _require_some_taken(results)
+            report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
+            report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in results)
+    return report
+
+
+def _load_rows(
+    path: Path,
+    *,
+    writer: Writer,
+    encoders: Mapping[str, Encoder],
+    columns: Columns,
+    rejects: RejectsFile,
+    now: datetime,
+    on_rows: OnRows,
+) -> LoadReport:
+    report = LoadReport()
+    rows = read_rows(path)
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
+        on_rows(len(chunk))
     return report
 
 
@@ -132,7 +170,7 @@ def _stored_ids(index: CompanyIndex, generation: str) -> Iterator[str]:
 
 def _load_chunk(
     rows: Sequence[Row],
-    index: CompanyIndex,
+    writer: Writer,
     encoders: Mapping[str, Encoder],
     *,
     columns: Columns,
@@ -153,8 +191,18 @@ def _load_chunk(
             continue
         accepted.append((row, parsed.change))
         report.warnings += len(parsed.warnings)
-    results = write_changes(index, encoders, [change for _, change in accepted], now=now)
+    results = write_changes(writer, encoders, [change for _, change in accepted], now=now)
+    _require_some_taken(results)
     for (row, _), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
+
+
+def _require_some_taken(results: Sequence[WriteResult]) -> None:
+    """Where nothing of a chunk was taken, the store is down or full: trying the rest takes hours and helps nobody."""
+    if results and all(result.outcome is WriteOutcome.FAILED for result in results):
+        raise IndexUnavailable(
+            f"the store took none of {len(results):,} companies ({results[0].reason}); what was acknowledged before is "
+            "written, and running the same command again is safe"
+        )

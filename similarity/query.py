@@ -2,37 +2,67 @@
 
 from collections.abc import Sequence
 
-from similarity.company import Company
+from similarity.anchors import anchor_vector
+from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, FieldFilter, SimilarCompanies
 from similarity.ingest import Encoder
 
 
-def similar_to_company(
-    index: CompanyIndex, reference: str, *, k: int, filters: Sequence[FieldFilter] = ()
-) -> tuple[Company, SimilarCompanies]:
-    """The company that `reference` names (id, domain, name or alias) and its k nearest, itself left out.
+def similar_to_companies(
+    index: CompanyIndex,
+    references: Sequence[str],
+    *,
+    unlike: Sequence[str] = (),
+    k: int,
+    filters: Sequence[FieldFilter] = (),
+    exclude: Sequence[str] = (),
+    words: bool = False,
+) -> tuple[list[Company], SimilarCompanies]:
+    """The companies that `references` name (id, domain, name or alias), and the k nearest to all of them.
+
+    They themselves, those they are to be `unlike`, and `exclude` (names too) are left out. With `words`,
+    hybrid: companies that use the words of the first one's description are ranked too.
 
     Raises:
-        InvalidInput: no company, or several, go by that name; the message lists what is near.
+        InvalidInput: no company, or several, go by a name; the message lists what is near.
     """
     live = index.live().name
-    ids = index.resolve(live, reference)
+    anchors = [_company_called(index, live, reference) for reference in references]
+    negatives = [_company_called(index, live, reference) for reference in unlike]
+    left_out = [_company_called(index, live, reference).id for reference in exclude]
+    found = index.similar(
+        live,
+        anchor_vector([anchor.vector for anchor in anchors], negatives=[negative.vector for negative in negatives]),
+        k=k,
+        filters=filters,
+        exclude=[*(company.id for company in (*anchors, *negatives)), *left_out],
+        words=anchors[0].company.description if words else "",
+    )
+    return [anchor.company for anchor in anchors], found
+
+
+def _company_called(index: CompanyIndex, generation: str, reference: str) -> EmbeddedCompany:
+    ids = index.resolve(generation, reference)
     if len(ids) > 1:
         raise InvalidInput(f"{reference!r} is the name of several companies; say one of the ids {', '.join(ids[:10])}")
-    anchors = index.get(live, ids)
-    if not anchors:
-        near = ", ".join(f"{company.name} ({company.id})" for company in index.find(live, reference, limit=5))
+    found = index.get(generation, ids)
+    if not found:
+        near = ", ".join(f"{company.name} ({company.id})" for company in index.find(generation, reference, limit=5))
         raise InvalidInput(f"no company goes by {reference!r}" + (f"; did you mean {near}?" if near else ""))
-    anchor = anchors[ids[0]]
-    found = index.similar(live, anchor.vector, k=k, filters=filters, exclude=[anchor.id])
-    return anchor.company, found
+    return found[ids[0]]
 
 
 def similar_to_text(
-    index: CompanyIndex, encoder: Encoder, text: str, *, k: int, filters: Sequence[FieldFilter] = ()
+    index: CompanyIndex,
+    encoder: Encoder,
+    text: str,
+    *,
+    k: int,
+    filters: Sequence[FieldFilter] = (),
+    words: bool = False,
 ) -> SimilarCompanies:
-    """The k companies nearest to a description in free words.
+    """The k companies nearest to a description in free words; with `words`, by shared words too.
 
     Raises:
         InvalidInput: the text is empty, or the encoder is not the live generation's.
@@ -45,4 +75,5 @@ def similar_to_text(
             f"the live generation was made with encoder {live.encoder_id}, the bundle holds {encoder.encoder_id}; "
             "pass the generation's own bundle with --bundle"
         )
-    return index.similar(live.name, encoder.encode([text])[0], k=k, filters=filters)
+    vector = encoder.encode([text])[0]
+    return index.similar(live.name, vector, k=k, filters=filters, words=text if words else "")

@@ -9,7 +9,8 @@ from similarity.errors import InvalidInput
 
 PREFIX = "SIMILARITY_"
 DEFAULT_INDEX = "similarity.db"
-NAMES = ("INDEX", "BUNDLE", "THREADS", "RUNTIME")
+NAMES = ("INDEX", "BUNDLE", "BUNDLES", "THREADS", "RUNTIME")
+ELASTICSEARCH_PREFIX = "ELASTICSEARCH_"
 
 Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
 RUNTIMES: tuple[Runtime, ...] = ("onnxruntime", "openvino", "auto")
@@ -19,24 +20,29 @@ RUNTIMES: tuple[Runtime, ...] = ("onnxruntime", "openvino", "auto")
 class Settings:
     """What a program works on.
 
-    `index`: the SQLite file. `bundle`: a bundle folder, None for the one that ships. `threads`: of the
-    encoder, None for all cores. `runtime`: of the encoder, "auto" for the faster of those installed.
+    `index`: the SQLite file, or `https://host:9200/NAME` of Elasticsearch. `bundle`: a bundle folder,
+    None for the index's own. `bundles`: where an index's bundles are kept, None for beside it.
+    `threads`: of the encoder, None for all cores. `runtime`: of the encoder, "auto" for the faster of
+    those installed.
     """
 
     index: str = DEFAULT_INDEX
     bundle: Path | None = None
+    bundles: Path | None = None
     threads: int | None = None
     runtime: Runtime = "onnxruntime"
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Settings":
-        """Reads SIMILARITY_INDEX, SIMILARITY_BUNDLE, SIMILARITY_THREADS and SIMILARITY_RUNTIME.
+        """Reads SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS and _RUNTIME.
+
+        SIMILARITY_ELASTICSEARCH_ variables are for the index that connects with them.
 
         Raises:
             InvalidInput: another SIMILARITY_ variable (a typing error, most likely) or a bad value.
         """
         given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX)}
-        unknown = sorted(set(given) - set(NAMES))
+        unknown = sorted(name for name in given if name not in NAMES and not name.startswith(ELASTICSEARCH_PREFIX))
         if unknown:
             known = ", ".join(PREFIX + name for name in NAMES)
             raise InvalidInput(f"{PREFIX}{unknown[0]} is no setting; there are {known}")
@@ -50,6 +56,7 @@ class Settings:
         return cls(
             index=given.get("INDEX", DEFAULT_INDEX),
             bundle=Path(given["BUNDLE"]) if "BUNDLE" in given else None,
+            bundles=Path(given["BUNDLES"]) if "BUNDLES" in given else None,
             threads=int(threads) if threads else None,
             runtime=runtime,
         )

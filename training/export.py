@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
 from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
+from similarity.judgements import read_judgements
 from similarity.manifest import Manifest
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.card import SPLITS, model_card
-from training.evaluate.judged import evaluate, judged_split, judged_texts, read_companies, read_judgements
+from training.evaluate.judged import evaluate, judged_split, judged_texts, read_companies
 from training.graph import OPSET, SentenceEncoder, load_encoder, to_onnx, tokenizer_json, weights_source
 from training.quantise import Feed, quantise
 

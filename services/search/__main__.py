@@ -2,8 +2,8 @@
 
 python -m services.search --index similarity.db
 
-SIMILARITY_INDEX, SIMILARITY_BUNDLE, SIMILARITY_THREADS and SIMILARITY_RUNTIME are read from the
-environment; options win.
+SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME and, where the index is a URL of Elasticsearch,
+SIMILARITY_ELASTICSEARCH_ variables are read from the environment; options win.
 """
 
 import argparse
@@ -21,9 +21,9 @@ from services.search.app import create_app
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address
 from similarity.bundle_store import bundle_for, store_folder
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidBundle, InvalidInput, NoLiveGeneration, SimilarityError
+from similarity.errors import InvalidBundle, NoLiveGeneration, SimilarityError
+from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
-from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
 
 SECONDS_TO_FINISH = 10
@@ -46,11 +46,9 @@ def serve(
         IndexUnavailable: the index cannot be opened.
     """
     address = Address(host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network)
-    if not Path(settings.index).exists():
-        raise InvalidInput(f"there is no index {settings.index} yet; make one with: similarity ingest FILE")
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    index = SqliteIndex(settings.index)
+    index = open_index(settings.index, os.environ)
     try:
         encoder = load_encoder(settings, index)
         warm_up(index)
@@ -72,7 +70,7 @@ def load_encoder(settings: Settings, index: CompanyIndex) -> TextEncoder | None:
         InvalidBundle: the settings name a bundle that cannot be used.
     """
     try:
-        bundle = bundle_for(index, store_folder(Path(settings.index)), chosen=settings.bundle)
+        bundle = bundle_for(index, store_folder(settings.index, settings.bundles), chosen=settings.bundle)
     except InvalidBundle as error:
         if settings.bundle is not None:
             raise
@@ -109,7 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m services.search", description="Answers over HTTP.")
-    parser.add_argument("--index", help="index file (SIMILARITY_INDEX, else similarity.db)")
+    parser.add_argument("--index", help="index file, or https://host:9200/NAME (SIMILARITY_INDEX, else similarity.db)")
     parser.add_argument("--bundle", type=Path, help="model bundle folder (SIMILARITY_BUNDLE, else the one that ships)")
     parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on (%(default)s)")

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from similarity.index.protocol import DocumentVersion
 
 
-def newer_ids(ahead: Iterable[list[DocumentVersion]], behind: Iterable[list[DocumentVersion]]) -> Iterator[str]:
-    """Ids whose version in `behind` is missing or lower. Both are pages by ascending id; neither is held in memory."""
+def newer(ahead: Iterable[list[DocumentVersion]], behind: Iterable[list[DocumentVersion]]) -> Iterator[DocumentVersion]:
+    """What `ahead` holds and `behind` lacks or has older. Both are pages by ascending id; neither is held in memory."""
     others = (version for page in behind for version in page)
     other = next(others, None)
     for page in ahead:
@@ -14,4 +14,4 @@ def newer_ids(ahead: Iterable[list[DocumentVersion]], behind: Iterable[list[Docu
             while other is not None and other.id < version.id:
                 other = next(others, None)
             if other is None or other.id != version.id or other.version < version.version:
-                yield version.id
+                yield version

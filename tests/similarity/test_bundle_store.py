@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from similarity.bundle import ModelBundle, seed_folder
-from similarity.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.bundle_store import StoredEncoders, bundle_for, keep_bundle, store_folder, stored_bundle
 from similarity.errors import InvalidBundle
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_generation
+from tests.fakes import CountingEncoder
 from tests.tiny_bundle import write_tiny_bundle
 
 
@@ -67,3 +68,46 @@ def test_a_copy_that_was_cut_short_is_made_again(index: SqliteIndex, bundle: Mod
     (store / f".{bundle.encoder_id}.part").mkdir(parents=True)
     keep_bundle(bundle, store)
     assert ModelBundle.load(store / bundle.encoder_id).bundle_id == bundle.bundle_id
+
+
+@pytest.mark.parametrize(
+    ("target", "folder"),
+    [
+        ("data/similarity.db", "data/similarity.db.bundles"),
+        ("https://search.example.com:9200/companies", "companies.bundles"),
+        ("https://a:9200,b:9200/behind/companies/", "companies.bundles"),
+    ],
+)
+def test_the_store_lies_beside_the_file_or_here_for_a_url(target: str, folder: str) -> None:
+    assert store_folder(target) == Path(folder)
+
+
+def test_a_chosen_store_wins(tmp_path: Path) -> None:
+    assert store_folder("similarity.db", tmp_path) == tmp_path
+
+
+def test_the_bundle_that_ships_needs_no_copy(tmp_path: Path) -> None:
+    seed = ModelBundle.load(seed_folder())
+    found = stored_bundle(tmp_path, seed.encoder_id)
+    assert found is not None
+    assert found.folder == seed.folder
+    assert stored_bundle(tmp_path, "unheard-of") is None
+
+
+def test_an_encoder_is_opened_when_it_is_first_asked_for(tmp_path: Path, bundle: ModelBundle) -> None:
+    opened: list[str] = []
+
+    def open_encoder(found: ModelBundle) -> CountingEncoder:
+        opened.append(found.encoder_id)
+        return CountingEncoder()
+
+    at_hand = CountingEncoder()
+    encoders = StoredEncoders(tmp_path / "store", open_encoder, opened=[at_hand])
+    assert encoders[at_hand.encoder_id] is at_hand
+    assert bundle.encoder_id not in encoders
+    keep_bundle(bundle, tmp_path / "store")
+    assert list(encoders) == sorted([bundle.encoder_id, at_hand.encoder_id])
+    assert len(encoders) == 2
+    assert opened == []
+    assert encoders[bundle.encoder_id] is encoders[bundle.encoder_id]
+    assert opened == [bundle.encoder_id]

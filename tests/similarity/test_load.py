@@ -1,18 +1,23 @@
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from similarity.errors import EncoderMismatch, InvalidInput, NoLiveGeneration
+from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, NoLiveGeneration
 from similarity.files import RejectsFile
-from similarity.index.protocol import WriteOutcome
+from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Columns, write_changes
 from similarity.load import LoadReport, check_columns, load_file, sync_file
+from similarity.writers import Writer
 from tests.factories import make_generation
 from tests.fakes import CountingEncoder
+from tests.similarity.generations.staging import SecondEncoder, Watched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -32,6 +37,21 @@ def encoder() -> CountingEncoder:
     return CountingEncoder()
 
 
+class Refusing(Watched):
+    """An index whose store does not take one document, in one generation or in any."""
+
+    def __init__(self, index: CompanyIndex, refused: str = "", *, generation: str = "") -> None:
+        super().__init__(index)
+        self.refused, self.generation = refused, generation
+
+    def upsert(self, generation: str, documents: Any) -> list[WriteResult]:
+        concerned = generation == self.generation or not self.generation
+        taken = [document for document in documents if not (concerned and document.id == self.refused)]
+        results = {result.id: result for result in self.index.upsert(generation, taken)}
+        failed = WriteResult(id=self.refused, outcome=WriteOutcome.FAILED, reason="it is full")
+        return [results.get(document.id, failed) for document in documents]
+
+
 class Loader:
     """Loads lists of records as files, a minute later each time."""
 
@@ -39,6 +59,7 @@ class Loader:
         self.folder, self.index, self.encoder = folder, index, encoder
         self.now = NOW
         self.rejects = folder / "rejects.jsonl"
+        self.others: dict[str, CountingEncoder] = {}
 
     def file(self, records: list[object]) -> Path:
         path = self.folder / "companies.jsonl"
@@ -47,7 +68,7 @@ class Loader:
 
     def load(self, records: list[object], *, sync: bool = False, force: bool = False) -> LoadReport:
         self.now += timedelta(minutes=1)
-        encoders = {self.encoder.encoder_id: self.encoder}
+        encoders = {self.encoder.encoder_id: self.encoder, **self.others}
         with RejectsFile(self.rejects) as rejects:
             if sync:
                 return sync_file(
@@ -167,10 +188,94 @@ def test_a_missing_encoder_is_noticed_before_anything_is_written(loader: Loader)
     assert loader.companies() == 0
 
 
+def test_a_text_is_encoded_once_for_all_generations_of_its_encoder(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.load([record("a")])
+    loader.load([record("a", description="Makes other things.")])
+    assert len(loader.encoder.texts) == 2
+    first, second = (loader.index.get(name, ["a"])["a"] for name in ("first", "second"))
+    assert (first.version, first.text_hash) == (second.version, second.text_hash)
+    assert np.array_equal(first.vector, second.vector)
+
+
+def test_a_text_that_only_one_generation_holds_is_not_encoded_again(loader: Loader) -> None:
+    loader.load([record("a")])
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.load([record("a")])
+    assert len(loader.encoder.texts) == 1
+
+
+def test_a_generation_that_appears_while_texts_are_encoded_is_written_to(loader: Loader) -> None:
+    class Slow(CountingEncoder):
+        def encode(self, texts: Sequence[str], progress: Any = None) -> NDArray[np.float32]:
+            if not self.texts:
+                loader.index.create_generation(make_generation("second", encoder_id="encoder-2"))
+                loader.index.register_candidate("second")
+            return super().encode(texts)
+
+    loader.encoder = Slow()
+    loader.others = {"encoder-2": SecondEncoder()}
+    loader.load([record("a")])
+    assert set(loader.index.get("second", ["a"])) == {"a"}
+
+
+def test_a_generation_that_is_retired_while_texts_are_encoded_costs_nothing(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    upsert = loader.index.upsert
+
+    class Retiring(Refusing):
+        def upsert(self, generation: str, documents: Any) -> list[WriteResult]:
+            if generation == "second":
+                loader.index.retire("second")
+            return upsert(generation, documents)
+
+    loader.index = cast(SqliteIndex, Retiring(loader.index))
+    assert loader.load([record("a")]).outcomes == {WriteOutcome.APPLIED: 1}
+
+
+def test_rows_that_the_store_did_not_take_are_counted_and_the_rest_is_loaded(loader: Loader) -> None:
+    index = loader.index
+    loader.index = cast(SqliteIndex, Refusing(index, "a"))
+    report = loader.load([record("a"), record("b")])
+    assert (report.failed, report.outcomes[WriteOutcome.APPLIED], report.rows) == (1, 1, 2)
+    loader.index = index
+    assert loader.load([record("a"), record("b")]).failed == 0
+    assert loader.ids() == ["a", "b"]
+
+
+def test_a_change_that_one_generation_did_not_take_has_failed(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.index = cast(SqliteIndex, Refusing(loader.index, "a", generation="second"))
+    assert loader.load([record("a"), record("b")]).failed == 1
+    assert loader.index.get("first", ["a"])
+
+
+def test_a_store_that_takes_nothing_stops_the_load(loader: Loader) -> None:
+    loader.index = cast(SqliteIndex, Refusing(loader.index, "a"))
+    with pytest.raises(IndexUnavailable, match=r"took none of 1 companies \(it is full\).* again is safe"):
+        loader.load([record("a")])
+
+
+def test_deletes_that_the_store_did_not_take_are_counted(loader: Loader) -> None:
+    loader.load(many(40))
+    loader.index = cast(SqliteIndex, Refusing(loader.index, "c039"))
+    report = loader.load(many(38), sync=True)
+    assert (report.deleted, report.failed_deletes, report.failed) == (1, 1, 1)
+
+
+def test_a_load_gives_its_lease_back(loader: Loader) -> None:
+    loader.load([record("a")])
+    assert loader.index.leases() == []
+
+
 def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "empty.db")
-    with pytest.raises(NoLiveGeneration, match="create one"):
-        write_changes(index, {}, [], now=NOW)
+    with Writer(index) as writer, pytest.raises(NoLiveGeneration, match="create one"):
+        write_changes(writer, {}, [], now=NOW)
     index.close()
 
 

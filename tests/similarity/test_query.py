@@ -10,7 +10,7 @@ from similarity.errors import InvalidInput
 from similarity.export import export_neighbours
 from similarity.index.sqlite import SqliteIndex
 from similarity.neighbours import all_neighbours
-from similarity.query import similar_to_company, similar_to_text
+from similarity.query import similar_to_companies, similar_to_text
 from tests.factories import make_embedded, make_generation, unit_vector
 from tests.fakes import CountingEncoder
 
@@ -35,21 +35,35 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 def test_a_company_is_found_by_id_domain_or_name_and_not_among_its_own_answers(
     index: SqliteIndex, reference: str
 ) -> None:
-    anchor, found = similar_to_company(index, reference, k=10)
+    [anchor], found = similar_to_companies(index, [reference], k=10)
     assert anchor.id == "a"
     assert {hit.company.id for hit in found.hits} == {"b", "c"}
 
 
 def test_a_contested_name_lists_its_companies(index: SqliteIndex) -> None:
     with pytest.raises(InvalidInput, match="several companies; say one of the ids b, c"):
-        similar_to_company(index, "bee", k=10)
+        similar_to_companies(index, ["bee"], k=10)
+
+
+def test_several_companies_together_and_those_to_be_unlike_are_left_out(index: SqliteIndex) -> None:
+    anchors, found = similar_to_companies(index, ["a", "Beta"], k=10)
+    assert [anchor.id for anchor in anchors] == ["a", "b"]
+    assert [hit.company.id for hit in found.hits] == ["c"]
+    _, found = similar_to_companies(index, ["a"], unlike=["b"], k=10)
+    assert [hit.company.id for hit in found.hits] == ["c"]
+    assert similar_to_companies(index, ["a"], exclude=["b", "c"], k=10)[1].hits == ()
+
+
+def test_hybrid_ranks_the_words_of_the_first_anchor_too(index: SqliteIndex) -> None:
+    _, found = similar_to_companies(index, ["a"], k=10, words=True)
+    assert {hit.company.id for hit in found.hits} == {"b", "c"}
 
 
 def test_an_unknown_company_brings_suggestions(index: SqliteIndex) -> None:
     with pytest.raises(InvalidInput, match=r"did you mean Alpha \(a\)"):
-        similar_to_company(index, "alph", k=10)
+        similar_to_companies(index, ["alph"], k=10)
     with pytest.raises(InvalidInput, match=r"no company goes by 'zzz'$"):
-        similar_to_company(index, "zzz", k=10)
+        similar_to_companies(index, ["zzz"], k=10)
 
 
 def test_a_text_is_encoded_and_compared(index: SqliteIndex) -> None:

@@ -11,10 +11,14 @@ def test_without_variables_the_defaults_hold() -> None:
 
 
 def test_every_setting_is_read() -> None:
-    given = {"INDEX": "a.db", "BUNDLE": "b", "THREADS": "3", "RUNTIME": "openvino"}
+    given = {"INDEX": "a.db", "BUNDLE": "b", "BUNDLES": "c", "THREADS": "3", "RUNTIME": "openvino"}
     environ = {f"SIMILARITY_{name}": value for name, value in given.items()}
-    expected = Settings(index="a.db", bundle=Path("b"), threads=3, runtime="openvino")
+    expected = Settings(index="a.db", bundle=Path("b"), bundles=Path("c"), threads=3, runtime="openvino")
     assert Settings.from_environment(environ) == expected
+
+
+def test_settings_of_elasticsearch_are_left_to_its_index() -> None:
+    assert Settings.from_environment({"SIMILARITY_ELASTICSEARCH_API_KEY": "secret"}) == Settings()
 
 
 @pytest.mark.parametrize(

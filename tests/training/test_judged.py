@@ -1,4 +1,4 @@
-"""Ranking quality is arithmetic: expected values here are worked out by hand."""
+"""Ranking quality is arithmetic: expected values here are worked out by hand (nDCG itself: test_judgements)."""
 
 import gzip
 import json
@@ -10,28 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from similarity.judgements import read_judgements
 from similarity.text import TextSettings
 from tests.tiny_bundle import write_tiny_bundle
-from training.evaluate.judged import auc, evaluate, judged_split, judged_texts, main, ndcg, read_judgements
-
-
-def test_the_best_order_has_ndcg_one() -> None:
-    assert ndcg(np.array([0.9, 0.5, 0.1]), np.array([2, 1, 0])) == pytest.approx(1)
-
-
-def test_gains_are_three_one_nothing_discounted_by_rank() -> None:
-    reached = 1 / math.log2(2) + 0 / math.log2(3) + 3 / math.log2(4)
-    best = 3 / math.log2(2) + 1 / math.log2(3)
-    assert ndcg(np.array([0.9, 0.5, 0.1]), np.array([1, 0, 2])) == pytest.approx(reached / best)
-
-
-def test_only_the_first_ten_count() -> None:
-    grades = np.array([0] * 10 + [2])
-    assert ndcg(np.linspace(1, 0, 11), grades) == 0
-
-
-def test_an_anchor_without_relatives_scores_nothing() -> None:
-    assert ndcg(np.array([0.5, 0.4]), np.array([0, 0])) == 0
+from training.evaluate.judged import auc, evaluate, judged_split, judged_texts, main
 
 
 @pytest.mark.parametrize(
@@ -77,20 +59,6 @@ def folder(tmp_path: Path) -> Path:
     ]
     (tmp_path / "companies.jsonl").write_text("\n".join(json.dumps(company) for company in companies))
     return tmp_path
-
-
-def test_judgements_are_read_by_anchor(folder: Path) -> None:
-    assert read_judgements(judged_split(folder, "dev")) == {"a": {"b": 2, "c": 0}}
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [("", "columns"), ("anchor\tcandidate\na\tb\n", "columns"), ("anchor\tcandidate\tgrade\na\tb\t3\n", "line 2")],
-)
-def test_a_wrong_judgement_file_is_refused(tmp_path: Path, content: str, reason: str) -> None:
-    (tmp_path / "dev.tsv").write_text(content)
-    with pytest.raises(ValueError, match=reason):
-        read_judgements(judged_split(tmp_path, "dev"))
 
 
 def test_texts_are_those_of_judged_companies_plain_or_prepared(folder: Path) -> None:

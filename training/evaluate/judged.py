@@ -2,14 +2,13 @@
 
     python -m training.evaluate.judged --bundle models/<id> --judged FOLDER --companies FILE
 
-FOLDER holds `<split>.tsv.gz` files with the columns anchor, candidate, grade (2 competitor,
-1 related, 0 other business); FILE holds the companies, one JSON object a line. Every anchor's own
-candidates are ranked by cosine. Plain text (the description as it stands) is shown beside the
-prepared text (`similarity.text.embedding_text`), because the preparation matters more than the model.
+FOLDER holds `<split>.tsv.gz` files (see `similarity.judgements`); FILE holds the companies, one JSON
+object a line. Every anchor's own candidates are ranked by cosine. Plain text (the description as it
+stands) is shown beside the prepared text (`similarity.text.embedding_text`), because the preparation
+matters more than the model.
 """
 
 import argparse
-import csv
 import gzip
 import json
 import sys
@@ -24,15 +23,12 @@ from numpy.typing import NDArray
 from similarity.bundle import ModelBundle
 from similarity.company import Company
 from similarity.encoder import TextEncoder
+from similarity.judgements import COMPETITOR, Judgements, ndcg, read_judgements
 from similarity.text import TextSettings, embedding_text
 
 Encode: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
-Judgements: TypeAlias = Mapping[str, Mapping[str, int]]
 Texts: TypeAlias = Mapping[str, str]
 
-GAINS = {0: 0.0, 1: 1.0, 2: 3.0}
-COMPETITOR = 2
-DEPTH = 10
 SPLITS = ("dev", "train")
 
 
@@ -70,15 +66,6 @@ def evaluate(encode: Encode, judgements: Judgements, texts: Texts) -> RankingQua
     )
 
 
-def ndcg(scores: NDArray[np.floating], grades: NDArray[np.integer], depth: int = DEPTH) -> float:
-    """nDCG at `depth` of one anchor's candidates, gains 3/1/0; 0 where no candidate is related."""
-    gains = np.array([GAINS[int(grade)] for grade in grades])
-    discounts = 1 / np.log2(np.arange(2, min(depth, len(gains)) + 2))
-    order = np.argsort(-scores, kind="stable")[: len(discounts)]
-    ideal = float(np.sort(gains)[::-1][: len(discounts)] @ discounts)
-    return float(gains[order] @ discounts) / ideal if ideal else 0.0
-
-
 def auc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
     """The chance that a positive scores above a negative (ties count half); NaN without both."""
     _, ranks, counts = np.unique(scores, return_inverse=True, return_counts=True)
@@ -88,24 +75,6 @@ def auc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
     if not positives or not negatives:
         return float("nan")
     return float((middle[ranks][positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
-
-
-def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """anchor -> candidate -> grade, from a gzipped or plain TSV file.
-
-    Raises:
-        ValueError: a column is missing or a grade unknown; the message names the line.
-    """
-    judgements: dict[str, dict[str, int]] = {}
-    with _open(path) as lines:
-        rows = csv.DictReader(lines, delimiter="\t")
-        if rows.fieldnames is None or not {"anchor", "candidate", "grade"} <= set(rows.fieldnames):
-            raise ValueError(f"{path} has no columns anchor, candidate and grade; its first line must name them")
-        for number, row in enumerate(rows, start=2):
-            if row["grade"] not in {str(grade) for grade in GAINS}:
-                raise ValueError(f"{path}, line {number}: grade {row['grade']!r} is not 0, 1 or 2")
-            judgements.setdefault(row["anchor"], {})[row["candidate"]] = int(row["grade"])
-    return judgements
 
 
 def read_companies(path: Path) -> Iterator[Company]:

@@ -1,5 +1,6 @@
 """The client, and what its errors mean to the caller. No message holds a secret."""
 
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,7 +15,7 @@ from elasticsearch import (
     TransportError,
 )
 
-from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.errors import IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import PREFIX, ElasticSettings
 
@@ -119,7 +120,7 @@ class Cluster:
         how = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
         return IndexUnavailable(
             f"Elasticsearch at {self.settings.place} {how} ({type(error).__name__}: {error.message!s:.200}); check "
-            "that it runs, its address, and its certificate if it is https"
+            f"that it runs, its address, and if it is https its certificate ({PREFIX}CA_CERTS names a private authority's)"
         )
 
     def api_problem(self, error: ApiError) -> IndexUnavailable | UnknownGeneration:
@@ -141,7 +142,11 @@ class Cluster:
 
 
 def connect(settings: ElasticSettings) -> Elasticsearch:
-    """A client of the cluster; nothing is sent yet. Server certificates are always checked."""
+    """A client of the cluster; nothing is sent yet. Server certificates are always checked.
+
+    Raises:
+        InvalidInput: the file of authorities cannot be read.
+    """
     options: dict[str, Any] = {}
     if settings.api_key:
         options["api_key"] = settings.api_key
@@ -149,9 +154,19 @@ def connect(settings: ElasticSettings) -> Elasticsearch:
         options["basic_auth"] = (settings.username, settings.password)
     if settings.ca_certs:
         options["ca_certs"] = settings.ca_certs
+        _check_authorities(settings.ca_certs)
     return Elasticsearch(
         list(settings.hosts), request_timeout=settings.request_seconds, max_retries=0, retry_on_timeout=False, **options
     )
+
+
+def _check_authorities(path: str) -> None:
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise InvalidInput(
+            f"{PREFIX}CA_CERTS is {path!r:.200}, which is no readable file of certificates in PEM form ({error})"
+        ) from error
 
 
 def _release(version: str) -> tuple[int, int]:

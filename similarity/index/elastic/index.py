@@ -5,6 +5,7 @@
     documents   documents <-> sources, pure                       writing         bulk, outcomes
     queries     query bodies, pure                                reading         get, scan, versions, stats
     connection  the client and its errors                         search, words   similar; resolve, find
+    compaction  one segment, without what was deleted
 
 Readers ask the registry which generation is live and then name that generation's own index in every
 request: no alias can change under a request that is half done. All state is on the cluster, so any
@@ -22,8 +23,8 @@ from elasticsearch import BadRequestError
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
-from similarity.index.comparing import newer_ids
-from similarity.index.elastic import reading, search, words
+from similarity.index.comparing import newer
+from similarity.index.elastic import compaction, reading, search, words
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.mapping import (
     building_settings,
@@ -48,7 +49,6 @@ from similarity.index.protocol import (
 )
 
 HEALTH_SECONDS = 120
-MERGE_SECONDS = 6 * 3600
 
 
 class ElasticIndex:
@@ -204,14 +204,11 @@ class ElasticIndex:
     def compact(self, generation: str) -> None:
         """Merges each shard to one segment, which searches are fastest on.
 
-        What was replaced or deleted leaves the segments. Elasticsearch may keep the operations themselves
-        for up to 12 hours more, so that a copy can catch up (`index.soft_deletes.retention_lease.period`).
+        What was replaced or deleted leaves the segments, which takes half a minute where there is any;
+        a copy on a node that is down holds it back for up to 12 hours (see `compaction`).
         """
-        with self._entry(generation) as entry, self._cluster.explained():
-            patient = self._cluster.client.options(request_timeout=MERGE_SECONDS)
-            patient.indices.flush(index=entry.index, wait_if_ongoing=True)
-            patient.indices.forcemerge(index=entry.index, max_num_segments=1)
-            patient.indices.refresh(index=entry.index)
+        with self._entry(generation) as entry:
+            compaction.compact(self._cluster, entry.index)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         version = 2 * ((before - EPOCH) // timedelta(microseconds=1))
@@ -298,7 +295,7 @@ class ElasticIndex:
             reading.version_pages(self._cluster, index, after="", batch_size=MAX_CANDIDATES)
             for index in (ahead, behind)
         )
-        return sum(1 for _ in newer_ids(*streams))
+        return sum(1 for _ in newer(*streams))
 
     def _sweep(self) -> None:
         for index in self._registry.read().retired:

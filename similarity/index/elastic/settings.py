@@ -1,5 +1,6 @@
 """Where the cluster is, how to log in, and how vectors are indexed; read from the environment by composition roots."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -91,6 +92,13 @@ class ElasticSettings:
                 raise InvalidInput(f"{what} is {getattr(self, what)}; it must be 1 to {MAX_CANDIDATES:,}")
         if self.shards < 1:
             raise InvalidInput(f"shards is {self.shards}; a generation needs at least one")
+        if self.replicas != "auto" and self.replicas < 0:
+            raise InvalidInput(f"replicas is {self.replicas}; it must be a number of copies, 0 for none, or 'auto'")
+        # Written so that "not a number" is refused too.
+        if self.oversample is not None and not 1 <= self.oversample < math.inf:
+            raise InvalidInput(f"oversample is {self.oversample}; it must be at least 1, which rescores k alone")
+        if not 0.001 <= self.refresh_seconds < math.inf:
+            raise InvalidInput(f"refresh_seconds is {self.refresh_seconds}; it must be at least 0.001")
 
     @property
     def place(self) -> str:
@@ -120,10 +128,10 @@ class ElasticSettings:
             ca_certs=given.get("CA_CERTS", ""),
             vectors=VectorOptions(type=_vector_type(given.get("VECTORS", "int8_hnsw"))),
             oversample=None if oversample is None else _number("OVERSAMPLE", oversample),
-            num_candidates=int(_number("NUM_CANDIDATES", given.get("NUM_CANDIDATES", "100"))),
-            exact_limit=int(_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "2000"))),
-            shards=int(_number("SHARDS", given.get("SHARDS", "1"))),
-            replicas="auto" if replicas == "auto" else int(_number("REPLICAS", replicas)),
+            num_candidates=_whole_number("NUM_CANDIDATES", given.get("NUM_CANDIDATES", "100")),
+            exact_limit=_whole_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "2000")),
+            shards=_whole_number("SHARDS", given.get("SHARDS", "1")),
+            replicas="auto" if replicas == "auto" else _whole_number("REPLICAS", replicas),
             refresh_seconds=_number("REFRESH_SECONDS", given.get("REFRESH_SECONDS", "1")),
         )
 
@@ -134,12 +142,13 @@ def parse_target(target: str) -> tuple[tuple[str, ...], str]:
     Raises:
         InvalidInput: it is not of that form; a password in it is refused, because targets are logged.
     """
-    parts = urlsplit(target)
-    if "@" in parts.netloc:
+    # Anywhere: a password with "/", "?" or "#" in it would end up in the path or behind it.
+    if "@" in target:
         raise InvalidInput(
             f"a target holds no password, because it is shown in logs; set {PREFIX}API_KEY, or {PREFIX}USERNAME and "
             f"{PREFIX}PASSWORD"
         )
+    parts = urlsplit(target)
     before, _, name = parts.path.rstrip("/").rpartition("/")
     addresses = [address for address in parts.netloc.split(",") if address]
     if parts.scheme not in {"http", "https"} or not addresses or not name:
@@ -163,3 +172,10 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be a number") from None
+
+
+def _whole_number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be a whole number") from None

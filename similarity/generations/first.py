@@ -1,5 +1,7 @@
-"""The first generation of an index, from nothing to live."""
+"""The first generation of an index, from nothing to live; and what a new generation is called."""
 
+import re
+from collections.abc import Collection
 from datetime import datetime
 
 from similarity.bundle import ModelBundle
@@ -18,14 +20,7 @@ def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime
         for generation in targets:
             if generation.state is state:
                 return _of_encoder(generation, bundle)
-    generation = Generation(
-        name=f"{now:%Y%m%d-%H%M%S}-{bundle.encoder_id[:8]}",
-        encoder_id=bundle.encoder_id,
-        bundle_id=bundle.bundle_id,
-        dimension=bundle.manifest.dimension,
-        created_at=now,
-        calibration=bundle.manifest.calibration,
-    )
+    generation = new_generation(bundle, now=now, taken=[known.name for known in index.generations()])
     index.create_generation(generation)
     index.register_candidate(generation.name)
     return generation
@@ -42,11 +37,33 @@ def promote_first(index: CompanyIndex, generation: Generation) -> bool:
     return False
 
 
+def new_generation(bundle: ModelBundle, *, now: datetime, taken: Collection[str]) -> Generation:
+    """A generation for what this bundle makes, under a name that is not `taken`; nothing is written."""
+    return Generation(
+        name=new_name(bundle.encoder_id, now=now, taken=taken),
+        encoder_id=bundle.encoder_id,
+        bundle_id=bundle.bundle_id,
+        dimension=bundle.manifest.dimension,
+        created_at=now,
+        calibration=bundle.manifest.calibration,
+    )
+
+
+def new_name(encoder_id: str, *, now: datetime, taken: Collection[str]) -> str:
+    """Time and encoder, such as 20260131-120000-1f2e3d4c; with -2, -3 ... where that is taken."""
+    plain = f"{now:%Y%m%d-%H%M%S}-{re.sub('[^a-z0-9]', '-', encoder_id[:8].lower())}"
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}-{number}"
+    return name
+
+
 def _of_encoder(generation: Generation, bundle: ModelBundle) -> Generation:
     if generation.encoder_id != bundle.encoder_id:
         raise EncoderMismatch(
             f"generation {generation.name} ({generation.state}) was made with encoder {generation.encoder_id}, but "
-            f"the bundle {bundle.folder} holds {bundle.encoder_id}; pass the generation's own bundle with --bundle, "
-            "or start a new index file with --index"
+            f"the bundle {bundle.folder} holds {bundle.encoder_id}; leave --bundle away to go on with the generation's "
+            f"own, or move to the new one with: similarity generations reembed --bundle {bundle.folder}"
         )
     return generation

@@ -1,0 +1,142 @@
+"""Brings a generation up to another one: what it lacks is copied, or embedded anew by its own encoder.
+
+Nothing is remembered outside the index: what is lacking is found by comparing versions, so a run that
+was cut short goes on where it was, and a run with nothing to do ends at once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from similarity.company import DeletedCompany, EmbeddedCompany
+from similarity.errors import GenerationConflict
+from similarity.generations.lag import lagging_versions
+from similarity.index.protocol import CompanyIndex, DocumentVersion, Generation, WriteOutcome
+from similarity.ingest import Change, Documents, Encoder, VersionedCompany, embed_changes
+
+CHUNK_DOCUMENTS = 1024
+PAGE_DOCUMENTS = 10_000
+"""Lacking ids that are looked up at once: the streams of versions stay open for seconds, not for the whole run."""
+CHUNK_SECONDS = 5.0
+MAX_REJECTED = 1_000
+
+
+@dataclass(slots=True)
+class Filled:
+    """What was done to a generation. `rejected`: why, by id. `applied` of them changed something."""
+
+    documents: int = 0
+    applied: int = 0
+    failed: int = 0
+    encoded: int = 0
+    rejected: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything that seemed to lack was there already, or can never be."""
+        return not self.applied and not self.failed
+
+
+class Pace:
+    """Holds a run to so many documents a second, on average since its start; None for as fast as it goes."""
+
+    def __init__(
+        self,
+        documents_per_second: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = documents_per_second
+        self._clock = clock
+        self._sleep = sleep
+        self._started = clock()
+        self._documents = 0
+
+    @property
+    def chunk(self) -> int:
+        """Documents to do at once: a few seconds' worth."""
+        return CHUNK_DOCUMENTS if self._rate is None else max(1, min(CHUNK_DOCUMENTS, int(self._rate * CHUNK_SECONDS)))
+
+    def after(self, documents: int) -> None:
+        """Waits until so many more documents are due."""
+        if self._rate is None:
+            return
+        self._documents += documents
+        ahead = self._started + self._documents / self._rate - self._clock()
+        if ahead > 0:
+            self._sleep(ahead)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filler:
+    """Fills `target` from `source`. Vectors are copied where both have one encoder; else `encoder` makes new ones.
+
+    `before_write` is called before each chunk is written and may raise to stop; `on_documents` with how
+    many more are done.
+    """
+
+    index: CompanyIndex
+    source: Generation
+    target: Generation
+    encoder: Encoder | None
+    now: datetime
+    pace: Pace
+    before_write: Callable[[], object] = lambda: None
+    on_documents: Callable[[int], None] = lambda documents: None
+
+    def fill(self) -> Filled:
+        """Goes once over all that the target lacks, in the order of ids.
+
+        Raises:
+            GenerationConflict: more than a thousand documents were rejected.
+        """
+        filled = Filled()
+        after = ""
+        while page := self._lacking(after):
+            for start in range(0, len(page), self.pace.chunk):
+                chunk = page[start : start + self.pace.chunk]
+                self._write(chunk, filled)
+                self.on_documents(len(chunk))
+                self.pace.after(len(chunk))
+            after = page[-1].id
+        return filled
+
+    def _lacking(self, after: str) -> list[DocumentVersion]:
+        lacking = lagging_versions(self.index, ahead=self.source.name, behind=self.target.name, after=after)
+        return list(islice(lacking, PAGE_DOCUMENTS))
+
+    def _write(self, chunk: Sequence[DocumentVersion], filled: Filled) -> None:
+        documents = self._documents(chunk, filled)
+        self.before_write()
+        filled.documents += len(documents)
+        for result in self.index.upsert(self.target.name, documents):
+            filled.applied += result.outcome is WriteOutcome.APPLIED
+            filled.failed += result.outcome is WriteOutcome.FAILED
+            if result.outcome is WriteOutcome.REJECTED:
+                filled.rejected[result.id] = result.reason
+        if len(filled.rejected) > MAX_REJECTED:
+            company_id, reason = next(iter(filled.rejected.items()))
+            raise GenerationConflict(
+                f"generation {self.target.name} rejects document after document, the first {company_id!r}: {reason}; "
+                f"mend the cause and run again, or give it up with: similarity generations retire {self.target.name}"
+            )
+
+    def _documents(self, chunk: Sequence[DocumentVersion], filled: Filled) -> Documents:
+        stored = self.index.get(self.source.name, [document.id for document in chunk])
+        # What has a version but no content was deleted. If it was deleted only just now, the tombstone
+        # of that delete is newer than the one made here, and wins.
+        found = [stored.get(known.id) or DeletedCompany(id=known.id, version=known.version) for known in chunk]
+        if self.encoder is None:
+            return list(found)
+        companies = sum(isinstance(document, EmbeddedCompany) for document in found)
+        filled.encoded += companies
+        return embed_changes([_as_change(document) for document in found], {}, self.encoder, now=self.now)
+
+
+def _as_change(document: EmbeddedCompany | DeletedCompany) -> Change:
+    if isinstance(document, DeletedCompany):
+        return document
+    return VersionedCompany(company=document.company, version=document.version)

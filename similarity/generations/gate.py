@@ -1,0 +1,243 @@
+"""The quality gate: may this generation go live?
+
+A candidate is refused when any of these holds; the report names each with its numbers.
+
+- It ranks judged candidates worse: the lower bound of the interval of new - old nDCG@10 is under -.01.
+  The interval is a paired bootstrap over anchors, two-sided 95 %, so the bound is its 2.5th percentile.
+  A first generation has nothing to be compared with: its nDCG@10 must reach a floor.
+- There are fewer than 50 usable anchors to judge by.
+- It holds more or fewer companies or tombstones than the old one, beyond the changes logged meanwhile.
+- A judged vector in it is of another encoder or dimension than the generation says.
+
+Judged anchors must never have been trained on: an encoder that has seen the answers always passes.
+Name all companies of the training pairs as `trained_on`; anchors among them are left out and counted.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import EmbeddedCompany, Vector
+from similarity.errors import InvalidInput
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.index.rules import unknown_generation, vector_problem
+from similarity.judgements import Judgements, ndcg
+
+MIN_ANCHORS = 50
+MARGIN = 0.01
+RESAMPLES = 10_000
+INTERVAL = (2.5, 97.5)
+BLOCK_RESAMPLES = 1_000
+BATCH_IDS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReport:
+    """What the gate decided and from which numbers; `reasons` is empty where it passed.
+
+    `anchors` could be used; `trained_on` were left out because they were trained on. The bounds are
+    the 2.5th and 97.5th percentile of `difference` (new - old nDCG@10), or of `new_ndcg` itself where
+    there is no old generation. Figures that need an anchor are None where there is none.
+    """
+
+    passed: bool
+    reasons: tuple[str, ...]
+    anchors: int
+    trained_on: int
+    old_ndcg: float | None
+    new_ndcg: float | None
+    difference: float | None
+    lower_bound: float | None
+    upper_bound: float | None
+
+
+def check(
+    index: CompanyIndex,
+    *,
+    old: str | None,
+    new: str,
+    judgements: Judgements,
+    trained_on: Collection[str] = (),
+    floor: float = 0.5,
+    logged_changes: int = 0,
+    seed: int = 0,
+) -> GateReport:
+    """Whether generation `new` may replace `old`, or go live as the first where `old` is None.
+
+    An anchor is usable when it and two judged candidates of different grade are in both generations;
+    what only one of them holds is left out of both. `logged_changes`: writes that may have reached
+    one generation and not yet the other. The same `seed` gives the same report.
+
+    Raises:
+        InvalidInput: `floor` or `logged_changes` is out of range.
+        UnknownGeneration: one of the generations does not exist.
+    """
+    if not 0 <= floor <= 1 or logged_changes < 0:
+        raise InvalidInput(f"floor must be between 0 and 1 and logged_changes at least 0: {floor}, {logged_changes}")
+    seen = set(trained_on)
+    unseen = {anchor: grades for anchor, grades in judgements.items() if anchor not in seen}
+    candidate = generation_named(index, new)
+    documents = stored_documents(index, new, judged_companies(unseen))
+    vectors = _sound_vectors(candidate, documents)
+    before = vectors
+    reasons = _vector_reasons(candidate, documents)
+    if old is not None:
+        before = _sound_vectors(generation_named(index, old), stored_documents(index, old, vectors))
+        reasons += _count_reasons(index, old=old, new=new, logged_changes=logged_changes)
+    usable = usable_judgements(unseen, before)
+    old_ndcg = None if old is None else anchor_ndcg(usable, before)
+    figures = _figures(old_ndcg, anchor_ndcg(usable, vectors), seed=seed)
+    reasons += _anchor_reasons(usable=len(usable), judged=len(unseen))
+    reasons += _quality_reasons(figures, floor=floor)
+    return GateReport(
+        passed=not reasons,
+        reasons=tuple(reasons),
+        anchors=len(usable),
+        trained_on=len(judgements) - len(unseen),
+        old_ndcg=figures.old,
+        new_ndcg=figures.new,
+        difference=figures.difference,
+        lower_bound=figures.lower,
+        upper_bound=figures.upper,
+    )
+
+
+def judged_companies(judgements: Judgements) -> set[str]:
+    """The ids that judgements name, as anchor or as candidate."""
+    return {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
+
+
+def stored_documents(index: CompanyIndex, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
+    """The companies among `ids` that a generation holds, asked for in batches."""
+    ordered = sorted(ids)
+    found: dict[str, EmbeddedCompany] = {}
+    for start in range(0, len(ordered), BATCH_IDS):
+        found |= index.get(generation, ordered[start : start + BATCH_IDS])
+    return found
+
+
+def usable_judgements(judgements: Judgements, held: Collection[str]) -> dict[str, dict[str, int]]:
+    """What is judged between companies of `held`, of anchors with candidates of at least two grades there."""
+    kept = {
+        anchor: {candidate: grade for candidate, grade in grades.items() if candidate in held}
+        for anchor, grades in judgements.items()
+        if anchor in held
+    }
+    return {anchor: grades for anchor, grades in kept.items() if len(set(grades.values())) > 1}
+
+
+def anchor_ndcg(judgements: Judgements, vectors: Mapping[str, Vector]) -> NDArray[np.float64]:
+    """nDCG@10 of each anchor's candidates ranked by cosine, `[anchors]`, in the order of the judgements."""
+    reached = []
+    for anchor, grades in judgements.items():
+        candidates = np.stack([vectors[candidate] for candidate in grades])
+        # Not a matrix product: its rounding depends on the row, and equal vectors must have equal scores.
+        cosines = (candidates * vectors[anchor]).sum(axis=1)
+        reached.append(ndcg(cosines, np.array(list(grades.values()))))
+    return np.array(reached, dtype=np.float64)
+
+
+def bootstrap_interval(values: NDArray[np.float64], *, seed: int, resamples: int = RESAMPLES) -> tuple[float, float]:
+    """The 2.5th and 97.5th percentile of the mean over resamples, with replacement, of `values` `[n]`, n >= 1."""
+    random = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    # In blocks, because all at once would take 8 x resamples x n bytes.
+    for start in range(0, resamples, BLOCK_RESAMPLES):
+        block = means[start : start + BLOCK_RESAMPLES]
+        block[:] = values[random.integers(len(values), size=(len(block), len(values)))].mean(axis=1)
+    lower, upper = np.percentile(means, INTERVAL)
+    return float(lower), float(upper)
+
+
+def generation_named(index: CompanyIndex, name: str) -> Generation:
+    """The generation of this name. UnknownGeneration if there is none."""
+    known = {generation.name: generation for generation in index.generations()}
+    if name not in known:
+        raise unknown_generation(name, list(known))
+    return known[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figures:
+    old: float | None = None
+    new: float | None = None
+    difference: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+
+def _figures(old: NDArray[np.float64] | None, new: NDArray[np.float64], *, seed: int) -> _Figures:
+    if not len(new):
+        return _Figures()
+    difference = None if old is None else new - old
+    lower, upper = bootstrap_interval(new if difference is None else difference, seed=seed)
+    return _Figures(
+        old=None if old is None else float(old.mean()),
+        new=float(new.mean()),
+        difference=None if difference is None else float(difference.mean()),
+        lower=lower,
+        upper=upper,
+    )
+
+
+def _quality_reasons(figures: _Figures, *, floor: float) -> list[str]:
+    if figures.new is None or figures.lower is None:
+        return []
+    if figures.old is None:
+        if figures.new >= floor:
+            return []
+        return [
+            f"nDCG@10 is {figures.new:.4f}, under the floor of {floor:.4f} for a first generation; use a better "
+            "encoder, or a lower floor if this corpus is harder"
+        ]
+    if figures.lower >= -MARGIN:
+        return []
+    return [
+        f"nDCG@10 goes from {figures.old:.4f} to {figures.new:.4f}; the 2.5th percentile of the difference is "
+        f"{figures.lower:+.4f}, under the limit of {-MARGIN:+.4f}; keep the old generation, or judge more "
+        "anchors if the interval is wide"
+    ]
+
+
+def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
+    if usable >= MIN_ANCHORS:
+        return []
+    return [
+        f"{usable} of {judged} judged anchors can be used, fewer than {MIN_ANCHORS}: each needs itself and two "
+        "candidates of different grade in every generation compared; judge more companies of this corpus"
+    ]
+
+
+def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
+    before, after = index.stats(old), index.stats(new)
+    counts = (("companies", before.companies, after.companies), ("tombstones", before.deleted, after.deleted))
+    return [
+        f"{new} holds {there:,} {what} and {old} holds {here:,}; they differ by {abs(there - here):,}, more than the "
+        f"{logged_changes:,} logged changes; catch up with the old generation before the gate"
+        for what, here, there in counts
+        if abs(there - here) > logged_changes
+    ]
+
+
+def _vector_reasons(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> list[str]:
+    """What is wrong with stored vectors, one reason for all: the first by id, and how many there are."""
+    problems = {
+        company: problem for company in sorted(documents) if (problem := _problem(generation, documents[company]))
+    }
+    return [
+        f"{len(problems):,} of {len(documents):,} judged vectors of {generation.name} are not what it says, the first "
+        f"of {company}: {problem}; embed the corpus again"
+        for company, problem in list(problems.items())[:1]
+    ]
+
+
+def _sound_vectors(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> dict[str, Vector]:
+    return {company: document.vector for company, document in documents.items() if not _problem(generation, document)}
+
+
+def _problem(generation: Generation, document: EmbeddedCompany) -> str:
+    if document.encoder_id != generation.encoder_id:
+        return f"it is of encoder {document.encoder_id}, not {generation.encoder_id}"
+    return vector_problem(document.vector, dimension=generation.dimension)

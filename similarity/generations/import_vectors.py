@@ -1,0 +1,177 @@
+"""Ready vectors into a generation: for encoders that do not run here.
+
+    generation = Generation(name=..., encoder_id="external-openai-3-small", dimension=1536, ...)
+    index.create_generation(generation)
+
+Which encoder made the vectors is the user's statement: the generation's `encoder_id` can be any id
+that no other encoder has. The file is Parquet (`vector`: a list or fixed-size list of floats) or JSONL
+(`vector`: a list of numbers), with the company's columns beside it, as for any other load.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from similarity.company import DeletedCompany, EmbeddedCompany, Vector
+from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
+from similarity.files import RejectsFile, Row, column_names, read_rows
+from similarity.generations.gate import generation_named
+from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
+from similarity.ingest import Columns, parse_record
+from similarity.language import detect_language
+from similarity.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
+from similarity.text import text_hash
+
+VECTOR_COLUMN = "vector"
+NORM_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A usable row and its document."""
+
+    row: Row
+    document: EmbeddedCompany | DeletedCompany
+    warnings: int = 0
+
+
+def import_vectors(
+    path: Path,
+    *,
+    index: CompanyIndex,
+    generation: str,
+    columns: Columns,
+    rejects: RejectsFile,
+    now: datetime,
+    on_rows: OnRows = lambda rows: None,
+    vector_column: str = VECTOR_COLUMN,
+) -> LoadReport:
+    """Writes every company with its vector to one generation; unusable rows go to `rejects` with a reason each.
+
+    Only this generation is written to, whatever its state. The norm of a vector is divided out if it
+    is within 1 % of 1 (a matter of rounding); any other vector was not normalised and is rejected.
+    `now` is the start of the run and the version of rows without an event time. After an
+    interruption import the file again: it is written chunk by chunk, and writing twice is harmless.
+
+    A document's `text_hash` covers its vector too: what text an external encoder read is not known, and
+    a corrected vector of the same version must not be taken for the one that is stored.
+
+    Raises:
+        InvalidInput: the file cannot be read, lacks a column, or its first vector has another dimension
+            than the generation. Nothing was written.
+        UnknownGeneration: there is no such generation; create it first.
+        IndexUnavailable: the store took nothing of a whole chunk.
+    """
+    target = generation_named(index, generation)
+    _check_file(path, target, columns, vector_column)
+    report = LoadReport()
+
+    def reject(row: Row, reason: str) -> None:
+        readable = {name: value for name, value in row.record.items() if name != vector_column}
+        rejects.add(Row(number=row.number, record=readable), reason)
+
+    rows = read_rows(path)
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        report.rows += len(chunk)
+        usable: list[_Read] = []
+        for row in chunk:
+            try:
+                usable.append(_document(row, target, columns=columns, vector_column=vector_column, now=now))
+            except InvalidCompany as error:
+                report.outcomes[WriteOutcome.REJECTED] += 1
+                reject(row, str(error))
+        report.warnings += sum(read.warnings for read in usable)
+        for read, result in zip(usable, _write(index, generation, usable), strict=True):
+            report.outcomes[result.outcome] += 1
+            if result.outcome is WriteOutcome.REJECTED:
+                reject(read.row, result.reason)
+        on_rows(len(chunk))
+    return report
+
+
+def vector_dimension(path: Path, *, vector_column: str = VECTOR_COLUMN) -> int:
+    """How many numbers the first vector of a file has: the dimension of the generation to create for it.
+
+    Raises:
+        InvalidInput: the file cannot be read, or no row of it has a vector.
+    """
+    for row in read_rows(path):
+        vector = row.record.get(vector_column)
+        if isinstance(vector, list) and vector:
+            return len(vector)
+    raise InvalidInput(
+        f"no row of {path} has a list of numbers in the column {vector_column!r}; give vectors as Parquet or JSONL"
+    )
+
+
+def unit_vector(value: object, *, dimension: int) -> Vector:
+    """A file's vector as float32 `[dimension]` of norm 1.
+
+    Raises:
+        InvalidCompany: it is no list of `dimension` finite numbers, or its norm is more than 1 % off 1.
+    """
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        vector = np.array(None)
+    if vector.ndim != 1:
+        raise InvalidCompany("vector", "must be a list of numbers")
+    if len(vector) != dimension:
+        raise InvalidCompany("vector", f"has {len(vector)} numbers; this generation holds {dimension}")
+    norm = math.hypot(*vector)
+    if not math.isfinite(norm):
+        raise InvalidCompany("vector", "holds values that are not finite numbers")
+    if abs(norm - 1) > NORM_TOLERANCE:
+        raise InvalidCompany(
+            "vector",
+            f"has norm {norm:.4g}, not 1; divide each vector by its Euclidean norm before the import "
+            "(numpy: v / numpy.linalg.norm(v)), because companies are compared by cosine",
+        )
+    return (vector / norm).astype(np.float32)
+
+
+def _check_file(path: Path, generation: Generation, columns: Columns, vector_column: str) -> None:
+    check_columns(path, columns)
+    present = column_names(path)
+    if vector_column not in present:
+        raise InvalidInput(f"there is no column {vector_column!r}; the file has the columns: {', '.join(present)}")
+    found = vector_dimension(path, vector_column=vector_column)
+    if found != generation.dimension:
+        raise InvalidInput(
+            f"the vectors of {path} have {found} numbers, and generation {generation.name} holds "
+            f"{generation.dimension}; create a generation of the file's dimension"
+        )
+
+
+def _document(row: Row, generation: Generation, *, columns: Columns, vector_column: str, now: datetime) -> _Read:
+    if row.unreadable:
+        raise InvalidCompany("row", row.unreadable)
+    parsed = parse_record(row.record, columns=columns, now=now)
+    if isinstance(parsed.change, DeletedCompany):
+        return _Read(row=row, document=parsed.change)
+    company = parsed.change.company
+    vector = unit_vector(row.record.get(vector_column), dimension=generation.dimension)
+    document = EmbeddedCompany(
+        company=company,
+        version=parsed.change.version,
+        text_hash=text_hash(company.description + vector.tobytes().hex()),
+        encoder_id=generation.encoder_id,
+        vector=vector,
+        embedded_at=now,
+        language=detect_language(company.description),
+    )
+    return _Read(row=row, document=document, warnings=len(parsed.warnings))
+
+
+def _write(index: CompanyIndex, generation: str, chunk: Sequence[_Read]) -> list[WriteResult]:
+    results = index.upsert(generation, [read.document for read in chunk])
+    if results and all(result.outcome is WriteOutcome.FAILED for result in results):
+        raise IndexUnavailable(
+            f"the store took none of {len(results):,} rows ({results[0].reason}); import the file again when it does"
+        )
+    return results

@@ -1,0 +1,66 @@
+"""Holding a lease for as long as a block runs, however long its steps take."""
+
+import threading
+from types import TracebackType
+
+from similarity.errors import IndexUnavailable, LeaseLost
+from similarity.index.protocol import CompanyIndex, Lease
+from similarity.writers import new_holder
+
+REEMBED = "reembed"
+"""The lease of whoever fills, promotes or removes a candidate: one at a time."""
+LEASE_SECONDS = 60.0
+
+
+class KeptLease:
+    """A lease that a thread renews until the `with` block ends, because one step may take an hour.
+
+    Raises:
+        LeaseHeld: another process has it.
+    """
+
+    def __init__(self, index: CompanyIndex, name: str, *, holder: str = "", seconds: float = LEASE_SECONDS) -> None:
+        self._index = index
+        self._name = name
+        self._holder = holder or new_holder()
+        self._seconds = seconds
+        self._lease: Lease | None = None
+        self._lost: LeaseLost | None = None
+        self._ended = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
+
+    def __enter__(self) -> "KeptLease":
+        self._lease = self._index.take_lease(self._name, holder=self._holder, seconds=self._seconds)
+        self._keeper.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._keeper.join()
+        try:
+            if self._lease is not None:
+                self._index.release_lease(self._lease)
+        except IndexUnavailable:
+            if error is None:
+                raise
+            # What went wrong first is what the caller has to hear of; the lease ends by itself.
+
+    def held(self) -> Lease:
+        """The lease as last renewed. LeaseLost if another process has taken it over: stop what it was for."""
+        if self._lost is not None:
+            raise self._lost
+        if self._lease is None:
+            raise LeaseLost(f"the lease {self._name!r} was not taken yet; use it with 'with'")
+        return self._lease
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self._seconds / 3):
+            try:
+                self._lease = self._index.renew_lease(self.held(), seconds=self._seconds)
+            except LeaseLost as error:
+                self._lost = error
+                return
+            except IndexUnavailable:
+                continue  # it may answer again before the lease ends

@@ -1,0 +1,101 @@
+"""The steps of a generation's life that an operator takes by hand, each checked first."""
+
+from dataclasses import dataclass
+
+from similarity.errors import GenerationConflict, NoLiveGeneration
+from similarity.generations.gate import generation_named
+from similarity.generations.lag import lagging
+from similarity.generations.leases import REEMBED, KeptLease
+from similarity.generations.reembed import Gate, GateReport
+from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """What a promote did or would do. `reasons` against it; empty where there is nothing against it."""
+
+    generation: str
+    replaces: str | None
+    lacking: int
+    gate: GateReport | None
+    reasons: tuple[str, ...]
+    promoted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """Which generation a rollback brings back, and how many documents it lacks of the live one."""
+
+    live: str
+    target: str
+    lacking: int
+
+
+def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool = False) -> Promotion:
+    """Makes a filled generation live, if the gate passes it and it lacks nothing; without a gate, as it is.
+
+    A building one (of imported vectors) is registered right before.
+
+    Raises:
+        UnknownGeneration: there is none of this name.
+        GenerationConflict: it is live or previous.
+        LeaseHeld: a re-embed is running.
+    """
+    generation = generation_named(index, name)
+    if generation.state not in (GenerationState.CANDIDATE, GenerationState.BUILDING):
+        raise GenerationConflict(f"generation {name} is {generation.state}; to go back to a previous one, roll back")
+    live = live_name(index)
+    lacking = sum(1 for _ in lagging(index, ahead=live, behind=name)) if live else 0
+    verdict = gate(live, name) if gate else None
+    reasons = verdict.reasons if verdict else ()
+    if lacking and gate:
+        reasons = (f"it lacks {lacking:,} documents of {live}; run the re-embed again", *reasons)
+    promoted = not dry_run and not reasons
+    if promoted:
+        with KeptLease(index, REEMBED) as lease:
+            if generation.state is GenerationState.BUILDING:
+                index.register_candidate(name)
+            index.promote(name, lease=lease.held())
+    return Promotion(generation=name, replaces=live, lacking=lacking, gate=verdict, reasons=reasons, promoted=promoted)
+
+
+def rollback_plan(index: CompanyIndex) -> Rollback:
+    """What `rollback` would do.
+
+    Raises:
+        GenerationConflict: no generation was live before.
+    """
+    live = index.live()
+    before = [known for known in index.generations() if known.state is GenerationState.PREVIOUS]
+    if not before:
+        raise GenerationConflict(f"no generation was live before {live.name}; there is nothing to go back to")
+    target = max(before, key=_went_live)
+    lacking = sum(1 for _ in lagging(index, ahead=live.name, behind=target.name))
+    return Rollback(live=live.name, target=target.name, lacking=lacking)
+
+
+def retire(index: CompanyIndex, name: str) -> None:
+    """Removes a generation with all its documents; an unfinished one only while no re-embed fills it.
+
+    Raises:
+        UnknownGeneration: there is none of this name.
+        GenerationConflict: it is live.
+        LeaseHeld: a re-embed is running.
+    """
+    if generation_named(index, name).state in (GenerationState.LIVE, GenerationState.PREVIOUS):
+        index.retire(name)
+        return
+    with KeptLease(index, REEMBED):
+        index.retire(name)
+
+
+def live_name(index: CompanyIndex) -> str | None:
+    """The live generation's name, None where none is live yet."""
+    try:
+        return index.live().name
+    except NoLiveGeneration:
+        return None
+
+
+def _went_live(generation: Generation) -> tuple[float, str]:
+    return (generation.promoted_at.timestamp() if generation.promoted_at else 0.0, generation.name)

@@ -1,0 +1,70 @@
+"""Which old generations may go: each holds the whole corpus on disk and is written to until it is retired."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, UnknownGeneration
+from similarity.generations.leases import REEMBED, KeptLease
+from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+
+
+def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetime, dry_run: bool = False) -> list[str]:
+    """Retires generations that nobody goes back to; returns their names (with `dry_run`, only names them).
+
+    These go: previous generations, but for the `keep` that went live last, replaced at least
+    `older_than` ago; and building ones begun that long ago, which were abandoned. Building ones stay
+    while a re-embed runs, which may be filling one. The live generation and candidates always stay.
+    With `keep` 0 there may be nothing left to roll back to.
+
+    Raises:
+        InvalidInput: `keep` or `older_than` is negative.
+    """
+    if keep < 0 or older_than < timedelta(0):
+        raise InvalidInput(f"keep and older_than must not be negative: {keep}, {older_than}")
+    before = now - older_than
+    replaced = _replaced(index, keep=keep, before=before)
+    if dry_run:
+        busy = any(lease.name == REEMBED for lease in index.leases())
+        return replaced + ([] if busy else _abandoned(index, before=before))
+    retired = _retire(index, replaced)
+    with suppress(LeaseHeld), KeptLease(index, REEMBED):
+        retired += _retire(index, _abandoned(index, before=before))
+    return retired
+
+
+def _replaced(index: CompanyIndex, *, keep: int, before: datetime) -> list[str]:
+    """Previous generations beyond the `keep` that went live last, replaced before a time; newest first."""
+    generations = index.generations()
+    previous = [generation for generation in generations if generation.state is GenerationState.PREVIOUS]
+    previous.sort(key=_went_live, reverse=True)
+    return [generation.name for generation in previous[keep:] if _replaced_at(generation, generations) <= before]
+
+
+def _abandoned(index: CompanyIndex, *, before: datetime) -> list[str]:
+    return [
+        generation.name
+        for generation in index.generations()
+        if generation.state is GenerationState.BUILDING and generation.created_at <= before
+    ]
+
+
+def _replaced_at(generation: Generation, generations: Sequence[Generation]) -> datetime:
+    """When the next one went live; if that was retired since, a later one counts: rather too young than too old."""
+    since = _went_live(generation)
+    later = [other.promoted_at for other in generations if other.promoted_at and other.promoted_at > since]
+    return min(later, default=since)
+
+
+def _went_live(generation: Generation) -> datetime:
+    return generation.promoted_at or generation.created_at
+
+
+def _retire(index: CompanyIndex, names: Sequence[str]) -> list[str]:
+    retired = []
+    for name in names:
+        # Rolled back to, or retired by somebody else, since the generations were read.
+        with suppress(GenerationConflict, UnknownGeneration):
+            index.retire(name)
+            retired.append(name)
+    return retired

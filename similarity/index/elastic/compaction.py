@@ -1,0 +1,75 @@
+"""Merging an index to one segment a shard, so that what was replaced or deleted leaves the disk.
+
+Elasticsearch keeps replaced and deleted documents as "soft deletes" for as long as a copy of the shard
+may ask for those operations to catch up (`index.soft_deletes`). How far each copy is, the primary notes
+in retention leases, and it moves those only every 30 seconds: a merge right after a delete therefore
+keeps the deleted document, words and all. So a merge that leaves something is repeated once the leases
+have moved. A copy that is away (its node is down) holds them back, for 12 hours at most.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from similarity.index.elastic.connection import Cluster
+
+MERGE_SECONDS = 6 * 3600
+CATCH_UP_SECONDS = 75.0  # two moves of the leases, and some
+POLL_SECONDS = 0.5
+
+
+def compact(
+    cluster: Cluster,
+    index: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> None:
+    """Merges each shard to one segment. UnknownGeneration if the index is gone."""
+    with cluster.explained():
+        client = cluster.client.options(request_timeout=MERGE_SECONDS)
+        _merge(client, index)
+        newest = _newest_operations(client, index)
+        give_up = monotonic() + CATCH_UP_SECONDS
+        if not _holds_deleted(client, index):
+            return
+        while _holds_back(client, index, newest) and monotonic() < give_up:
+            sleep(POLL_SECONDS)
+        _merge(client, index)
+
+
+def _merge(client: Elasticsearch, index: str) -> None:
+    client.indices.flush(index=index, wait_if_ongoing=True)
+    client.indices.forcemerge(index=index, max_num_segments=1)
+    client.indices.refresh(index=index)
+
+
+def _holds_deleted(client: Elasticsearch, index: str) -> bool:
+    return any(copy["docs"]["deleted"] for _, copy in _copies(client, index))
+
+
+def _newest_operations(client: Elasticsearch, index: str) -> dict[str, int]:
+    """The sequence number of the newest operation of each shard."""
+    newest: dict[str, int] = {}
+    for shard, copy in _copies(client, index):
+        newest[shard] = max(newest.get(shard, -1), copy["seq_no"]["max_seq_no"])
+    return newest
+
+
+def _holds_back(client: Elasticsearch, index: str, newest: Mapping[str, int]) -> bool:
+    """Whether a lease of any copy still asks for operations up to the `newest`."""
+    return any(
+        lease["retaining_seq_no"] <= newest[shard]
+        for shard, copy in _copies(client, index)
+        for lease in copy["retention_leases"]["leases"]
+    )
+
+
+def _copies(client: Elasticsearch, index: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Number and figures of each copy of each shard."""
+    stats = client.indices.stats(index=index, level="shards", metric="docs")
+    for shard, copies in stats["indices"][index]["shards"].items():
+        for copy in copies:
+            yield shard, copy

@@ -1,0 +1,85 @@
+"""How the command line shows what it found out about an index: for a person to read, or as JSON for a script."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+class ListFormat(StrEnum):
+    """How a command prints what it found."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def show_rows(rows: Sequence[Mapping[str, object]], output: ListFormat, *, nothing: str) -> None:
+    """Prints rows with the same keys as a table or as a JSON list; `nothing` is said where there are none."""
+    if output is ListFormat.JSON:
+        _print_json(list(rows))
+        return
+    if not rows:
+        _console().print(nothing)
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in rows[0]:
+        numeric = all(isinstance(row[name], int | float) for row in rows)
+        table.add_column(_words(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row.values()))
+    _console().print(table)
+
+
+def show_facts(facts: Mapping[str, object], output: ListFormat) -> None:
+    """Prints named facts, a line each, or as a JSON object. What is None is left out of the lines."""
+    if output is ListFormat.JSON:
+        _print_json(dict(facts))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value is not None:
+            table.add_row(_words(name), _text(value))
+    _console().print(table)
+
+
+def _console() -> Console:
+    # Names and reasons may hold brackets that are no mark-up.
+    return Console(file=sys.stdout, markup=False, highlight=False)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _text(value: object) -> str:
+    for kinds, told in _TOLD.items():
+        if isinstance(value, kinds):
+            return told(value)
+    return "" if value is None else str(value)
+
+
+def _print_json(content: object) -> None:
+    json.dump(content, sys.stdout, ensure_ascii=False, indent=2, default=_plain)
+    sys.stdout.write("\n")
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+# Bool before int, because True is an int, too.
+_TOLD: dict[Any, Callable[[Any], str]] = {
+    bool: lambda value: "yes" if value else "no",
+    int: lambda value: f"{value:,}",
+    float: lambda value: f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}",
+    datetime: lambda value: f"{value:%Y-%m-%d %H:%M:%S}",
+    Mapping: lambda value: ", ".join(f"{_words(str(name))} {_text(each)}" for name, each in value.items()) or "none",
+    (list, tuple): lambda value: "; ".join(_text(each) for each in value) or "none",
+}

@@ -1,0 +1,85 @@
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from similarity.errors import IndexUnavailable, LeaseHeld, LeaseLost
+from similarity.generations.leases import KeptLease
+from similarity.index.protocol import CompanyIndex
+from similarity.index.sqlite import SqliteIndex
+from tests.similarity.generations.staging import Watched
+
+SECONDS = 0.15
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        yield index
+
+
+def soon(happened: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def lost(lease: KeptLease) -> bool:
+    try:
+        lease.held()
+    except LeaseLost:
+        return True
+    return False
+
+
+def test_a_lease_is_kept_while_the_block_runs_and_given_back_after_it(index: SqliteIndex) -> None:
+    with KeptLease(index, "reembed", seconds=SECONDS) as lease:
+        began = lease.held().expires_at
+        assert soon(lambda: lease.held().expires_at > began)
+        with pytest.raises(LeaseHeld):
+            index.take_lease("reembed", holder="another", seconds=1)
+    assert index.leases() == []
+
+
+def test_a_lease_that_another_took_over_is_noticed(index: SqliteIndex) -> None:
+    with KeptLease(index, "reembed", seconds=SECONDS) as lease:
+        index.release_lease(lease.held())
+        taken = index.take_lease("reembed", holder="another", seconds=60)
+        assert soon(lambda: lost(lease))
+    assert index.leases() == [taken], "the other's lease is not given back"
+
+
+def test_an_index_that_does_not_answer_for_a_moment_costs_no_lease(index: SqliteIndex) -> None:
+    def disturb(call: int) -> None:
+        if call == 2:
+            raise IndexUnavailable("a moment, please")
+
+    watched = Watched(index, disturb)
+    with KeptLease(cast(CompanyIndex, watched), "reembed", seconds=SECONDS) as lease:
+        began = lease.held().expires_at
+        assert soon(lambda: lease.held().expires_at > began)
+    assert watched.calls > 2
+
+
+def test_the_first_error_is_told_even_if_the_lease_cannot_be_given_back(index: SqliteIndex) -> None:
+    class Closing(Watched):
+        def release_lease(self, lease: Any) -> None:
+            raise IndexUnavailable("it is gone")
+
+    gone = cast(CompanyIndex, Closing(index))
+    with pytest.raises(ValueError, match="the first"), KeptLease(gone, "reembed"):
+        raise ValueError("the first")
+    index.release_lease(index.leases()[0])
+    with pytest.raises(IndexUnavailable, match="it is gone"), KeptLease(gone, "reembed"):
+        pass
+
+
+def test_a_lease_must_be_taken_first(index: SqliteIndex) -> None:
+    with pytest.raises(LeaseLost, match="use it with 'with'"):
+        KeptLease(index, "reembed").held()

@@ -1,0 +1,100 @@
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from similarity.company import DeletedCompany
+from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
+from similarity.generations.promotion import live_name, promote, retire, rollback_plan
+from similarity.generations.reembed import copy
+from similarity.index.sqlite import SqliteIndex
+from tests.contract.clock import Clock
+from tests.factories import make_generation
+from tests.similarity.generations.staging import COMPANIES, NOW, fill_first, names, opened, options
+from tests.similarity.generations.test_reembed import Verdict
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    with closing(opened(tmp_path, Clock())) as index:
+        fill_first(index)
+        yield index
+
+
+def passing(old: str | None, new: str) -> Verdict:
+    return Verdict(passed=True)
+
+
+def refusing(old: str | None, new: str) -> Verdict:
+    return Verdict(passed=False, reasons=("worse",))
+
+
+@pytest.fixture
+def candidate(index: SqliteIndex) -> str:
+    return copy(index, now=NOW, options=options(Clock(), promote=False)).generation
+
+
+def test_a_full_candidate_that_passes_goes_live(index: SqliteIndex, candidate: str) -> None:
+    report = promote(index, candidate, gate=passing)
+    assert (report.promoted, report.replaces, report.lacking) == (True, "first", 0)
+    assert live_name(index) == candidate
+    assert index.leases() == []
+
+
+def test_a_dry_run_only_judges(index: SqliteIndex, candidate: str) -> None:
+    report = promote(index, candidate, gate=passing, dry_run=True)
+    assert (report.promoted, report.reasons, live_name(index)) == (False, (), "first")
+
+
+def test_a_candidate_that_lacks_documents_or_is_worse_is_refused_with_all_reasons(index: SqliteIndex) -> None:
+    index.create_generation(make_generation("empty"))
+    report = promote(index, "empty", gate=refusing)
+    assert report.reasons == (f"it lacks {COMPANIES} documents of first; run the re-embed again", "worse")
+    assert (report.promoted, live_name(index)) == (False, "first")
+
+
+def test_without_a_gate_it_goes_live_as_it_is(index: SqliteIndex) -> None:
+    index.create_generation(make_generation("empty"))
+    report = promote(index, "empty", gate=None)
+    assert (report.promoted, report.lacking) == (True, COMPANIES)
+
+
+def test_the_first_generation_can_be_promoted_by_hand(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "new.db")) as index:
+        index.create_generation(make_generation("first"))
+        assert live_name(index) is None
+        assert promote(index, "first", gate=passing).replaces is None
+        assert live_name(index) == "first"
+
+
+def test_nothing_is_promoted_or_removed_while_a_reembed_runs(index: SqliteIndex, candidate: str) -> None:
+    index.take_lease("reembed", holder="another", seconds=60)
+    for step in (lambda: promote(index, candidate, gate=passing), lambda: retire(index, candidate)):
+        with pytest.raises(LeaseHeld, match="another"):
+            step()
+    assert names(index.generations()) == ["first", candidate]
+
+
+def test_what_is_live_is_not_promoted_and_what_is_unknown_is_said(index: SqliteIndex) -> None:
+    with pytest.raises(GenerationConflict, match="generation first is live"):
+        promote(index, "first", gate=None)
+    with pytest.raises(UnknownGeneration):
+        promote(index, "nothing", gate=None)
+
+
+def test_a_rollback_is_told_before_it_happens(index: SqliteIndex, candidate: str) -> None:
+    with pytest.raises(GenerationConflict, match="nothing to go back to"):
+        rollback_plan(index)
+    promote(index, candidate, gate=None)
+    assert (rollback_plan(index).target, rollback_plan(index).lacking) == ("first", 0)
+    index.upsert(candidate, [DeletedCompany(id="c01", version=9)])
+    assert rollback_plan(index).lacking == 1
+    assert live_name(index) == candidate
+
+
+def test_a_previous_generation_is_removed_even_while_a_reembed_runs(index: SqliteIndex, candidate: str) -> None:
+    promote(index, candidate, gate=None)
+    index.take_lease("reembed", holder="another", seconds=60)
+    retire(index, "first")
+    assert names(index.generations()) == [candidate]
