@@ -120,7 +120,7 @@ class Cluster:
         how = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
         return IndexUnavailable(
             f"Elasticsearch at {self.settings.place} {how} ({type(error).__name__}: {error.message!s:.200}); check "
-            f"that it runs, its address, and if it is https its certificate ({PREFIX}CA_CERTS names a private authority's)"
+            f"that it runs, its address, and if it is https its certificate (a private authority's: {PREFIX}CA_CERTS)"
         )
 
     def api_problem(self, error: ApiError) -> IndexUnavailable | UnknownGeneration:

@@ -19,6 +19,9 @@ from similarity.index.rules import check_query
 # So many excluded ids are asked for in addition and dropped here: a filter would cost every search
 # a pass over all documents, and nearly every search excludes its own anchor.
 OVERFETCHED = 100
+# Under a filter the graph leads through companies that do not pass, so it must be searched further: measured,
+# see benchmarks/elasticsearch.py.
+FILTERED_FACTOR = 4
 
 Answer = Mapping[str, Any]
 
@@ -75,13 +78,14 @@ def _ask(cluster: Cluster, index: str, question: Question) -> tuple[list[Answer]
     settings = cluster.settings
     vector = vector_text(question.vector, packed=cluster.packs_vectors)
     passing = question.filter_query
+    candidates = settings.num_candidates * (FILTERED_FACTOR if question.filtered else 1)
     oversample = settings.oversample or OVERSAMPLE[settings.vectors.type]
     bodies = [
         queries.count(passing, up_to=settings.exact_limit),
         queries.nearest(
             vector,
             size=question.depth,
-            candidates=settings.num_candidates,
+            candidates=min(candidates, MAX_CANDIDATES),
             oversample=oversample,
             filter_query=passing if question.filtered else None,
         ),

@@ -50,7 +50,8 @@ class ElasticSettings:
     `hosts`: URLs of its nodes. `name`: what all its Elasticsearch indices begin with. Log in by
     `api_key`, or by `username` and `password`, or not at all. `ca_certs`: file of a private authority.
 
-    `num_candidates`: how far the graph is searched in each shard; more is slower and finds more.
+    `num_candidates`: how far the graph is searched in each shard; more is slower and finds more. Under a
+    filter it is searched further (`search.FILTERED_FACTOR`).
     `oversample`: how many times k are rescored with the whole vectors. `exact_limit`: where no more
     companies pass the filters, all of them are compared. `shards`, `replicas` and `refresh_seconds` count
     for new generations; `replicas` "auto" is one where there is a second node. `visible_at_once` makes every write wait
@@ -69,7 +70,7 @@ class ElasticSettings:
     vectors: VectorOptions = field(default_factory=VectorOptions)
     oversample: float | None = None
     num_candidates: int = 100
-    exact_limit: int = 2_000
+    exact_limit: int = 5_000
     shards: int = 1
     replicas: int | Literal["auto"] = "auto"
     refresh_seconds: float = 1.0
@@ -129,7 +130,7 @@ class ElasticSettings:
             vectors=VectorOptions(type=_vector_type(given.get("VECTORS", "int8_hnsw"))),
             oversample=None if oversample is None else _number("OVERSAMPLE", oversample),
             num_candidates=_whole_number("NUM_CANDIDATES", given.get("NUM_CANDIDATES", "100")),
-            exact_limit=_whole_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "2000")),
+            exact_limit=_whole_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "5000")),
             shards=_whole_number("SHARDS", given.get("SHARDS", "1")),
             replicas="auto" if replicas == "auto" else _whole_number("REPLICAS", replicas),
             refresh_seconds=_number("REFRESH_SECONDS", given.get("REFRESH_SECONDS", "1")),
