@@ -4,6 +4,11 @@ from collections import Counter
 
 import pytest
 
+from tests.servers.fixtures import elasticsearch_connection, elasticsearch_url, startable_elasticsearch
+
+# Servers are one for the whole session, so their fixtures are named once, here.
+__all__ = ["elasticsearch_connection", "elasticsearch_url", "startable_elasticsearch"]
+
 HOW_TO_RUN = {
     "integration": "real components: make test-integration",
     "faults": "kills writers at random moments: make test-faults",

@@ -15,9 +15,6 @@ from similarity.index.sqlite import SqliteIndex
 from tests.contract.clock import Clock
 from tests.contract.steps import add_live
 from tests.servers.connection import Connection
-from tests.servers.fixtures import elasticsearch_connection, startable_elasticsearch
-
-__all__ = ["elasticsearch_connection", "startable_elasticsearch"]
 
 Opener = Callable[[Path, Clock], CompanyIndex]
 # How many random histories `test_model` follows: as many as take seconds.

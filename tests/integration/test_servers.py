@@ -14,12 +14,10 @@ import pytest
 from tests.servers.connection import Connection
 from tests.servers.elasticsearch import QUICK_START, ElasticsearchCluster, NotHealthy
 from tests.servers.elasticsearch_node import ElasticsearchNode
-from tests.servers.fixtures import startable_elasticsearch
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
-__all__ = ["startable_elasticsearch"]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.servers.certificates import Certificates, make_certificates
-from tests.servers.connection import Connection
+from tests.servers.connection import Connection, external_cluster
 from tests.servers.elasticsearch_installation import DEFAULT_VERSION, VERSIONS, install, unavailable_reason
 from tests.servers.elasticsearch_node import ElasticsearchNode
 from tests.servers.maven import DownloadFailed
@@ -216,7 +216,9 @@ def _tail(log: Path) -> str:
 
 
 def main() -> None:
-    """Installs all versions that the tests run on."""
+    """Installs all versions that the tests run on; nothing where the environment names another cluster."""
+    if external_cluster():
+        return
     try:
         for version in VERSIONS:
             if reason := unavailable_reason(version):

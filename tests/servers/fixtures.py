@@ -1,4 +1,4 @@
-"""Fixtures of real servers. A conftest that imports them by name offers them to the tests in its folder.
+"""Fixtures of real servers, offered to all tests by tests/conftest.py.
 
 A server starts when the first test asks for it and serves the whole session: tests must not rely on an
 empty one, so each uses index names of its own.
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.connection import Connection, external_cluster
-from tests.servers.elasticsearch import QUICK_START, ElasticsearchCluster
+from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.elasticsearch_installation import DEFAULT_VERSION, unavailable_reason
 
 
@@ -56,9 +56,7 @@ def elasticsearch_connection(
     heap = "1g" if nodes == 1 else "512m"
     with (
         tempfile.TemporaryDirectory(prefix="elasticsearch-", dir=parent) as folder,
-        ElasticsearchCluster(
-            Path(folder), version=version, nodes=nodes, heap=heap, java_options=QUICK_START
-        ) as cluster,
+        ElasticsearchCluster(Path(folder), version=version, nodes=nodes, heap=heap) as cluster,
     ):
         yield cluster.connection
 

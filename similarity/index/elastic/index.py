@@ -69,7 +69,8 @@ class ElasticIndex:
 
     def create_generation(self, generation: Generation) -> None:
         index = f"{self.settings.name}-{generation.name}-{secrets.token_hex(4)}"
-        self._registry.change(lambda registry: registry.add(generation, index))
+        vectors = self.settings.vectors.type
+        self._registry.change(lambda registry: registry.add(generation, index, vectors=vectors))
         self._create_index(generation, index)
         self._sweep()
 
@@ -179,7 +180,7 @@ class ElasticIndex:
     ) -> SimilarCompanies:
         question = search.Question(vector=vector, k=k, filters=filters, exclude=frozenset(exclude), words=words)
         with self._entry(generation) as entry:
-            return search.nearest(self._cluster, entry.index, entry.record, question)
+            return search.nearest(self._cluster, entry, question)
 
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000

@@ -12,15 +12,20 @@ from typing import Any
 from similarity.errors import GenerationConflict, LeaseHeld, LeaseLost
 from similarity.index import rules
 from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Calibration, Generation, GenerationState, Lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A generation and the Elasticsearch index that holds it; `promotion` orders the times of going live."""
+    """A generation and the Elasticsearch index that holds it.
+
+    `vectors` is its kind of graph, `promotion` orders the times of going live.
+    """
 
     record: Generation
     index: str
+    vectors: VectorType = "int8_hnsw"
     promotion: int = 0
 
 
@@ -53,12 +58,13 @@ class Registry:
             raise rules.no_live_generation()
         return entry
 
-    def add(self, generation: Generation, index: str) -> "Registry":
+    def add(self, generation: Generation, index: str, *, vectors: VectorType = "int8_hnsw") -> "Registry":
         """With a new generation in state building."""
         rules.check_new_generation(generation)
         if any(entry.record.name == generation.name for entry in self.entries):
             raise rules.name_taken(generation.name)
-        return self._changed(entries=(*self.entries, Entry(record=generation, index=index)))
+        added = Entry(record=generation, index=index, vectors=vectors)
+        return self._changed(entries=(*self.entries, added))
 
     def register_candidate(self, name: str) -> "Registry":
         """building -> candidate."""
@@ -201,7 +207,7 @@ def _entry(source: Mapping[str, Any]) -> Entry:
     record["created_at"] = datetime.fromisoformat(record["created_at"])
     record["promoted_at"] = datetime.fromisoformat(record["promoted_at"]) if record["promoted_at"] else None
     record["calibration"] = Calibration(**record["calibration"]) if record["calibration"] else None
-    return Entry(record=Generation(**record), index=source["index"], promotion=source["promotion"])
+    return Entry(record=Generation(**record), **{name: source[name] for name in ("index", "vectors", "promotion")})
 
 
 def _in_state(entry: Entry, state: GenerationState) -> Entry:

@@ -11,9 +11,10 @@ from similarity.index.elastic import queries
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import document_of, hit_of, vector_text
 from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.fusion import DEPTH, fuse
-from similarity.index.protocol import FieldFilter, Generation, SimilarCompanies
+from similarity.index.protocol import FieldFilter, SimilarCompanies
 from similarity.index.rules import check_query
 
 # So many excluded ids are asked for in addition and dropped here: a filter would cost every search
@@ -55,31 +56,31 @@ class Question:
         return min(wanted + few, MAX_CANDIDATES)
 
 
-def nearest(cluster: Cluster, index: str, generation: Generation, question: Question) -> SimilarCompanies:
+def nearest(cluster: Cluster, entry: Entry, question: Question) -> SimilarCompanies:
     """The answer to a question, from one concrete index.
 
     Raises:
         InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         UnknownGeneration: the index is gone.
     """
-    check_query(question.vector, k=question.k, dimension=generation.dimension)
-    by_vector, by_words, approximate = _ask(cluster, index, question)
+    check_query(question.vector, k=question.k, dimension=entry.record.dimension)
+    by_vector, by_words, approximate = _ask(cluster, entry, question)
     hits = {hit["_id"]: _neighbour(hit) for hit in by_vector if hit["_id"] not in question.exclude}
     if by_words is None:
         return SimilarCompanies(hits=tuple(hits.values())[: question.k], approximate=approximate)
     wordy = [hit["_id"] for hit in by_words if hit["_id"] not in question.exclude]
     ranked = fuse([list(hits)[: question.depth], wordy])[: question.k]
-    hits |= _neighbours_with_ids(cluster, index, generation, question, [each for each in ranked if each not in hits])
+    hits |= _neighbours_with_ids(cluster, entry, question, [each for each in ranked if each not in hits])
     return SimilarCompanies(hits=tuple(hits[each] for each in ranked if each in hits), approximate=approximate)
 
 
-def _ask(cluster: Cluster, index: str, question: Question) -> tuple[list[Answer], list[Answer] | None, bool]:
+def _ask(cluster: Cluster, entry: Entry, question: Question) -> tuple[list[Answer], list[Answer] | None, bool]:
     """Hits by vector, hits by words (None if words are not asked for), and whether the former are approximate."""
     settings = cluster.settings
     vector = vector_text(question.vector, packed=cluster.packs_vectors)
     passing = question.filter_query
     candidates = settings.num_candidates * (FILTERED_FACTOR if question.filtered else 1)
-    oversample = settings.oversample or OVERSAMPLE[settings.vectors.type]
+    oversample = settings.oversample or OVERSAMPLE[entry.vectors]
     bodies = [
         queries.count(passing, up_to=settings.exact_limit),
         queries.nearest(
@@ -93,12 +94,12 @@ def _ask(cluster: Cluster, index: str, question: Question) -> tuple[list[Answer]
     words = queries.with_words(question.words, size=question.depth, filter_query=passing)
     if words is not None:
         bodies.append(words)
-    counted, found, *worded = (answer["hits"] for answer in cluster.searches(index, bodies))
+    counted, found, *worded = (answer["hits"] for answer in cluster.searches(entry.index, bodies))
     matched = counted["total"]["value"]
     approximate = matched > settings.exact_limit
     if matched and not approximate:
         body = queries.nearest_exactly(vector, size=question.depth, matched=matched, filter_query=passing)
-        found = cluster.search(index, body)["hits"]
+        found = cluster.search(entry.index, body)["hits"]
     return found["hits"], worded[0]["hits"] if worded else None, approximate
 
 
@@ -109,14 +110,14 @@ def _neighbour(hit: Answer) -> SimilarCompany:
 
 
 def _neighbours_with_ids(
-    cluster: Cluster, index: str, generation: Generation, question: Question, ids: Collection[str]
+    cluster: Cluster, entry: Entry, question: Question, ids: Collection[str]
 ) -> dict[str, SimilarCompany]:
     """Companies that only their words brought up, with their cosines."""
     if not ids:
         return {}
     found = {}
-    for company_id, source in cluster.documents(index, list(ids), vectors=True).items():
-        document = document_of(source, encoder_id=generation.encoder_id)
+    for company_id, source in cluster.documents(entry.index, list(ids), vectors=True).items():
+        document = document_of(source, encoder_id=entry.record.encoder_id)
         if isinstance(document, EmbeddedCompany):
             found[company_id] = hit_of(company_id, source, score=_cosine(document.vector, question.vector))
     return found

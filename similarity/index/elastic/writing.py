@@ -7,10 +7,11 @@ otherwise make it anew, without our mapping.
 
     201, 200             applied
     409                  looked up: unchanged, superseded, rejected, or sent again
-    429, 502, 503, 504   sent again after a pause; failed when time is up
+    429, any 5xx         sent again after a pause; failed when time is up
     lost or late answer  sent again; if it had been applied, the look-up finds it unchanged
     413, 400 as a whole  split in halves until the one that is at fault stands alone
     400 of an item       rejected
+    other, of an item    failed: a block on the index, say
 """
 
 import json
@@ -23,7 +24,7 @@ from typing import Any, cast
 from elasticsearch import ApiError, AuthenticationException, AuthorizationException, TransportError
 
 from similarity.company import DeletedCompany, EmbeddedCompany
-from similarity.errors import IndexUnavailable
+from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.elastic.connection import BUSY, Cluster, error_text
 from similarity.index.elastic.documents import same_content, source_of
 from similarity.index.elastic.mapping import Body
@@ -161,7 +162,7 @@ class BulkWriter:
 
     def _after_refusal(self, target: Target, items: list[Item], batch: _Batch, error: ApiError) -> list[Item]:
         problem = self._cluster.api_problem(error)
-        if error.status_code in BUSY:
+        if error.status_code in BUSY or error.status_code >= 500:
             batch.trouble = str(problem)
             return items
         if error.status_code not in {400, 413}:
@@ -182,13 +183,17 @@ class BulkWriter:
                 batch.settle(item, WriteOutcome.APPLIED)
             elif status == 409:
                 conflicts.append(item)
-            elif status in BUSY:
-                batch.trouble = str(self._cluster.problem(status, error))
-                again.append(item)
             elif status == 400:
                 batch.settle(item, WriteOutcome.REJECTED, ": ".join(error_text(error)))
             else:
-                raise self._cluster.problem(status, error)
+                problem = self._cluster.problem(status, error)
+                if isinstance(problem, UnknownGeneration):
+                    raise problem
+                batch.trouble = str(problem)
+                if status in BUSY or status >= 500:
+                    again.append(item)
+                else:
+                    batch.settle(item, WriteOutcome.FAILED, batch.trouble)
         return [*again, *self._look_up(target, conflicts, batch)]
 
     def _look_up(self, target: Target, conflicts: list[Item], batch: _Batch) -> list[Item]:

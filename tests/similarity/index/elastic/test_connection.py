@@ -1,13 +1,14 @@
 import traceback
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from elasticsearch import ApiError, ConnectionTimeout, SSLError, TransportError
 from elasticsearch import ConnectionError as NoConnection
 
-from similarity.errors import IndexUnavailable, SimilarityError, UnknownGeneration
+from similarity.errors import IndexUnavailable, InvalidInput, SimilarityError, UnknownGeneration
 from similarity.index.elastic.connection import Cluster, error_text
 from similarity.index.elastic.settings import PREFIX, ElasticSettings
 from tests.similarity.index.elastic.answers import refusal
@@ -90,6 +91,15 @@ def test_a_cluster_that_does_not_answer_is_named(cluster: Cluster, error: Transp
     assert isinstance(problem, IndexUnavailable)
     assert words in str(problem)
     assert "https://localhost:9200 (companies)" in str(problem)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"], ids=["missing", "empty"])
+def test_a_file_of_authorities_that_cannot_be_used_is_named(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InvalidInput, match=rf"{PREFIX}CA_CERTS is '{path}'"):
+        Cluster(ElasticSettings(hosts=("https://localhost:9200",), name="companies", ca_certs=str(path)))
 
 
 class Nodes:

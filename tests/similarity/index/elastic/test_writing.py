@@ -264,6 +264,14 @@ def test_a_conflict_with_something_that_is_gone_is_sent_again(write: Write) -> N
     assert len(server.requests) == 2
 
 
+def test_a_conflict_with_something_older_is_sent_again(write: Write) -> None:
+    """A look-up that met a copy which has not caught up must not pass for the newest state."""
+    server = Server(status=lambda company_id, before: 409 if before == 1 else 0)
+    write(server, [make_embedded("a", version=2)])
+    assert outcomes(write(server, [make_embedded("a", version=4)])) == [APPLIED]
+    assert server.documents["a"]["version"] == 4
+
+
 def test_documents_of_one_id_are_settled_one_after_the_other(write: Write) -> None:
     server = Server()
     documents = [make_embedded("a", version=2), make_embedded("b"), make_embedded("a", version=6)]
