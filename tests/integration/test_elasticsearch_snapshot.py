@@ -1,4 +1,4 @@
-"""Snapshot and restore: the recipe's own commands on a real server, and what rewinding the message log repairs."""
+"""Snapshot and restore: the commands of docs/elasticsearch.md on a real server, and what rewinding the log repairs."""
 
 import json
 import random
@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,48 +24,9 @@ pytestmark = pytest.mark.integration
 
 Document = EmbeddedCompany | DeletedCompany
 
-# With NAME, the index's name, FOLDER, one of the nodes' `path.repo` that all of them reach, and SNAPSHOT, a name of
-# this snapshot's own. $ES is the cluster's address, with how to log in: for example
-# ES="--cacert ca.pem --user elastic https://search.example.com:9200".
-
-BACK_UP = """
-# Once: where snapshots go (for S3, Azure, Google Cloud and HDFS see Elasticsearch's own pages).
-curl -X PUT "$ES/_snapshot/NAME" -H "content-type: application/json" -d '
-  {"type": "fs", "settings": {"location": "FOLDER/NAME"}}'
-
-# Every night, and not while a generation is being filled, promoted or retired: the indices of one snapshot
-# are not of one moment. The registry and all generations go together.
-curl -X PUT "$ES/_snapshot/NAME/SNAPSHOT?wait_for_completion=true" -H "content-type: application/json" -d '
-  {"indices": "NAME-*", "include_global_state": false}'
-"""
-
-# Before: stop all writers, services and re-embeddings. Leases and counters go back to the snapshot's, and a
-# process that lived on would act on what it remembers.
-RESTORE = """
-# What is there; nothing is restored over an index that is open.
-curl "$ES/NAME-*?filter_path=*.settings.index.uuid"
-
-# Each by its name: servers refuse to delete by a pattern.
-curl -X DELETE "$ES/INDICES"
-
-curl -X POST "$ES/_snapshot/NAME/SNAPSHOT/_restore?wait_for_completion=true" -H "content-type: application/json" -d '
-  {"indices": "NAME-*", "include_global_state": false, "include_aliases": true}'
-
-# Since when the snapshot lacks changes: its start, not its end.
-curl "$ES/_snapshot/NAME/SNAPSHOT?filter_path=snapshots.start_time,snapshots.state"
-"""
-# After: rewind the message log to a few minutes before that start, start the writers, and let them catch up before
-# the services start. For Kafka:
-#
-#   kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP --topic TOPIC --reset-offsets \
-#       --to-datetime 2025-03-01T00:55:00.000 --execute
-#
-# Why before the start: a snapshot holds every write that was acknowledged before it began, and any part of those
-# that came while it ran. Replaying too much changes nothing: each document keeps the newest version it has seen, and
-# deletes are documents, so what was deleted before the snapshot is not revived either. Replaying too little loses
-# writes. Hence the log, and `purge_deleted`, must reach further back than the oldest snapshot that may be restored.
-# Writes that never went through a log (HTTP in direct mode, `similarity ingest`) have to be sent again by who sent
-# them. Erase again whoever was erased after the snapshot, and let older snapshots expire.
+PAGE = (Path(__file__).parents[2] / "docs" / "elasticsearch.md").read_text(encoding="utf-8")
+BACK_UP = PAGE.split("### Back up")[1].split("###")[0]
+RESTORE = PAGE.split("### Restore")[1].split("###")[0]
 
 SETTLED = {WriteOutcome.APPLIED, WriteOutcome.UNCHANGED, WriteOutcome.SUPERSEDED}
 BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
