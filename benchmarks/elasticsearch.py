@@ -1,0 +1,256 @@
+"""The Elasticsearch index: writing, searching and what it takes, on real companies and on a million made from them.
+
+    similarity ingest companies.jsonl.gz --index companies.db
+    python -m benchmarks.elasticsearch --index companies.db
+    python -m benchmarks.elasticsearch --index companies.db --synthetic 1000000 --heap 4g
+    python -m benchmarks.elasticsearch --index companies.db --synthetic 1000000 --heap 4g --reuse
+
+The first command embeds; any index it made will do. Without `--url` a server of version 9.5 is
+installed and started (it needs Java 21 and Maven), and its data stay in the `--work` folder.
+Each stage leaves its figures there: a run that was killed goes on where it was, and `--reuse` only
+measures the searches again, on what is loaded. Client and server share the machine's processors,
+which is what limits the figures of several clients. The `load` beside a figure is the machine's in
+the minute before: the benchmark's own, and whatever ran beside it.
+
+Recall is the share of the ten nearest by exact cosine (NumPy) that was found. "Filtered" keeps 1,
+10 and 50 % of the companies, evenly. How the million is made: `benchmarks.elasticsearch_corpus`.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, get_args
+
+from benchmarks import elasticsearch_search as searching
+from benchmarks import elasticsearch_tables as tables
+from benchmarks.elasticsearch_corpus import (
+    Corpus,
+    Questions,
+    company_questions,
+    continued_neighbourhood,
+    held_out_questions,
+    neighbourhood,
+    read_corpus,
+    synthetic_corpus,
+)
+from benchmarks.elasticsearch_load import compare_writing, load
+from benchmarks.elasticsearch_plan import Measured, formula_bytes, measured_bytes, plan
+from benchmarks.elasticsearch_search import Search
+from benchmarks.elasticsearch_server import Server, index_of, machine, open_cluster, running_server, storage
+from similarity.index.elastic import ElasticIndex, ElasticSettings, VectorOptions
+from similarity.index.elastic.settings import VectorType
+from similarity.index.protocol import GenerationState
+
+GENERATION = "benchmark"
+PLANNED = 8_000_000
+# One machine's encoder, see results/.
+TEXTS_PER_SECOND = 338.0
+# Promises: least recall@10, and most milliseconds at the median of one client.
+REAL_PROMISE = (0.98, 5.0)
+SYNTHETIC_PROMISE = (0.95, 10.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notes:
+    """The figures of finished stages, one file each."""
+
+    folder: Path
+    reuse: bool
+
+    def stage(self, name: str, measure: Callable[[], Any], *, repeatable: bool = False) -> Any:
+        """The figures of a stage: those of an earlier run, unless it can be repeated and is to be."""
+        file = self.folder / f"{name}.json"
+        if not file.exists() or (repeatable and self.reuse):
+            print(f"{name} ...", flush=True)
+            figures = measure()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        return json.loads(file.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What all stages need."""
+
+    server: Server
+    notes: Notes
+    writers: int
+
+    def settings(self, corpus: Corpus, kind: VectorType) -> ElasticSettings:
+        """One index for each corpus and kind of vectors."""
+        name = f"benchmark-{corpus.label.split()[0]}-{len(corpus)}-{kind}"
+        return ElasticSettings(hosts=self.server.hosts, name=name, vectors=VectorOptions(type=kind))
+
+
+def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[str, Any]:
+    """Loads, promotes, searches (if `everything` is measured), merges: the figures of all that."""
+    settings = search.settings
+    stage = partial(_stage, run, settings)
+    progress = run.notes.folder / settings.name / "progress.json"
+    progress.parent.mkdir(parents=True, exist_ok=True)
+    with closing(ElasticIndex(settings)) as index, open_cluster(settings) as cluster:
+        loaded = stage(
+            "load",
+            lambda: load(
+                index, corpus, generation=GENERATION, progress=progress, writers=run.writers, server=run.server
+            ),
+        )
+        if index.generations()[0].state is GenerationState.BUILDING:
+            index.register_candidate(GENERATION)
+        if index.generations()[0].state is GenerationState.CANDIDATE:
+            index.promote(GENERATION)
+        name = index_of(cluster, GENERATION)
+        before = stage("before merging", lambda: storage(cluster, name))
+        candidates = stage("searches before merging", lambda: searching.by_candidates(search)) if everything else []
+
+        def merge() -> dict[str, float]:
+            started = perf_counter()
+            index.compact(GENERATION)
+            return {"seconds": perf_counter() - started, **storage(cluster, name), **run.server.memory()}
+
+        merged = stage("merged", merge)
+    return {"load": loaded, "before": before, "merged": merged, "candidates before": candidates}
+
+
+def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *, everything: bool) -> dict[str, Any]:
+    """All figures of one corpus with one kind of vectors; the tables are printed on the way."""
+    settings = run.settings(corpus, kind)
+    search = Search(settings=settings, generation=GENERATION, questions=questions, exact=questions.exact())
+    title = f"{corpus.label} companies, {kind}"
+    figures = fill(run, corpus, search, everything=everything)
+    again = partial(_stage, run, settings, repeatable=True)
+    tables.show_pairs(
+        f"{title}: space",
+        tables.space(
+            figures["load"],
+            figures["before"],
+            figures["merged"],
+            dimension=corpus.vectors.shape[1],
+            vectors=settings.vectors,
+        ),
+    )
+    if everything:
+        tables.show(f"{title}: search, before merging", figures["candidates before"], tables.CANDIDATE_COLUMNS)
+    figures["candidates"] = again("searches", lambda: searching.by_candidates(search))
+    tables.show(f"{title}: search, one segment", figures["candidates"], tables.CANDIDATE_COLUMNS)
+    figures["oversample"] = again("oversampling", lambda: searching.by_oversample(search))
+    tables.show(f"{title}: rescoring", figures["oversample"], tables.OVERSAMPLE_COLUMNS)
+    if everything:
+        figures["filtered"] = again("filtered", lambda: searching.filtered(search))
+        tables.show(f"{title}: filtered", figures["filtered"], tables.FILTER_COLUMNS)
+        of_companies = company_questions(corpus, len(questions))
+        anchored = Search(settings=settings, generation=GENERATION, questions=of_companies, exact=of_companies.exact())
+        path = again("whole path", lambda: searching.whole_path(anchored))
+        words = again("hybrid", lambda: searching.hybrid(search))
+        lines = [{"what": "live, get, similar", **path}, {"what": "similar with words", **words}]
+        tables.show(f"{title}: as the service asks", lines, {"what": "{}", **tables.CANDIDATE_COLUMNS})
+        figures["memory"] = again("memory", run.server.memory)
+        print(f"\nthe server's own memory, and files it has mapped: {tables.memory(figures['memory'])}")
+    return figures
+
+
+def promise(title: str, lines: Sequence[dict[str, Any]], *, recall: float, milliseconds: float) -> None:
+    """Says whether the settings that are the default keep the promise, and which others do."""
+    default = ElasticSettings(hosts=("http://localhost:9200",), name="default").num_candidates
+    keeping = [line["candidates"] for line in lines if line["recall"] >= recall and line["p50"] <= milliseconds]
+    [usual] = [line for line in lines if line["candidates"] == default]
+    print(
+        f"\n{title}: recall@10 >= {recall} at p50 <= {milliseconds:.0f} ms: {usual['recall']:.4f} at "
+        f"{usual['p50']:.1f} ms with the default {default} candidates: {'kept' if default in keeping else 'MISSED'} "
+        f"(kept by {', '.join(map(str, keeping)) or 'none'})"
+    )
+
+
+def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, texts_per_second: float) -> None:
+    """For PLANNED companies: memory and speed from the largest corpus, disk from the real one, which has words."""
+    vectors = VectorOptions()
+    measured = Measured(
+        disk_bytes=real["merged"]["disk"] / real["merged"]["documents"],
+        memory_bytes=measured_bytes(figures["merged"], vectors),
+        whole_bytes=figures["merged"]["vectors_vec"] / figures["merged"]["documents"],
+        texts_per_second=texts_per_second,
+        documents_per_second=figures["load"]["docs_per_second"],
+        merged_per_second=figures["merged"]["documents"] / figures["merged"]["seconds"],
+    )
+    lines = plan(PLANNED, measured, by_formula=formula_bytes(dimension, vectors))
+    tables.show_pairs(f"{PLANNED:,} companies, {vectors.type}, worked out from the above", lines)
+
+
+def show_neighbourhood(
+    real: Corpus, questions: Questions, synthetic: Corpus, held_out: Questions, notes: Notes
+) -> None:
+    """Whether the made-up corpus is as crowded as a real one of its size would be."""
+    lines = notes.stage(
+        f"neighbourhood-{len(synthetic)}",
+        lambda: [
+            [real.label, neighbourhood(real.vectors, questions)],
+            [f"real, continued to {len(synthetic):,}", continued_neighbourhood(real, questions, size=len(synthetic))],
+            [synthetic.label, neighbourhood(synthetic.vectors, held_out)],
+        ],
+    )
+    pairs = [(name, ", ".join(f"{cosine:.3f}" for cosine in cosines)) for name, cosines in lines]
+    tables.show_pairs("median cosine to the 1st, 10th and 100th neighbour", pairs)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parsed(arguments)
+    notes = Notes(folder=options.work / "figures", reuse=options.reuse)
+    notes.folder.mkdir(parents=True, exist_ok=True)
+    real = read_corpus(options.index, limit=options.limit)
+    questions = company_questions(real, options.questions)
+    with running_server(options.url, options.work / "server", heap=options.heap) as server:
+        print(", ".join(f"{name} {value}" for name, value in machine(server.version).items()), flush=True)
+        run = Run(server=server, notes=notes, writers=options.writers)
+        writing = notes.stage(
+            f"writing-{len(real)}",
+            lambda: compare_writing(run.settings(real, "int8_hnsw"), real),
+            repeatable=True,
+        )
+        tables.show("writing into a new index", writing, tables.WRITING_COLUMNS)
+        figures = {
+            kind: measure(run, real, kind, questions, everything=kind == options.vectors[0]) for kind in options.vectors
+        }
+        of_real = largest = figures[options.vectors[0]]
+        if options.synthetic:
+            corpus = synthetic_corpus(real, options.work, size=options.synthetic)
+            held_out = held_out_questions(real, corpus, options.work, options.questions)
+            show_neighbourhood(real, questions, corpus, held_out, notes)
+            for kind in options.synthetic_vectors:
+                found = measure(run, corpus, kind, held_out, everything=kind == options.synthetic_vectors[0])
+                largest = found if kind == options.synthetic_vectors[0] else largest
+            promise(corpus.label, largest["candidates"], recall=SYNTHETIC_PROMISE[0], milliseconds=SYNTHETIC_PROMISE[1])
+        promise(real.label, of_real["candidates"], recall=REAL_PROMISE[0], milliseconds=REAL_PROMISE[1])
+    show_plan(largest, of_real, dimension=real.vectors.shape[1], texts_per_second=options.texts_per_second)
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Speed, recall and size of the Elasticsearch index.")
+    kinds = get_args(VectorType)
+    parser.add_argument("--index", type=Path, required=True, help="embedded index with companies and their vectors")
+    parser.add_argument("--limit", type=int, help="take so many of its companies")
+    parser.add_argument("--work", type=Path, default=Path(".cache/elasticsearch"), help="for data and figures")
+    parser.add_argument("--url", help="measure this server instead of starting one")
+    parser.add_argument("--heap", default="2g", help="of the server that is started")
+    parser.add_argument("--vectors", nargs="+", choices=kinds, default=["int8_hnsw", "hnsw", "bbq_hnsw"])
+    parser.add_argument("--synthetic", type=int, help="also measure so many companies made from the real ones")
+    parser.add_argument("--synthetic-vectors", nargs="+", choices=kinds, default=["int8_hnsw"])
+    parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--writers", type=int, default=2, help="threads that load")
+    parser.add_argument("--reuse", action="store_true", help="measure the searches again on what is loaded")
+    parser.add_argument("--texts-per-second", type=float, default=TEXTS_PER_SECOND, help="of the encoder, for the plan")
+    return parser.parse_args(arguments)
+
+
+def _stage(
+    run: Run, settings: ElasticSettings, name: str, measure: Callable[[], Any], *, repeatable: bool = False
+) -> Any:
+    return run.notes.stage(f"{settings.name}/{name}", measure, repeatable=repeatable)
+
+
+if __name__ == "__main__":
+    main()

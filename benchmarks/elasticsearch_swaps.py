@@ -1,0 +1,225 @@
+"""Swaps of the live generation under load: errors, answers of two generations, how soon every process follows.
+
+    python -m benchmarks.elasticsearch_swaps --index companies.db
+
+Two generations hold the same real companies and differ in one mark (the time of embedding), which every
+hit carries. Several processes, as replicas of a service would, ask live -> get -> similar: first as fast as
+they can, which is the capacity measured, then at half of that in an open loop (requests start when they
+are due, however long others take), while the generations are swapped by `rollback` again and again. A
+request that meets a vanished generation is asked once more, as the service does. The promise: no errors, no
+mixed answers, and every request that starts a second after `rollback` returned is answered by the new one.
+"""
+
+import argparse
+import multiprocessing
+import queue
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from multiprocessing.context import SpawnContext
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from benchmarks.elasticsearch_corpus import Corpus, read_corpus
+from benchmarks.elasticsearch_server import load_average, machine, running_server
+from similarity.company import DeletedCompany, EmbeddedCompany
+from similarity.errors import SimilarityError, UnknownGeneration
+from similarity.index.elastic import ElasticIndex, ElasticSettings
+from similarity.index.protocol import CompanyIndex, GenerationState
+
+NAME = "benchmark-swaps"
+MARKS = {"even": datetime(2024, 1, 1, tzinfo=UTC), "odd": datetime(2025, 1, 1, tzinfo=UTC)}
+K = 10
+BATCH = 2_000
+ALLOWED_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One request: due and begun (seconds of the system's clock), how long from when it was due, and what came."""
+
+    begun: float
+    seconds: float
+    generation: str
+    problem: str = ""
+
+
+Answers: TypeAlias = "multiprocessing.Queue[list[Answer]]"
+
+
+def ask(index: CompanyIndex, company_id: str) -> tuple[str, str]:
+    """The generation that answered, and what is wrong with the answer (empty if nothing)."""
+    try:
+        return _ask(index, company_id)
+    except UnknownGeneration:
+        return _ask(index, company_id)
+
+
+def _ask(index: CompanyIndex, company_id: str) -> tuple[str, str]:
+    live = index.live().name
+    anchor = index.get(live, [company_id])[company_id]
+    hits = index.similar(live, anchor.vector, k=K, exclude=[company_id]).hits
+    foreign = [hit.company.id for hit in hits if hit.embedded_at != MARKS[live]]
+    if len(hits) < K or foreign or anchor.embedded_at != MARKS[live]:
+        return live, f"{len(hits)} hits, {len(foreign)} of another generation"
+    return live, ""
+
+
+def replica(hosts: tuple[str, ...], ids: Sequence[str], until: float, rate: float | None, answers: Answers) -> None:
+    """One process of a service: asks until a time, so many requests a second or (None) as fast as it can."""
+    choice = np.random.default_rng()
+    found: list[Answer] = []
+    with closing(ElasticIndex(ElasticSettings(hosts=hosts, name=NAME))) as index:
+        ask(index, ids[0])
+        due = time.time()
+        while due < until:
+            time.sleep(max(0.0, due - time.time()))
+            begun = time.time()
+            try:
+                generation, problem = ask(index, str(choice.choice(ids)))
+            except SimilarityError as error:
+                generation, problem = "", f"{type(error).__name__}: {error}"
+            ended = time.time()
+            found.append(Answer(begun, ended - due, generation, problem))
+            due = due + choice.exponential(1 / rate) if rate else ended
+    answers.put(found)
+
+
+def asked(
+    context: SpawnContext,
+    hosts: tuple[str, ...],
+    ids: Sequence[str],
+    *,
+    replicas: int,
+    seconds: float,
+    rate: float | None,
+) -> "tuple[list[multiprocessing.process.BaseProcess], Answers, float]":
+    """Starts the replicas; their processes, where their answers come, and when they stop."""
+    answers: Answers = context.Queue()
+    until = time.time() + seconds
+    each = rate / replicas if rate else None
+    workers = [context.Process(target=replica, args=(hosts, ids, until, each, answers)) for _ in range(replicas)]
+    for worker in workers:
+        worker.start()
+    return list(workers), answers, until
+
+
+def collected(workers: "Sequence[multiprocessing.process.BaseProcess]", answers: Answers, until: float) -> list[Answer]:
+    """All answers, once the replicas have stopped."""
+    try:
+        found = [answer for _ in workers for answer in answers.get(timeout=max(0.0, until - time.time()) + 60)]
+    except queue.Empty:
+        sys.exit("a replica died; its error is above")
+    for worker in workers:
+        worker.join()
+    return found
+
+
+def fill(index: ElasticIndex, corpus: Corpus) -> None:
+    """Loads the corpus as both generations, once, and makes the second one live."""
+    known = {generation.name: generation.state for generation in index.generations()}
+    for name, mark in MARKS.items():
+        if known.get(name) in {GenerationState.LIVE, GenerationState.PREVIOUS}:
+            continue
+        if name not in known:
+            index.create_generation(corpus.generation(name))
+            index.register_candidate(name)
+        for start in range(0, len(corpus), BATCH):
+            rows = range(start, min(start + BATCH, len(corpus)))
+            index.upsert(name, [_marked(document, mark) for document in corpus.documents(rows)])
+        index.compact(name)
+        index.promote(name)
+        print(f"{name}: {index.stats(name).companies:,} companies", flush=True)
+
+
+def swap(index: ElasticIndex, *, swaps: int, pause: float) -> list[tuple[float, str]]:
+    """Rolls back again and again; when each returned, and what has been live since."""
+    done = []
+    for _ in range(swaps):
+        time.sleep(pause)
+        live = index.rollback().name
+        done.append((time.time(), live))
+        print(f"  {len(done)} of {swaps}: {live}", flush=True)
+    time.sleep(pause)
+    return done
+
+
+def slowest_to_follow(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]]) -> float:
+    """Seconds after a rollback returned in which a request still began and was answered by the generation before."""
+    slowest = 0.0
+    for (at, live), (end, _) in zip(swaps, [*swaps[1:], (float("inf"), "")], strict=True):
+        # The next swap takes effect a little before it returns.
+        late = [answer.begun - at for answer in answers if at < answer.begun < end - 0.2 and answer.generation != live]
+        slowest = max([slowest, *late])
+    return slowest
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Swaps of the live generation under load.")
+    parser.add_argument("--index", type=Path, required=True, help="embedded index with companies and their vectors")
+    parser.add_argument("--limit", type=int, help="take so many of its companies")
+    parser.add_argument("--work", type=Path, default=Path(".cache/elasticsearch-swaps"), help="for the server's data")
+    parser.add_argument("--url", help="use this server instead of starting one")
+    parser.add_argument("--heap", default="2g", help="of the server that is started")
+    parser.add_argument("--replicas", type=int, default=4, help="processes that ask")
+    parser.add_argument("--swaps", type=int, default=20)
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds between swaps")
+    parser.add_argument("--capacity-seconds", type=float, default=15.0)
+    options = parser.parse_args(arguments)
+    corpus = read_corpus(options.index, limit=options.limit)
+    context = multiprocessing.get_context("spawn")
+    with (
+        running_server(options.url, options.work / "server", heap=options.heap) as server,
+        closing(ElasticIndex(ElasticSettings(hosts=server.hosts, name=NAME))) as index,
+    ):
+        print(", ".join(f"{name} {value}" for name, value in machine(server.version).items()), flush=True)
+        fill(index, corpus)
+        ids = [corpus.company(row).id for row in range(0, len(corpus), max(1, len(corpus) // 2_000))]
+        seconds = options.capacity_seconds
+        began = time.time()
+        running = asked(context, server.hosts, ids, replicas=options.replicas, seconds=seconds, rate=None)
+        closed = collected(*running)
+        capacity = len(closed) / max(seconds, max(answer.begun for answer in closed) - began)
+        print(
+            f"capacity: {capacity:.0f} requests/s from {options.replicas} processes, load {load_average()}", flush=True
+        )
+        seconds = (options.swaps + 1) * (options.pause + 3)
+        running = asked(context, server.hosts, ids, replicas=options.replicas, seconds=seconds, rate=capacity / 2)
+        swaps = swap(index, swaps=options.swaps, pause=options.pause)
+        answers = collected(*running)
+    show(answers, swaps, capacity=capacity)
+
+
+def show(answers: Sequence[Answer], swaps: Sequence[tuple[float, str]], *, capacity: float) -> None:
+    """Prints the figures and whether the promise was kept."""
+    problems = [answer.problem for answer in answers if answer.problem]
+    milliseconds = 1000 * np.array([answer.seconds for answer in answers])
+    near = [1000 * answer.seconds for answer in answers if any(abs(answer.begun - at) < 0.5 for at, _ in swaps)]
+    follow = slowest_to_follow([answer for answer in answers if not answer.problem], swaps)
+    lasted = max(answer.begun for answer in answers) - min(answer.begun for answer in answers)
+    print(f"asked for         {capacity / 2:.0f}/s, open loop; answered {len(answers) / lasted:.0f}/s")
+    print(f"swaps             {len(swaps)}")
+    print(f"answers           {len(answers):,}, of them {len(problems)} with an error or of two generations")
+    print(
+        f"p50, p99, worst   {np.percentile(milliseconds, 50):.1f}, {np.percentile(milliseconds, 99):.1f}, "
+        f"{milliseconds.max():.0f} ms from when a request was due"
+    )
+    print(f"around a swap     {np.percentile(near, 50):.1f}, {np.percentile(near, 99):.1f} ms (p50, p99)")
+    print(f"slowest to follow {1000 * follow:.0f} ms after rollback returned")
+    for problem in problems[:5]:
+        print(f"problem: {problem}")
+    kept = "kept" if not problems and follow <= ALLOWED_SECONDS else "MISSED"
+    print(f"promise (no error, no mixed answer, all follow within {ALLOWED_SECONDS:.0f} s): {kept}")
+
+
+def _marked(document: EmbeddedCompany | DeletedCompany, mark: datetime) -> EmbeddedCompany | DeletedCompany:
+    return document if isinstance(document, DeletedCompany) else replace(document, embedded_at=mark)
+
+
+if __name__ == "__main__":
+    main()
