@@ -71,9 +71,12 @@ class Cluster:
 
     def searches(self, index: str, bodies: Sequence[Body]) -> list[Mapping[str, Any]]:
         """The answers to several searches, in one request. UnknownGeneration if the index is gone."""
-        with self.explained():
-            lines = [line for body in bodies for line in ({"index": index}, body)]
-            responses = self._reading.msearch(searches=lines)["responses"]
+        lines = [line for body in bodies for line in ({"index": index}, body)]
+        for _ in range(READ_ATTEMPTS):
+            with self.explained():
+                responses = self._reading.msearch(searches=lines)["responses"]
+            if not any(map(_was_interrupted, responses)):
+                break
         for response in responses:
             if "error" in response:
                 raise self.problem(response["status"], response["error"])
@@ -136,7 +139,8 @@ class Cluster:
     def problem(self, status: int, error: Any) -> IndexUnavailable | UnknownGeneration:
         """The error for a status and the `error` member of an answer."""
         kind, reason = error_text(error)
-        if kind == "index_not_found_exception":
+        # Where the index vanishes while the request is on its way, another error is wrapped around it.
+        if "index_not_found_exception" in _kinds(error):
             return UnknownGeneration(f"an index is gone ({reason}); its generation was retired: begin again")
         return IndexUnavailable(f"Elasticsearch at {self.settings.place} answered {status}: {kind}: {reason:.300}")
 
@@ -172,6 +176,21 @@ def _check_authorities(path: str) -> None:
 def _release(version: str) -> tuple[int, int]:
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
+
+
+def _was_interrupted(response: Mapping[str, Any]) -> bool:
+    """Whether the shard went away between the steps of a search: it moved, or its index was deleted. Ask again."""
+    failures = response.get("_shards", {}).get("failures", ())
+    errors = [response.get("error"), *(failure.get("reason") for failure in failures)]
+    return any("search_context_missing_exception" in _kinds(error) for error in errors)
+
+
+def _kinds(error: Any) -> Iterator[str]:
+    """The type of an `error` member, and those of its causes."""
+    if isinstance(error, dict):
+        yield str(error.get("type"))
+        for cause in (error.get("caused_by"), *error.get("root_cause", ())):
+            yield from _kinds(cause)
 
 
 def error_text(error: Any) -> tuple[str, str]:

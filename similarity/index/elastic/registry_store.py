@@ -52,6 +52,7 @@ class RegistryStore:
             IndexUnavailable: the cluster did not take it.
         """
         mark = uuid.uuid4().hex
+        trouble = ""
         for attempt in range(ATTEMPTS):
             stored = self._read()
             if mark in stored.changes:
@@ -59,13 +60,14 @@ class RegistryStore:
             changed = step(stored.registry).without_old_leases(now=self._clock())
             if changed == stored.registry:
                 return changed
-            if self._write(changed, stored, mark):
+            trouble = self._write(changed, stored, mark)
+            if not trouble:
                 return changed
             jitter = random.uniform(0, 1)  # noqa: S311 - apart from each other is enough
             time.sleep(jitter * min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt))
         raise IndexUnavailable(
-            f"the registry of {self._cluster.settings.place} could not be changed in {ATTEMPTS} attempts: it is not "
-            "available, or too many processes change it at once; try again"
+            f"the registry of {self._cluster.settings.place} could not be changed in {ATTEMPTS} attempts, try again; "
+            f"the last time: {trouble}"
         )
 
     def _read(self) -> _Stored:
@@ -77,8 +79,8 @@ class RegistryStore:
         source = found["_source"]["registry"]
         return _Stored(from_source(source), tuple(source["changes"]), (found["_seq_no"], found["_primary_term"]))
 
-    def _write(self, changed: Registry, stored: _Stored, mark: str) -> bool:
-        """Whether the write is certain; False asks to look again."""
+    def _write(self, changed: Registry, stored: _Stored, mark: str) -> str:
+        """Empty if the write is certain; else what came in between, and the registry must be looked at again."""
         if stored.place is None:
             self._create_index()
         changes = [*stored.changes, mark][-CHANGES_REMEMBERED:]
@@ -95,14 +97,15 @@ class RegistryStore:
                 **condition,
             )
         except ConflictError:
-            return False
+            return "another process changed it at the same moment"
         except ApiError as error:
-            if error.status_code in BUSY:
-                return False
-            raise self._cluster.api_problem(error) from error
-        except TransportError:
-            return False
-        return True
+            problem = self._cluster.api_problem(error)
+            if error.status_code in BUSY or error.status_code >= 500:
+                return str(problem)
+            raise problem from error
+        except TransportError as error:
+            return str(self._cluster.unreachable(error))
+        return ""
 
     def _create_index(self) -> None:
         with self._cluster.explained():

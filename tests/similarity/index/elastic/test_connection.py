@@ -70,6 +70,13 @@ def test_a_missing_index_is_a_generation_that_is_gone(cluster: Cluster) -> None:
     assert "companies-first-1" in str(problem)
 
 
+@pytest.mark.parametrize("place", ["caused_by", "root_cause"])
+def test_an_index_that_vanished_meanwhile_is_a_generation_that_is_gone(cluster: Cluster, place: str) -> None:
+    gone = {"type": "index_not_found_exception", "reason": "no such index [companies-first-1]"}
+    error = {"type": "no_shard_available_action_exception", place: gone if place == "caused_by" else [gone]}
+    assert isinstance(explained(cluster, refusal(503, {"error": error})), UnknownGeneration)
+
+
 @pytest.mark.parametrize("body", [None, "text", {"error": "text"}, {}, {"error": {"type": "a", "reason": "b" * 9999}}])
 def test_any_other_answer_is_told_with_its_status(cluster: Cluster, body: Any) -> None:
     problem = explained(cluster, refusal(503, body))
@@ -150,3 +157,43 @@ def test_a_cluster_that_cannot_be_asked_is_asked_again_next_time(
         with pytest.raises(IndexUnavailable, match="cannot be reached"):
             _ = cluster.packs_vectors
     assert told.asked == 2
+
+
+INTERRUPTED = {"type": "search_phase_execution_exception", "caused_by": {"type": "search_context_missing_exception"}}
+GONE = {"type": "index_not_found_exception", "reason": "no such index"}
+FOUND = {"_shards": {"failed": 0}, "hits": {}}
+
+
+class Searches:
+    """Stands in for the client's `msearch`: gives these answers, one after the other, then the last for ever."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    def __call__(self, *, searches: list[Any]) -> dict[str, Any]:
+        self.asked += 1
+        return {"responses": [self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]]}
+
+
+@pytest.mark.parametrize(
+    "interrupted",
+    [
+        {"error": INTERRUPTED, "status": 404},
+        {"_shards": {"failed": 1, "failures": [{"reason": INTERRUPTED}]}, "hits": {}},
+    ],
+    ids=["of all shards", "of one shard"],
+)
+def test_a_search_that_lost_its_shard_on_the_way_is_asked_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, interrupted: dict[str, Any]
+) -> None:
+    told = Searches(interrupted, FOUND)
+    monkeypatch.setattr(cluster.reading, "msearch", told)
+    assert cluster.search("companies-first-1", {}) == FOUND
+    assert told.asked == 2
+    monkeypatch.setattr(cluster.reading, "msearch", Searches(interrupted, {"error": GONE, "status": 404}))
+    with pytest.raises(UnknownGeneration):
+        cluster.search("companies-first-1", {})
+    monkeypatch.setattr(cluster.reading, "msearch", Searches(interrupted))
+    with pytest.raises(IndexUnavailable, match="search_context_missing_exception"):
+        cluster.search("companies-first-1", {})
