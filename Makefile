@@ -42,7 +42,7 @@ test-integration: $(VENV)/integration  ## Run the tests on real components: a br
 	ELASTICSEARCH_NODES=3 $(BIN)/pytest -m integration tests/contract
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration tests/contract
 
-test-faults: $(VENV)/dev  ## Kill writers at random moments and look for lost writes (SEED=1 RUNS=10)
+test-faults: $(VENV)/dev  ## Kill writers and Elasticsearch at random moments, look for lost writes (SEED=1 RUNS=10)
 	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults
 
 test-training: $(VENV)/training  ## Compare the shipped bundle with torch (installs torch: about 5 GB)

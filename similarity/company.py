@@ -209,3 +209,5 @@ def _check_attributes(attributes: Mapping[str, AttributeValue]) -> None:
             )
         elif isinstance(value, float) and not np.isfinite(value):
             raise InvalidCompany(f"attributes.{name}", "must be a finite number")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InvalidCompany(f"attributes.{name}", "must be a whole number of 64 bits; send it as text")

@@ -8,14 +8,14 @@ The exit status is 1 if anything was lost or wrong.
 import os
 import platform
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults.sqlite_kill import FRESH_FILE_EVERY, ROOT, Campaign, run_campaign
+from tests.faults.campaign_facts import ROOT, commit, machine
+from tests.faults.sqlite_kill import FRESH_FILE_EVERY, Campaign, run_campaign
 
 REPORT = ROOT / "docs" / "reports" / "sqlite-kill.md"
 
@@ -52,29 +52,12 @@ documents, and search and look-up must answer as a scan does.
 | run | `RUNS={campaign.kills} SEED={seed} python -m tests.faults.report`, {seconds:.0f} s |
 | commit | {commit()} |
 | date | {datetime.now(UTC):%Y-%m-%d %H:%M} UTC |
-| machine | {processor()}, {os.cpu_count()} CPUs, {platform.system()} {platform.release()} |
+| machine | {machine()} |
 | software | Python {platform.python_version()}, SQLite {sqlite3.sqlite_version} |
 
 SIGKILL ends the process, not the machine: what this shows is that no commit is torn and none is acknowledged too
 early. That a commit also survives a power cut rests on `synchronous=FULL` and on a disk that keeps what it flushed.
 """ + "".join(f"\n- {line}" for line in lines)
-
-
-def commit() -> str:
-    """The commit, marked where the tree differs from it."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return described.stdout.strip() or "unknown"
-
-
-def processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

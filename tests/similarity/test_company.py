@@ -30,6 +30,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
         ({"attributes": {"has space": "x"}}, "not a name of letters"),
         ({"attributes": {"size": [1]}}, "attributes.size: must be text, a number or true/false"),
         ({"attributes": {"size": float("nan")}}, "finite"),
+        ({"attributes": {"size": 10**5000}}, "64 bits"),
     ],
 )
 def test_a_company_that_breaks_a_rule_is_refused_by_name(fields: dict[str, Any], message: str) -> None:

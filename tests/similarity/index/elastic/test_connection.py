@@ -159,7 +159,8 @@ def test_a_cluster_that_cannot_be_asked_is_asked_again_next_time(
     assert told.asked == 2
 
 
-INTERRUPTED = {"type": "search_phase_execution_exception", "caused_by": {"type": "search_context_missing_exception"}}
+CONTEXT_MISSING = {"type": "search_context_missing_exception", "reason": "No search context found for id [7]"}
+INTERRUPTED = {"type": "search_phase_execution_exception", "reason": "all shards failed", "caused_by": CONTEXT_MISSING}
 GONE = {"type": "index_not_found_exception", "reason": "no such index"}
 FOUND = {"_shards": {"failed": 0}, "hits": {}}
 
