@@ -22,7 +22,7 @@ from similarity.index.rules import check_query
 OVERFETCHED = 100
 # Under a filter the graph leads through companies that do not pass, so it must be searched further: measured,
 # see benchmarks/elasticsearch.py.
-FILTERED_FACTOR = 4
+FILTERED_FACTOR = 2
 
 Answer = Mapping[str, Any]
 
