@@ -70,7 +70,7 @@ class ElasticSettings:
     vectors: VectorOptions = field(default_factory=VectorOptions)
     oversample: float | None = None
     num_candidates: int = 100
-    exact_limit: int = 5_000
+    exact_limit: int = 1_000
     shards: int = 1
     replicas: int | Literal["auto"] = "auto"
     refresh_seconds: float = 1.0
@@ -130,7 +130,7 @@ class ElasticSettings:
             vectors=VectorOptions(type=_vector_type(given.get("VECTORS", "int8_hnsw"))),
             oversample=None if oversample is None else _number("OVERSAMPLE", oversample),
             num_candidates=_whole_number("NUM_CANDIDATES", given.get("NUM_CANDIDATES", "100")),
-            exact_limit=_whole_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "5000")),
+            exact_limit=_whole_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "1000")),
             shards=_whole_number("SHARDS", given.get("SHARDS", "1")),
             replicas="auto" if replicas == "auto" else _whole_number("REPLICAS", replicas),
             refresh_seconds=_number("REFRESH_SECONDS", given.get("REFRESH_SECONDS", "1")),
