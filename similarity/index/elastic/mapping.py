@@ -63,8 +63,7 @@ def building_settings(settings: ElasticSettings) -> Body:
             "translog.durability": "request",
             # Only purged tombstones are really deleted, and what is purged may come back at once.
             "gc_deletes": "0s",
-            # Under a filter of 10 % of a million companies the default, acorn, found .89 of the ten nearest, and
-            # this one .99 in the same time (benchmarks/results/).
+            # Under a filter of 10 % the default, acorn, finds fewer of the ten nearest (docs/decisions/0009).
             "dense_vector.hnsw_filter_heuristic": "fanout",
         }
     }
