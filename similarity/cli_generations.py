@@ -85,6 +85,11 @@ def list_(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) ->
                     "promoted_at": generation.promoted_at,
                 }
             )
+        if output is ListFormat.TABLE:
+            # What a person reads fits a terminal; a script gets everything.
+            rows = [
+                {name: row[name] for name in ("name", "state", "companies", "deleted", "encoder_id")} for row in rows
+            ]
         show_rows(rows, output, nothing="no generation yet; similarity ingest FILE makes the first")
 
 

@@ -15,6 +15,7 @@ number of processes may use it.
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -71,7 +72,7 @@ class ElasticIndex:
         index = f"{self.settings.name}-{generation.name}-{secrets.token_hex(4)}"
         vectors = self.settings.vectors.type
         self._registry.change(lambda registry: registry.add(generation, index, vectors=vectors))
-        self._create_index(generation, index)
+        self._create_index(Entry(record=generation, index=index, vectors=vectors))
         self._sweep()
 
     def generations(self) -> list[Generation]:
@@ -89,7 +90,7 @@ class ElasticIndex:
         entry = self._registry.read().named(name)
         if entry.record.state is GenerationState.BUILDING:
             # Killed between the registry's entry and its index, if it is not there.
-            self._create_index(entry.record, entry.index)
+            self._create_index(entry)
         self._registry.change(lambda registry: registry.register_candidate(name))
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
@@ -238,18 +239,19 @@ class ElasticIndex:
             self._known.pop(generation, None)
             raise
 
-    def _create_index(self, generation: Generation, index: str) -> None:
+    def _create_index(self, entry: Entry) -> None:
         mapping = generation_mapping(
-            encoder_id=generation.encoder_id,
-            bundle_id=generation.bundle_id,
-            dimension=generation.dimension,
-            vectors=self.settings.vectors,
+            encoder_id=entry.record.encoder_id,
+            bundle_id=entry.record.bundle_id,
+            dimension=entry.record.dimension,
+            # Searches rescore by what the registry says of the graph, so the index is made by that too.
+            vectors=replace(self.settings.vectors, type=entry.vectors),
         )
         with self._cluster.explained():
             try:
                 self._cluster.client.indices.create(
-                    index=index,
-                    aliases={_alias(index): {}},
+                    index=entry.index,
+                    aliases={_alias(entry.index): {}},
                     mappings=mapping,
                     settings=building_settings(self.settings),
                 )

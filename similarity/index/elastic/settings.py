@@ -2,27 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from similarity.errors import InvalidInput
 
 PREFIX = "SIMILARITY_ELASTICSEARCH_"
-NAMES = (
-    "API_KEY",
-    "USERNAME",
-    "PASSWORD",
-    "CA_CERTS",
-    "VECTORS",
-    "OVERSAMPLE",
-    "NUM_CANDIDATES",
-    "EXACT_LIMIT",
-    "SHARDS",
-    "REPLICAS",
-    "REFRESH_SECONDS",
-)
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result window
 
@@ -115,26 +102,14 @@ class ElasticSettings:
         """
         hosts, name = parse_target(target)
         given = {key.removeprefix(PREFIX): value for key, value in environ.items() if key.startswith(PREFIX)}
-        unknown = sorted(set(given) - set(NAMES))
+        unknown = sorted(set(given) - set(READERS))
         if unknown:
-            raise InvalidInput(f"{PREFIX}{unknown[0]} is no setting; there are {', '.join(PREFIX + n for n in NAMES)}")
-        replicas = given.get("REPLICAS", "auto")
-        oversample = given.get("OVERSAMPLE")
-        return cls(
-            hosts=hosts,
-            name=name,
-            api_key=given.get("API_KEY", ""),
-            username=given.get("USERNAME", ""),
-            password=given.get("PASSWORD", ""),
-            ca_certs=given.get("CA_CERTS", ""),
-            vectors=VectorOptions(type=_vector_type(given.get("VECTORS", "int8_hnsw"))),
-            oversample=None if oversample is None else _number("OVERSAMPLE", oversample),
-            num_candidates=_whole_number("NUM_CANDIDATES", given.get("NUM_CANDIDATES", "100")),
-            exact_limit=_whole_number("EXACT_LIMIT", given.get("EXACT_LIMIT", "1000")),
-            shards=_whole_number("SHARDS", given.get("SHARDS", "1")),
-            replicas="auto" if replicas == "auto" else _whole_number("REPLICAS", replicas),
-            refresh_seconds=_number("REFRESH_SECONDS", given.get("REFRESH_SECONDS", "1")),
-        )
+            raise InvalidInput(
+                f"{PREFIX}{unknown[0]} is no setting; there are {', '.join(PREFIX + n for n in READERS)}"
+            )
+        # What is not given has the default of its field, which is said once, above.
+        values = {name.lower(): READERS[name](name, text) for name, text in given.items()}
+        return cls(hosts=hosts, name=name, **values)
 
 
 def parse_target(target: str) -> tuple[tuple[str, ...], str]:
@@ -161,11 +136,15 @@ def parse_target(target: str) -> tuple[tuple[str, ...], str]:
     return tuple(f"{parts.scheme}://{host}{before}" for host in hosts), name
 
 
-def _vector_type(text: str) -> VectorType:
-    for name in OVERSAMPLE:
-        if name == text:
-            return name
-    raise InvalidInput(f"{PREFIX}VECTORS is {text!r:.40}; it must be one of {', '.join(OVERSAMPLE)}")
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _vectors(name: str, text: str) -> VectorOptions:
+    for kind in OVERSAMPLE:
+        if kind == text:
+            return VectorOptions(type=kind)
+    raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be one of {', '.join(OVERSAMPLE)}")
 
 
 def _number(name: str, text: str) -> float:
@@ -180,3 +159,23 @@ def _whole_number(name: str, text: str) -> int:
         return int(text)
     except ValueError:
         raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be a whole number") from None
+
+
+def _replicas(name: str, text: str) -> int | Literal["auto"]:
+    return "auto" if text == "auto" else _whole_number(name, text)
+
+
+# What each variable holds; its field has the variable's name in lower case.
+READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "API_KEY": _text,
+    "USERNAME": _text,
+    "PASSWORD": _text,
+    "CA_CERTS": _text,
+    "VECTORS": _vectors,
+    "OVERSAMPLE": _number,
+    "NUM_CANDIDATES": _whole_number,
+    "EXACT_LIMIT": _whole_number,
+    "SHARDS": _whole_number,
+    "REPLICAS": _replicas,
+    "REFRESH_SECONDS": _number,
+}

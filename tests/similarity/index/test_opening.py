@@ -37,7 +37,7 @@ def test_without_the_client_the_message_says_what_to_install(monkeypatch: pytest
     for module in [name for name in sys.modules if name.startswith("similarity.index.elastic")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "elasticsearch", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'company-similarity\[elasticsearch\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install -e '\.\[elasticsearch\]'"):
         open_index("http://localhost:9200/companies", {})
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from similarity.errors import InvalidInput
 from similarity.index.elastic.settings import (
-    NAMES,
     PREFIX,
+    READERS,
     ElasticSettings,
     VectorOptions,
     parse_target,
@@ -88,7 +88,7 @@ def test_every_variable_is_read() -> None:
         "REPLICAS": "2",
         "REFRESH_SECONDS": "0.5",
     }
-    assert {*given, "API_KEY"} == set(NAMES)
+    assert {*given, "API_KEY"} == set(READERS)
     assert read(**given) == ElasticSettings(
         hosts=("http://localhost:9200",),
         name="companies",
