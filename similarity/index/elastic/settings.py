@@ -14,7 +14,7 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result window
 
 VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
-# How many times k are rescored with the whole vectors: measured, see benchmarks/elasticsearch.py.
+# How many times k are rescored with the whole vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
 
 
