@@ -27,7 +27,7 @@ FILTERED_CANDIDATES = (100, 200, 400)
 CLIENTS = (1, 2, 4)
 SECONDS_OF_CLIENTS = 4.0
 ROUNDS = 3  # times every question is asked, after one that does not count
-JAVA_WARM_UP = 1_000  # searches before a stage's first figure: Java compiles what is used often
+JAVA_WARM_UP = 10_000  # searches before a stage's first figure: Java goes on compiling what is used often for thousands
 
 Ask = Callable[[int], Sequence[str]]
 Figures = dict[str, Any]
