@@ -24,6 +24,8 @@ HOMES = {
     "tokenizers": ("similarity/encoder.py",),
     "openvino": ("similarity/",),
     "confluent_kafka": ("similarity/kafka.py",),
+    "sklearn": ("training/",),
+    "matplotlib": ("training/",),
 }
 
 

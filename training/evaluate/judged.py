@@ -9,25 +9,34 @@ matters more than the model.
 """
 
 import argparse
-import gzip
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from similarity.bundle import ModelBundle
 from similarity.company import Company
 from similarity.encoder import TextEncoder
-from similarity.judgements import COMPETITOR, Judgements, ndcg, read_judgements
+from similarity.errors import InvalidCompany, InvalidInput
+from similarity.files import read_rows
+from similarity.judgements import Judgements, read_judgements
 from similarity.text import TextSettings, embedding_text
+from training.evaluate.encoding import Encode, Texts
+from training.evaluate.ranking import rank
+from training.evaluate.ranks import auc
 
-Encode: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
-Texts: TypeAlias = Mapping[str, str]
+__all__ = [
+    "Encode",
+    "RankingQuality",
+    "Texts",
+    "auc",
+    "evaluate",
+    "judged_split",
+    "judged_texts",
+    "main",
+    "read_companies",
+]
 
 SPLITS = ("dev", "train")
 
@@ -46,48 +55,31 @@ def evaluate(encode: Encode, judgements: Judgements, texts: Texts) -> RankingQua
     """Ranks each anchor's candidates by the cosine of what `encode` makes of `texts`.
 
     Raises:
-        KeyError: a judged company has no text.
+        InvalidInput: there are no judgements, or a judged company has no text.
     """
-    ids = sorted({company for anchor, grades in judgements.items() for company in (anchor, *grades)})
-    vectors = dict(zip(ids, encode([texts[company] for company in ids]), strict=True))
-    scores, grades, gains = [], [], []
-    for anchor, judged in judgements.items():
-        cosines = np.array([vectors[anchor] @ vectors[candidate] for candidate in judged])
-        grade = np.array(list(judged.values()))
-        gains.append(ndcg(cosines, grade))
-        scores.append(cosines)
-        grades.append(grade)
-    all_grades = np.concatenate(grades)
-    return RankingQuality(
-        ndcg=float(np.mean(gains)),
-        auc=auc(np.concatenate(scores), all_grades == COMPETITOR),
-        anchors=len(judgements),
-        pairs=len(all_grades),
-    )
-
-
-def auc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
-    """The chance that a positive scores above a negative (ties count half); NaN without both."""
-    _, ranks, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts - 1) / 2
-    positives = int(positive.sum())
-    negatives = len(positive) - positives
-    if not positives or not negatives:
-        return float("nan")
-    return float((middle[ranks][positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    found = rank(encode, judgements, texts)
+    return RankingQuality(ndcg=float(found.ndcg.mean()), auc=found.auc, anchors=len(found.anchors), pairs=found.pairs)
 
 
 def read_companies(path: Path) -> Iterator[Company]:
-    """The companies of a gzipped or plain JSONL file, with what the text preparation needs."""
-    with _open(path) as lines:
-        for line in lines:
-            row = json.loads(line)
+    """The companies of a gzipped or plain JSONL file, with what the text preparation needs.
+
+    Raises:
+        InvalidInput: no such file, or a row is no company; the message names the row.
+    """
+    for row in read_rows(path):
+        record: dict[str, Any] = dict(row.record)
+        try:
             yield Company(
-                id=row["id"],
-                name=row["name"],
-                description=row["description"],
-                aliases=tuple(row.get("aliases", ())),
+                id=record["id"],
+                name=record["name"],
+                description=record["description"],
+                aliases=tuple(record.get("aliases") or ()),
             )
+        except (KeyError, InvalidCompany) as error:
+            raise InvalidInput(
+                f"{path}, row {row.number}: {row.unreadable or error}; a company has id, name and description"
+            ) from None
 
 
 def judged_texts(companies: Path, judgements: Judgements, settings: TextSettings | None) -> Texts:
@@ -104,12 +96,6 @@ def judged_split(folder: Path, split: str) -> Path:
     """The file of a split, gzipped or plain."""
     plain = folder / f"{split}.tsv"
     return plain if plain.exists() else folder / f"{split}.tsv.gz"
-
-
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,235 @@
+"""The trainer on a tiny model: exact gradients however a batch is cut, exact resumption, and errors that help."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.training.tiny_model import topic_pairs, write_tiny_model
+from training.config import TrainSettings, settings_values
+
+pytestmark = pytest.mark.training
+
+METHODS = ["pause", "cross-entropy", "in-batch", "listwise", "cross-entropy+supervised-contrastive", "pause+listwise"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def dropping_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "dropping", dropout=0.2)
+
+
+def tiny(model: Path, **changes: Any) -> TrainSettings:
+    usual = TrainSettings(
+        model=str(model),
+        batch_pairs=24,
+        steps=12,
+        learning_rate=3e-3,
+        evaluate_every=4,
+        checkpoint_every=4,
+        precision="float32",
+    )
+    return replace(usual, **changes)
+
+
+def run(settings: TrainSettings, output: Path, *, share: float = 0.3) -> Any:
+    from training.data import prepare
+    from training.processes import Processes
+    from training.train import fit
+
+    data = prepare(topic_pairs(), replace(settings, label_share=share), selection=6)
+    return fit(replace(settings, label_share=share), data, output=output, processes=Processes(), log=lambda line: None)
+
+
+def losses(output: Path) -> list[float]:
+    from training.journal import read_journal
+
+    return [line["loss"] for line in read_journal(output / "metrics.jsonl") if "loss" in line]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_to_tell_topics_apart(model: Path, tmp_path: Path, method: str) -> None:
+    fitted = run(tiny(model, method=method, steps=40), tmp_path, share=1.0)
+    assert fitted.best["auc"] > 0.9
+    assert (tmp_path / "best" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_in_pieces_trains_as_the_whole_batch(model: Path, tmp_path: Path, method: str) -> None:
+    run(tiny(model, method=method), tmp_path / "whole")
+    run(tiny(model, method=method, micro_tokens=20), tmp_path / "pieces")
+    assert losses(tmp_path / "pieces") == pytest.approx(losses(tmp_path / "whole"), rel=2e-4)
+
+
+def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -> None:
+    """Then the vectors that the loss saw and those that the gradient goes through are the same."""
+    import torch
+
+    from training.data import prepare
+    from training.model import load_pair_model
+    from training.train import Encoder
+
+    settings = tiny(dropping_model)
+    data = prepare(topic_pairs(), settings, selection=6)
+    pair_model = load_pair_model(str(dropping_model), classes=2, features=settings.features, symmetric=True)
+    encoder = Encoder(pair_model, data.texts, settings, autocast_to="float32", device=torch.device("cpu"))
+    pair_model.train()
+    rows = np.arange(5)
+    first, again, other = (encoder.rows(rows, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize("killed_after", [3, 4, 7, 11])
+def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
+    class Killed(Exception):
+        pass
+
+    from training import train
+    from training.data import prepare
+    from training.processes import Processes
+
+    settings = tiny(dropping_model, method="pause+listwise", label_share=0.3)
+    data = prepare(topic_pairs(), settings, selection=6)
+    train.fit(settings, data, output=tmp_path / "undisturbed", processes=Processes(), log=lambda line: None)
+
+    def killing(*arguments: Any, step: int, **others: Any) -> dict[str, float]:
+        if step > killed_after:
+            raise Killed
+        return whole(*arguments, step=step, **others)
+
+    whole: Callable[..., dict[str, float]] = train.backward
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "backward", killing)
+        with pytest.raises(Killed):
+            train.fit(settings, data, output=tmp_path / "killed", processes=Processes(), log=lambda line: None)
+    train.fit(settings, data, output=tmp_path / "killed", processes=Processes(), log=lambda line: None)
+    assert losses(tmp_path / "killed") == losses(tmp_path / "undisturbed")
+    steps = [json.loads(line)["step"] for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
+    assert steps == sorted(steps)
+
+
+def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> None:
+    from training.checkpoint import NoFit
+    from training.data import prepare
+    from training.processes import Processes
+    from training.train import fit
+
+    run(tiny(model, steps=4), tmp_path)
+    with pytest.raises(NoFit, match="learning_rate"):
+        run(tiny(model, steps=4, learning_rate=1e-3), tmp_path)
+    settings = tiny(model, steps=4, label_share=0.3)
+    others = prepare(topic_pairs(seed=5), settings, selection=6)
+    with pytest.raises(NoFit, match="other pairs"):
+        fit(settings, others, output=tmp_path, processes=Processes(), log=lambda line: None)
+
+
+def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    fitted = run(tiny(model, frozen_layers=1), tmp_path)
+    before, after = load_file(model / "model.safetensors"), load_file(tmp_path / "best" / "model.safetensors")
+    same = {name for name in after if before[name].equal(after[name])}
+    assert {name for name in after if "layer.0." in name or "embeddings." in name} <= same
+    assert any("layer.1." in name for name in after.keys() - same)
+    assert fitted.best["auc"] > 0.5
+
+
+def test_frozen_layers_train_as_without_kept_states(model: Path) -> None:
+    import torch
+
+    from training.model import load_pair_model
+
+    whole, split = (
+        load_pair_model(str(model), classes=2, features="u,v,|u-v|,u*v", symmetric=True, frozen_layers=frozen)
+        for frozen in (0, 1)
+    )
+    ids = torch.tensor([[2, 9, 10, 3], [2, 11, 3, 0]])
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
+    assert torch.allclose(whole.encode(ids, mask), split.encode(ids, mask), atol=1e-6)
+
+
+def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Path) -> None:
+    from training.train import TrainingStopped
+
+    with pytest.raises(TrainingStopped, match="lower the learning rate"):
+        run(tiny(model, learning_rate=1e30, clip_norm=0, warmup=0), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "paws"}, "no method 'paws'"),
+        ({"method": "listwise+pause"}, "in this order"),
+        ({"priors": (0.5, 0.6)}, "sum to"),
+        ({"priors": (0.5,)}, "1 class priors for 2 classes"),
+        ({"frozen_layers": 2}, "at least one to train"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(
+    model: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(tiny(model, **changes), tmp_path)
+
+
+def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_path: Path) -> None:
+    from training.data import Selection, TrainingData
+    from training.journal import read_journal
+    from training.processes import Processes
+    from training.texts import Texts
+    from training.train import fit
+
+    pairs = topic_pairs()
+    positives = pairs.with_hidden(pairs.targets[:, 0] == 0).with_classes(["competitor"])
+    settings = tiny(model, priors=(0.2,), steps=30)
+    texts = Texts(pairs.texts, str(model), max_tokens=16)
+    data = TrainingData(pairs=positives, texts=texts, select=Selection(pairs))
+    fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
+    lines = [line for line in read_journal(tmp_path / "metrics.jsonl") if "loss" in line]
+    assert {line["unlabelled_weight"] for line in lines} == {1.0}
+    assert {line["cross_entropy"] for line in lines} == {0.0}
+    with pytest.raises(ValueError, match="--priors"):
+        fit(replace(settings, priors=()), data, output=tmp_path / "other", processes=Processes(), log=lambda line: None)
+
+
+TWO_PROCESSES = """
+import json, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from tests.training.tiny_model import topic_pairs
+from training.config import settings_from
+from training.data import prepare
+from training.processes import joined_processes
+from training.train import fit
+settings = settings_from(json.loads(sys.argv[1]))
+with joined_processes() as processes:
+    fit(settings, prepare(topic_pairs(), settings, selection=6), output=Path(sys.argv[2]), processes=processes,
+        log=lambda line: None)
+"""
+
+
+@pytest.mark.parametrize("method", ["pause", "pause+listwise"])
+def test_two_processes_train_as_one(model: Path, tmp_path: Path, method: str) -> None:
+    settings = tiny(model, method=method, label_share=0.3)
+    run(settings, tmp_path / "one")
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    arguments = [json.dumps(settings_values(settings)), str(tmp_path / "two")]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    subprocess.run(
+        [*command, *arguments], check=True, env={**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}, timeout=120
+    )
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=2e-4)

@@ -1,0 +1,64 @@
+"""A BERT of random weights and a few words, and pairs of texts for it: trains in milliseconds."""
+
+from pathlib import Path
+
+import numpy as np
+
+from training.pairs import Pairs
+
+TOPICS = {
+    "ships": "boats ferries docks sails harbours".split(),
+    "tools": "hammers drills nails saws glue".split(),
+    "food": "jam bread cheese olives tea".split(),
+}
+WORDS = [word for words in TOPICS.values() for word in words]
+
+
+def write_tiny_model(folder: Path, *, layers: int = 2, dropout: float = 0.0) -> Path:
+    """A model folder as Hugging Face writes it."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "company", "makes", *WORDS]))
+    BertTokenizerFast(vocab_file=str(vocabulary), vocab=str(vocabulary)).save_pretrained(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = BertConfig(
+            vocab_size=8 + len(WORDS),
+            hidden_size=16,
+            num_hidden_layers=layers,
+            num_attention_heads=2,
+            intermediate_size=32,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
+        )
+        BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def topic_pairs(*, companies: int = 24, candidates: int = 6, seed: int = 0) -> Pairs:
+    """Every company with some others: a competitor if it is of the same topic. All labelled."""
+    random = np.random.default_rng(seed)
+    topics = [list(TOPICS)[number % len(TOPICS)] for number in range(companies)]
+    texts = [
+        "the company makes " + " ".join(random.choice(TOPICS[topic], size=random.integers(1, 6))) + f" {WORDS[n % 15]}"
+        for n, topic in enumerate(topics)
+    ]
+    left = np.repeat(np.arange(companies), candidates)
+    right = np.concatenate(
+        [random.permutation([other for other in range(companies) if other != n])[:candidates] for n in range(companies)]
+    )
+    same = np.array([topics[a] == topics[b] for a, b in zip(left, right, strict=True)])
+    return Pairs(
+        texts=tuple(texts),
+        ids=tuple(f"c{number}" for number in range(companies)),
+        left=left.astype(np.int64),
+        right=right.astype(np.int64),
+        classes=("competitor", "other"),
+        targets=np.stack([same, ~same], axis=1).astype(np.float32),
+        known=np.ones((len(left), 2), dtype=bool),
+        gains=np.where(same, 3, 0).astype(np.float32),
+        directed=False,
+    )

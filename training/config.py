@@ -1,0 +1,148 @@
+"""All settings of a training run: plain values, checked at the door, saved with every checkpoint."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+Precision = Literal["auto", "float32", "bfloat16"]
+Features = Literal["u,v,|u-v|,u*v", "u,v,|u-v|"]
+Correction = Literal["non-negative", "clamped", "none"]
+Order = Literal["auto", "composition", "anchors"]
+
+# The paper's encoders, and the one whose weights come with a Python package.
+PRESETS: Mapping[str, str] = {
+    "pause-base": "google-bert/bert-base-uncased",
+    "pause-small": "google/bert_uncased_L-2_H-128_A-2",
+    "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSettings:
+    """One run. What is not said in a comment is the paper's (section 4).
+
+    Raises:
+        ValueError: a value is out of its range; the message says which are allowed.
+    """
+
+    # Model
+    model: str = "minilm-l6"  # a preset, a Hugging Face id, a folder, or a package that ships one
+    max_tokens: int = 128  # of the public code
+    features: Features = "u,v,|u-v|,u*v"
+    symmetric: bool = True  # mean of both orders; False for NLI, which is directed
+    frozen_layers: int = 0  # lowest layers that stay as they are; their states are computed once
+    # Loss
+    method: str = "pause"  # see training.objectives
+    priors: tuple[float, ...] = ()  # positive share of each class among the unlabelled pairs; () = of the labelled ones
+    alpha: float = 3.0  # exponent of the annealing; 0 = constant weight
+    unlabelled_weight: float = 1.0  # that the annealing ends at
+    correction: Correction = "non-negative"
+    contrastive_weight: float = 0.3  # lambda, the share of the second loss of two
+    temperature: float = 0.05  # of the listwise loss
+    scale: float = 20.0  # of the cosines of the in-batch loss
+    contrastive_temperature: float = 1.0  # of the supervised contrastive loss, on products that are not normalised
+    positives: int = 0  # an anchor's, in the supervised contrastive loss; 0 = all
+    negatives: int = 0
+    # Data
+    label_share: float = 1.0  # of the labels; the others are hidden
+    labelled_share: float | None = None  # of a batch; None = the data's own composition
+    labelled_copies: int = 1  # 2 = dropout labels
+    order: Order = "auto"  # of pairs in batches; auto = as the method needs it
+    batch_pairs: int = 128
+    # Optimisation
+    epochs: float = 2.0
+    steps: int | None = None  # instead of epochs
+    learning_rate: float = 7.5e-5
+    final_learning_rate: float = 5e-6  # of the public code
+    warmup: float = 0.1  # share of the steps
+    weight_decay: float = 0.0
+    clip_norm: float = 1.0  # longest gradient; 0 = any
+    micro_tokens: int = 16_384  # encoded at once: less memory, same gradients
+    precision: Precision = "auto"
+    compile: bool = False
+    # Run
+    seed: int = 1
+    evaluate_every: int = 100  # steps
+    checkpoint_every: int = 500  # steps; 0 = never
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        for name, low in _LEAST.items():
+            if not getattr(self, name) >= low:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be {low} or more")
+        for name in ("label_share", "warmup", "contrastive_weight"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        for name in ("label_share", "epochs", "learning_rate", "temperature", "scale", "contrastive_temperature"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.labelled_share is not None and not 0 < self.labelled_share <= 1:
+            raise ValueError(f"labelled_share is {self.labelled_share}; it must lie above 0, at most 1")
+
+    @property
+    def source(self) -> str:
+        """The model that a preset stands for, or `model` itself."""
+        return PRESETS.get(self.model, self.model)
+
+
+_LEAST: Mapping[str, float] = {
+    "max_tokens": 3,
+    "frozen_layers": 0,
+    "alpha": 0,
+    "unlabelled_weight": 0,
+    "positives": 0,
+    "negatives": 0,
+    "labelled_copies": 1,
+    "batch_pairs": 2,
+    "final_learning_rate": 0,
+    "weight_decay": 0,
+    "clip_norm": 0,
+    "micro_tokens": 1,
+    "evaluate_every": 1,
+    "checkpoint_every": 0,
+}
+
+
+def settings_from(values: Mapping[str, Any]) -> TrainSettings:
+    """Settings from JSON values; an unknown name is an error, not a default.
+
+    Raises:
+        ValueError: an unknown name, or a value out of its range.
+    """
+    known = {each.name for each in fields(TrainSettings)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    read: dict[str, Any] = {name: tuple(value) if name == "priors" else value for name, value in values.items()}
+    return TrainSettings(**read)
+
+
+def read_settings(path: Path) -> TrainSettings:
+    """Settings from a JSON file.
+
+    Raises:
+        ValueError: as `settings_from`, or the file is no JSON object.
+    """
+    values = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} is not a JSON object of settings")
+    return settings_from(values)
+
+
+def settings_values(settings: TrainSettings) -> dict[str, Any]:
+    """What `settings_from` reads."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+
+
+def _check_choices(settings: TrainSettings) -> None:
+    for name, choices in (
+        ("precision", Precision),
+        ("features", Features),
+        ("correction", Correction),
+        ("order", Order),
+    ):
+        value = getattr(settings, name)
+        if value not in get_args(choices):
+            raise ValueError(f"{name} is {value!r}; choose one of {', '.join(get_args(choices))}")

@@ -1,0 +1,266 @@
+"""The label-efficiency curve: every method at every share of the labels, from one command.
+
+    python -m training.curve --judged FOLDER --companies FILE --output runs/curve
+    python -m training.curve ... --methods cross-entropy pause listwise --shares 1 .1 .01 --seeds 1 2 3 --budget 60
+
+FOLDER holds train.tsv.gz and dev.tsv.gz (training.evaluate.judged). Every cell (method, share, seed)
+is a training run of the same number of steps on the same pairs, of which the others' labels are
+hidden; its best step and threshold are chosen on anchors cut from train, and what is reported is
+measured on dev. Finished cells are kept in OUTPUT/cells, so the command goes on where it stopped; one
+seed is finished for all cells before the next begins, and after `--budget` minutes no further cell is
+started. It writes
+
+    table.md   mean and standard deviation over the seeds, and paired differences to the first method
+    curve.png  nDCG@10 over the share of labels
+    curve.json all figures, with the values of each anchor
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from similarity.judgements import Judgements, read_judgements
+from similarity.text import DEFAULT_SETTINGS
+from training.config import TrainSettings, settings_values
+from training.curve_report import UNTRAINED, write_report
+from training.data import Selection, TrainingData
+from training.evaluate.judged import Texts as CompanyTexts
+from training.evaluate.judged import judged_split, judged_texts
+from training.evaluate.pairs import PairQuality, best_threshold, cosine_quality, head_quality
+from training.evaluate.ranking import encode_anchors, measure, pooled
+from training.model import load_pair_model
+from training.options import add_settings, settings_of
+from training.pairs import Pairs, read_pairs
+from training.precision import chosen_precision
+from training.processes import Processes
+from training.splits import hide_labels, refuse_leakage, split_by_anchor
+from training.texts import Texts
+from training.train import Encoder, fit
+
+METHODS = (
+    "cross-entropy",
+    "pause",
+    "listwise",
+    "in-batch",
+    "cross-entropy+supervised-contrastive",
+    "cross-entropy+listwise",
+    "pause+listwise",
+)
+SHARES = (1.0, 0.1, 0.05, 0.02, 0.01)
+SEEDS = (1, 2, 3)
+SPLIT_SEED = 0  # the selection anchors are the same in all cells
+
+# What makes the table fit a laptop: the top two layers, their input computed once, texts cut to 64 tokens.
+LAPTOP: Mapping[str, Any] = {
+    "model": "minilm-l6",
+    "frozen_layers": 4,
+    "max_tokens": 64,
+    "steps": 100,
+    "batch_pairs": 160,
+    "evaluate_every": 20,
+    "checkpoint_every": 0,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What all cells share: pairs to train on, selection, and the judgements they are measured by."""
+
+    train: Pairs
+    selection: Selection
+    judged: Judgements
+    texts_of: CompanyTexts
+    texts: Texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One training run."""
+
+    method: str
+    share: float
+    seed: int
+
+    def settings(self, usual: TrainSettings) -> TrainSettings:
+        """The usual settings, with what this cell changes."""
+        return replace(usual, method=self.method, label_share=self.share, seed=self.seed)
+
+    def file(self, folder: Path) -> Path:
+        """Where its figures are kept."""
+        return folder / f"{self.method.replace('+', '_')}-{self.share:g}-{self.seed}.json"
+
+
+def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int) -> Bench:
+    """Reads the judged pairs, refuses leakage between train and dev, cuts off the selection anchors.
+
+    Raises:
+        InvalidInput: a file cannot be used, or train and dev share anchors.
+    """
+    pairs = read_pairs(judged_split(judged, "train"), companies=companies)
+    refuse_leakage(pairs, read_pairs(judged_split(judged, "dev"), companies=companies))
+    train, kept = split_by_anchor(pairs, selection=selection, seed=SPLIT_SEED)
+    dev = read_judgements(judged_split(judged, "dev"))
+    texts_of = judged_texts(companies, dev, DEFAULT_SETTINGS)
+    # Dev's texts stand behind those of the pairs, so that frozen layers see them once too.
+    texts = Texts([*pairs.texts, *texts_of.values()], settings.source, max_tokens=settings.max_tokens)
+    return Bench(train=train, selection=Selection(kept), judged=dev, texts_of=texts_of, texts=texts)
+
+
+def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, runs: Path) -> dict[str, Any]:
+    """Trains one cell and measures it on dev."""
+    settings = cell.settings(usual)
+    data = TrainingData(
+        pairs=hide_labels(bench.train, share=cell.share, seed=cell.seed), texts=bench.texts, select=bench.selection
+    )
+    output = runs / cell.file(runs).stem
+    fitted = fit(settings, data, output=output, processes=Processes(device=_device()), log=_quiet)
+    figures = measured(fitted.encode, bench, head="pause" in cell.method or "cross-entropy" in cell.method)
+    return {
+        **asdict(cell),
+        "labelled": int(data.pairs.labelled.sum()),
+        "steps": fitted.steps,
+        "best_step": fitted.best_step,
+        "seconds": round(fitted.seconds, 1),
+        "selection": dict(fitted.best),
+        **figures,
+    }
+
+
+def measured(encoder: Encoder, bench: Bench, *, head: bool) -> dict[str, Any]:
+    """Dev figures: ranking by cosine with each anchor's nDCG@10, and pair decisions by cosine and by a trained head."""
+    ranked = encode_anchors(encoder, bench.judged, bench.texts_of)
+    ranking = measure(ranked)
+    cosines, positive = pooled(ranked)
+    threshold = best_threshold(bench.selection.cosines(encoder), bench.selection.positive)
+    figures = {
+        "dev": ranking.means(),
+        "ndcg10_of_anchors": [round(value, 6) for value in ranking.ndcg.tolist()],
+        "by_cosine": _shares(cosine_quality(cosines, positive, threshold)),
+    }
+    if head:
+        figures["by_head"] = _shares(head_decisions(encoder, bench, positive))
+    return figures
+
+
+def head_decisions(encoder: Encoder, bench: Bench, positive: NDArray[np.bool_]) -> PairQuality:
+    """What the pair head says of dev's pairs, in both orders. Its first class is the competitor."""
+    anchors = [anchor for anchor, grades in bench.judged.items() for _ in grades]
+    candidates = [candidate for grades in bench.judged.values() for candidate in grades]
+    left, right = (encoder.vectors([bench.texts_of[company] for company in side]) for side in (anchors, candidates))
+    head = encoder.model.head
+    with torch.no_grad():
+        logits, swapped = (head(*sides).float().cpu().numpy() for sides in ((left, right), (right, left)))
+    return head_quality(logits, swapped, positive, positive_class=0)
+
+
+def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
+    """The figures of the model that all cells start from."""
+    model = load_pair_model(
+        usual.source, classes=2, features=usual.features, symmetric=usual.symmetric, frozen_layers=usual.frozen_layers
+    )
+    device = _device()
+    encoder = Encoder(
+        model.to(device), bench.texts, usual, autocast_to=chosen_precision(usual.precision, device), device=device
+    )
+    encoder.keep_lower_states(_quiet)
+    return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
+
+
+def cells(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> Iterator[Cell]:
+    """All cells, a seed at a time, so that a table is whole as early as can be."""
+    for seed in seeds:
+        for share in shares:
+            for method in methods:
+                yield Cell(method=method, share=share, seed=seed)
+
+
+def run_all(
+    wanted: Sequence[Cell], bench: Bench, usual: TrainSettings, *, output: Path, minutes: float
+) -> list[dict[str, Any]]:
+    """The figures of all cells that are finished, or can be started within the minutes."""
+    folder = output / "cells"
+    folder.mkdir(parents=True, exist_ok=True)
+    told = settings_values(usual)
+    results = [kept_or(folder / "untrained.json", told, lambda: untrained(bench, usual))]
+    started, seconds = perf_counter(), list[float]()
+    for number, cell in enumerate(wanted, start=1):
+        file = cell.file(folder)
+        if not file.exists() and perf_counter() - started > 60 * minutes:
+            _log(f"the budget of {minutes:g} minutes is used up after {number - 1} of {len(wanted)} cells")
+            break
+        began = perf_counter()
+        fresh = not file.exists()
+        result = kept_or(file, told, lambda cell=cell: run_cell(cell, bench, usual, runs=output / "runs"))
+        results.append(result)
+        if fresh:
+            seconds.append(perf_counter() - began)
+        left = np.mean(seconds) * (len(wanted) - number) / 60 if seconds else math.nan
+        _log(
+            f"{number}/{len(wanted)} {cell.method}, {cell.share:.0%} of the labels, seed {cell.seed}: "
+            f"nDCG@10 {result['dev']['ndcg10']:.4f}, AUC {result['dev']['auc']:.4f}"
+            + (f"; about {left:.0f} minutes for the others" if seconds else "")
+        )
+    return results
+
+
+def kept_or(file: Path, settings: Mapping[str, Any], measure_it: Any) -> dict[str, Any]:
+    """The figures in `file`, if it was made with these settings; else those that are measured now."""
+    if file.exists():
+        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if kept["settings"] != dict(settings):
+            sys.exit(f"refused: {file} was made with other settings; choose another --output, or remove it")
+        return kept
+    result = {**measure_it(), "settings": dict(settings)}
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the cells and writes the report."""
+    parser = argparse.ArgumentParser(description="The label-efficiency curve of training methods.")
+    parser.add_argument("--judged", type=Path, required=True, help="folder with train.tsv.gz and dev.tsv.gz")
+    parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the report and of finished cells")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), help="the first is what others are compared to")
+    parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
+    parser.add_argument("--selection", type=int, default=100, help="anchors kept from train for choosing")
+    add_settings(parser, without=("method", "label_share", "seed"))
+    options = parser.parse_args(arguments)
+    usual = settings_of(options, LAPTOP)
+    bench = load_bench(options.judged, options.companies, usual, selection=options.selection)
+    wanted = list(cells(options.methods, options.shares, options.seeds))
+    results = run_all(wanted, bench, usual, output=options.output, minutes=options.budget)
+    _log(write_report(results, options.output, reference=options.methods[0]))
+
+
+def _shares(quality: PairQuality) -> dict[str, float]:
+    return {name: getattr(quality, name) for name in ("accuracy", "precision", "recall", "f1", "auc")}
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _quiet(_line: str) -> None:
+    """Cells report as a whole."""
+
+
+def _log(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

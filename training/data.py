@@ -1,0 +1,84 @@
+"""From pairs to what a run trains on: labels hidden, texts tokenised, a selection split of anchors of its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.judgements import ndcg_of_gains
+from training.config import TrainSettings
+from training.evaluate.ranks import auc
+from training.pairs import Pairs
+from training.splits import hide_labels, split_by_anchor
+from training.texts import Texts
+
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+Select = Callable[[Encode], Mapping[str, float]]
+
+# An order of fewer candidates says little; then pairs are told apart instead.
+LEAST_CANDIDATES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingData:
+    """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder, the first decides.
+
+    Higher is better. `select` must not see what the final evaluation sees. The numbers of the texts are
+    those of `pairs`; there may be more of them.
+    """
+
+    pairs: Pairs
+    texts: Texts
+    select: Select
+
+
+def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> TrainingData:
+    """Cuts `selection` anchors from `pairs` for choosing the best step, and hides labels of the others.
+
+    Raises:
+        InvalidInput: there are not enough anchors, or nothing to train on is left.
+    """
+    train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
+    return TrainingData(
+        pairs=hide_labels(train, share=settings.label_share, seed=settings.seed),
+        texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
+        select=Selection(kept),
+    )
+
+
+class Selection:
+    """Ranking of labelled pairs by cosine: mean nDCG@10 over anchors with enough candidates, AUC over all pairs.
+
+    The first class of the pairs is the positive one. Without such anchors AUC decides.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        labelled = np.flatnonzero(pairs.known[:, 0])
+        self.pairs = pairs.subset(labelled)
+        graded = np.isfinite(self.pairs.gains)
+        anchors = [np.flatnonzero(graded & (self.pairs.left == anchor)) for anchor in np.unique(self.pairs.left)]
+        self.anchors = [rows for rows in anchors if len(rows) >= LEAST_CANDIDATES and self.pairs.gains[rows].any()]
+
+    def __call__(self, encode: Encode) -> dict[str, float]:
+        """The scores of an encoder."""
+        cosines = self.cosines(encode)
+        scores = {"auc": auc(cosines, self.positive)}
+        if self.anchors:
+            order = [ndcg_of_gains(cosines[rows], self.pairs.gains[rows]) for rows in self.anchors]
+            return {"ndcg10": float(np.mean(order)), **scores}
+        return scores
+
+    def cosines(self, encode: Encode) -> NDArray[np.float32]:
+        """The cosine of each pair, `[n]`."""
+        used = np.unique(np.concatenate([self.pairs.left, self.pairs.right]))
+        vectors = encode([self.pairs.texts[number] for number in used])
+        left, right = (vectors[np.searchsorted(used, side)] for side in (self.pairs.left, self.pairs.right))
+        cosines: NDArray[np.float32] = np.einsum("nd,nd->n", left, right)
+        return cosines
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Bool `[n]`: pairs of the first class."""
+        positive: NDArray[np.bool_] = self.pairs.targets[:, 0] == 1
+        return positive

@@ -1,0 +1,118 @@
+"""How sure a figure is: the bootstrap over anchors.
+
+Anchors are drawn with replacement, never pairs: the pairs of one anchor stand and fall together. Two
+methods are compared on the same anchors (paired), which takes the anchors' own difficulty out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput
+
+RESAMPLES = 10_000
+PERCENTILES = (2.5, 97.5)
+BLOCK_RESAMPLES = 1_000
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A figure with the 2.5th and 97.5th percentile of its resamples."""
+
+    mean: float
+    lower: float
+    upper: float
+    anchors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """New - old, with the 2.5th and 97.5th percentile of its resamples.
+
+    `above` is the share of resamples above 0, those at exactly 0 counted half: .5 for equal methods.
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    above: float
+    anchors: int
+
+
+def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
+    """The mean of one method's values `[anchors]` and its interval; NaN values are left out.
+
+    Raises:
+        InvalidInput: no value is left.
+    """
+    kept = _defined(values)
+    lower, upper = np.percentile(_resampled_means(kept, seed=seed, resamples=resamples), PERCENTILES)
+    return Interval(mean=float(kept.mean()), lower=float(lower), upper=float(upper), anchors=len(kept))
+
+
+def paired_difference(new: Floats, old: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Difference:
+    """The mean of `new` - `old`, both `[anchors]` in one order; anchors with a NaN in either are left out.
+
+    Raises:
+        InvalidInput: the two are of different length, or no anchor is left.
+    """
+    if new.shape != old.shape:
+        raise InvalidInput(
+            f"the methods have {len(new)} and {len(old)} values; to compare them in pairs, give the same anchors in "
+            "one order"
+        )
+    kept = _defined(new - old)
+    means = _resampled_means(kept, seed=seed, resamples=resamples)
+    lower, upper = np.percentile(means, PERCENTILES)
+    return Difference(
+        mean=float(kept.mean()),
+        lower=float(lower),
+        upper=float(upper),
+        above=float(((means > 0) + (means == 0) / 2).mean()),
+        anchors=len(kept),
+    )
+
+
+def statistic_interval(
+    statistic: Callable[[NDArray[np.intp]], float], groups: NDArray[np.int64], *, seed: int = 0, resamples: int = 1_000
+) -> Interval:
+    """The interval of a figure that is no mean over anchors, such as an AUC over all pairs.
+
+    `groups` `[pairs]` names the anchor of each pair by a number; `statistic` is given the pairs to
+    compute with, by position, some of them repeatedly. Resamples without a figure (NaN) are left out.
+
+    Raises:
+        InvalidInput: there is no pair, or no resample has a figure.
+    """
+    if not len(groups):
+        raise InvalidInput("there is no pair to resample; give judgements with at least one")
+    _, anchor_of = np.unique(groups, return_inverse=True)
+    order = np.argsort(anchor_of, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(anchor_of))[:-1])
+    random = np.random.default_rng(seed)
+    draws = random.integers(len(members), size=(resamples, len(members)))
+    found = _defined(np.array([statistic(np.concatenate([members[anchor] for anchor in draw])) for draw in draws]))
+    lower, upper = np.percentile(found, PERCENTILES)
+    whole = statistic(np.arange(len(groups)))
+    return Interval(mean=whole, lower=float(lower), upper=float(upper), anchors=len(members))
+
+
+def _defined(values: Floats) -> Floats:
+    kept: Floats = values[~np.isnan(values)]
+    if not len(kept):
+        raise InvalidInput("no anchor has a value to resample; give judgements with competitors and others")
+    return kept
+
+
+def _resampled_means(values: Floats, *, seed: int, resamples: int) -> Floats:
+    random = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    # In blocks, because all at once would take 8 x resamples x anchors bytes.
+    for start in range(0, resamples, BLOCK_RESAMPLES):
+        block = means[start : start + BLOCK_RESAMPLES]
+        block[:] = values[random.integers(len(values), size=(len(block), len(values)))].mean(axis=1)
+    return means

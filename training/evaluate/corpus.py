@@ -1,0 +1,177 @@
+"""Search over the whole corpus: are an anchor's known competitors among the k companies it is served?
+
+A judged pool has twenty candidates, so recall at 50 within it is 1 by construction; here every company
+competes. Two limits belong to the figure: a competitor that nobody judged is not missed by it, and an
+anchor with more competitors than k cannot reach 1.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import EmbeddedCompany
+from similarity.errors import InvalidInput
+from similarity.index.protocol import CompanyIndex
+from similarity.judgements import COMPETITOR, Judgements
+from similarity.text import TextSettings, embedding_text
+from training.evaluate.encoding import Encode, Progress, encode_all
+from training.evaluate.judged import read_companies
+
+DEPTHS = (10, 50, 100)
+# A block's cosines to 100,000 companies take 50 MB.
+BLOCK_ANCHORS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """All companies: `ids`, and `vectors`, their unit rows, float32 `[companies, dimension]`.
+
+    Raises:
+        InvalidInput: ids and vectors differ in number, or an id occurs twice.
+    """
+
+    ids: tuple[str, ...]
+    vectors: NDArray[np.float32]
+    row_of: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = {company: row for row, company in enumerate(self.ids)}
+        if len(self.ids) != len(self.vectors):
+            raise InvalidInput(f"{len(self.ids):,} ids do not fit {len(self.vectors):,} vectors; give one for each")
+        if len(rows) != len(self.ids):
+            raise InvalidInput("a company occurs twice in the corpus; keep one row for each id")
+        object.__setattr__(self, "row_of", rows)
+
+    def rows(self, companies: Sequence[str]) -> NDArray[np.intp]:
+        """The rows of these companies; one that is not in the corpus is an InvalidInput."""
+        missing = [company for company in companies if company not in self.row_of]
+        if missing:
+            raise InvalidInput(
+                f"{len(missing):,} judged companies are not in the corpus, the first is {missing[0]}; give the file "
+                "of companies that the judgements were made on"
+            )
+        return np.array([self.row_of[company] for company in companies], dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusRecall:
+    """`recall` `[anchors, depths]`: each anchor's share of known competitors in the first `depths` places.
+
+    `competitors` `[anchors]` says how many that are. Anchors without a known one are left out.
+    """
+
+    anchors: tuple[str, ...]
+    depths: tuple[int, ...]
+    recall: NDArray[np.float64]
+    competitors: NDArray[np.int64]
+
+    def means(self) -> dict[str, float]:
+        """Mean over anchors at each depth, by name."""
+        return {
+            f"recall{depth}": float(mean) for depth, mean in zip(self.depths, self.recall.mean(axis=0), strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """The nearest companies of each anchor, best first: rows of the corpus and cosines, both `[anchors, k]`."""
+
+    rows: NDArray[np.intp]
+    cosines: NDArray[np.float32]
+
+
+def encode_corpus(
+    encode: Encode, companies: Path, settings: TextSettings | None, *, progress: Progress | None = None
+) -> Corpus:
+    """Encodes every company of a file: its prepared text, or its description as it stands without settings."""
+    found = list(read_companies(companies))
+    if not found:
+        raise InvalidInput(f"{companies} has no companies")
+    texts = [embedding_text(company, settings) if settings else company.description for company in found]
+    return Corpus(ids=tuple(company.id for company in found), vectors=encode_all(encode, texts, progress=progress))
+
+
+def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
+    """The vectors that the live generation of an index holds, so that nothing need be encoded.
+
+    Raises:
+        InvalidInput: they were made by another encoder, or there are none.
+    """
+    live = index.live()
+    if live.encoder_id != encoder_id:
+        raise InvalidInput(
+            f"the index holds vectors of encoder {live.encoder_id}, not {encoder_id}; leave the index out, and the "
+            "companies are encoded"
+        )
+    documents = [
+        document for batch in index.scan(live.name) for document in batch if isinstance(document, EmbeddedCompany)
+    ]
+    if not documents:
+        raise InvalidInput(f"generation {live.name} of the index holds no companies")
+    return Corpus(
+        ids=tuple(document.id for document in documents), vectors=np.stack([document.vector for document in documents])
+    )
+
+
+def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[int] = DEPTHS) -> CorpusRecall:
+    """The recall of each anchor's competitors (grade 2) among all companies but the anchor itself.
+
+    Where companies are as near as a competitor, it counts by the chance that a random order of them
+    puts it into the first places.
+
+    Raises:
+        InvalidInput: a judged company is not in the corpus, or no anchor has a competitor.
+    """
+    known = {
+        anchor: [candidate for candidate, grade in grades.items() if grade == COMPETITOR]
+        for anchor, grades in judgements.items()
+    }
+    known = {anchor: candidates for anchor, candidates in known.items() if candidates}
+    if not known:
+        raise InvalidInput("no judged anchor has a competitor (grade 2); recall needs at least one")
+    anchors = list(known)
+    wanted = [corpus.rows(known[anchor]) for anchor in anchors]
+    asked = np.array(depths, dtype=np.int64)
+    recall = np.empty((len(anchors), len(asked)))
+    for position, cosines in _each_anchor(corpus, corpus.rows(anchors)):
+        found = cosines[wanted[position]]
+        above = (cosines > found[:, None]).sum(axis=1)
+        equal = (cosines == found[:, None]).sum(axis=1)
+        recall[position] = np.clip((asked - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
+    return CorpusRecall(
+        anchors=tuple(anchors),
+        depths=tuple(depths),
+        recall=recall,
+        competitors=np.array([len(rows) for rows in wanted], dtype=np.int64),
+    )
+
+
+def serve(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Served:
+    """What a search for each anchor returns: its k nearest companies, without itself; equal cosines by row.
+
+    Raises:
+        InvalidInput: an anchor is not in the corpus, or the corpus has not k other companies.
+    """
+    if not 1 <= k < len(corpus.ids):
+        raise InvalidInput(f"{k} neighbours cannot be had of {len(corpus.ids):,} companies; ask for fewer")
+    rows = np.empty((len(anchors), k), dtype=np.intp)
+    scores = np.empty((len(anchors), k), dtype=np.float32)
+    for position, cosines in _each_anchor(corpus, corpus.rows(anchors)):
+        lowest = np.partition(cosines, len(cosines) - k)[len(cosines) - k]
+        near = np.flatnonzero(cosines >= lowest)
+        rows[position] = near[np.argsort(-cosines[near], kind="stable")[:k]]
+        scores[position] = cosines[rows[position]]
+    return Served(rows=rows, cosines=scores)
+
+
+def _each_anchor(corpus: Corpus, rows: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Each anchor's position and its cosines to all companies; to itself −∞."""
+    for start in range(0, len(rows), BLOCK_ANCHORS):
+        block = rows[start : start + BLOCK_ANCHORS]
+        cosines = corpus.vectors[block] @ corpus.vectors.T
+        cosines[np.arange(len(block)), block] = -np.inf
+        for offset in range(len(block)):
+            yield start + offset, cosines[offset]

@@ -1,0 +1,52 @@
+"""Texts to vectors, for every evaluation: whatever turns texts into unit rows can be measured."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import Vector
+from similarity.errors import InvalidInput
+
+Encode: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
+"""n texts -> unit rows, float32 `[n, dimension]`"""
+Texts: TypeAlias = Mapping[str, str]
+"""company id -> text"""
+Vectors: TypeAlias = Mapping[str, Vector]
+"""company id -> unit vector, float32 `[dimension]`"""
+Progress: TypeAlias = Callable[[int, int], None]
+"""called with how many are done, and of how many"""
+
+BLOCK_TEXTS = 2_048
+
+
+def encode_all(encode: Encode, texts: Sequence[str], *, progress: Progress | None = None) -> NDArray[np.float32]:
+    """Unit rows of `texts`, float32 `[n, dimension]`, n >= 1; equal texts are encoded once.
+
+    Longest first, in blocks, so that a block's texts are of like length and progress can be told.
+
+    Raises:
+        InvalidInput: the encoder makes something else than one finite vector for each text.
+    """
+    distinct = sorted(set(texts), key=lambda text: (-len(text), text))
+    blocks = []
+    for start in range(0, len(distinct), BLOCK_TEXTS):
+        block = distinct[start : start + BLOCK_TEXTS]
+        vectors = encode(block)
+        if vectors.shape[0] != len(block) or not np.isfinite(vectors).all():
+            raise InvalidInput(
+                f"the encoder made an array of shape {list(vectors.shape)} of {len(block)} texts, or numbers that are "
+                "not finite; a model that diverged in training does so, take an earlier checkpoint"
+            )
+        blocks.append(vectors)
+        if progress is not None:
+            progress(start + len(block), len(distinct))
+    row_of = {text: row for row, text in enumerate(distinct)}
+    found: NDArray[np.float32] = np.concatenate(blocks)[[row_of[text] for text in texts]]
+    return found
+
+
+def encode_companies(encode: Encode, texts: Texts, *, progress: Progress | None = None) -> dict[str, Vector]:
+    """The unit vector of each company's text, by id."""
+    return dict(zip(texts, encode_all(encode, list(texts.values()), progress=progress), strict=True))

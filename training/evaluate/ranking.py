@@ -1,0 +1,162 @@
+"""How well the cosine orders each judged anchor's own candidates; a value for every anchor is kept.
+
+A method's means say how good it is; the values of each anchor say whether another is really better
+(`training.evaluate.bootstrap`). Candidates of equal score share their places, as if ties were broken at
+random: equal vectors must not look like a good order.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput
+from similarity.judgements import COMPETITOR, DEPTH, Judgements, ndcg
+from training.evaluate.encoding import Encode, Texts, Vectors, encode_companies
+from training.evaluate.ranks import auc
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedAnchor:
+    """One anchor's candidates, in the order of the judgements: cosines and grades, both `[candidates]`."""
+
+    anchor: str
+    scores: Floats
+    grades: NDArray[np.int64]
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Bool `[candidates]`: competitors (grade 2)."""
+        competitors: NDArray[np.bool_] = self.grades == COMPETITOR
+        return competitors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Values of each anchor, all `[anchors]` in the order of `anchors`; higher is better.
+
+    `precision` is P@10, the share of competitors among ten places (also where there are fewer
+    candidates). `reciprocal_rank` is that of the first competitor. An anchor without any competitor
+    has 0 in both, whatever the method. `anchor_auc` is NaN for an anchor whose candidates are all
+    competitors, or none. `auc` tells competitors from the rest over all pairs at once: it asks for
+    one scale of scores for all anchors.
+    """
+
+    anchors: tuple[str, ...]
+    ndcg: Floats
+    precision: Floats
+    reciprocal_rank: Floats
+    anchor_auc: Floats
+    auc: float
+    pairs: int
+
+    def means(self) -> dict[str, float]:
+        """The table's figures, by name."""
+        defined = self.anchor_auc[~np.isnan(self.anchor_auc)]
+        return {
+            "ndcg10": float(self.ndcg.mean()),
+            "p10": float(self.precision.mean()),
+            "mrr": float(self.reciprocal_rank.mean()),
+            "auc": self.auc,
+            "anchor_auc": float(defined.mean()) if len(defined) else float("nan"),
+        }
+
+
+def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
+    """Encodes the judged companies and measures the order of each anchor's candidates by cosine.
+
+    Raises:
+        InvalidInput: there are no judgements, or a judged company has no text.
+    """
+    return measure(encode_anchors(encode, judgements, texts))
+
+
+def encode_anchors(encode: Encode, judgements: Judgements, texts: Texts) -> list[RankedAnchor]:
+    """Encodes the judged companies, each once, and scores them; errors as those of `rank`."""
+    wanted = sorted({company for anchor, grades in judgements.items() for company in (anchor, *grades)})
+    if not wanted:
+        raise InvalidInput("there are no judgements to measure by; give a file with at least one")
+    missing = [company for company in wanted if company not in texts]
+    if missing:
+        raise InvalidInput(
+            f"{len(missing):,} judged companies have no text, the first is {missing[0]}; give the file of companies "
+            "that the judgements were made on"
+        )
+    return score_anchors(encode_companies(encode, {company: texts[company] for company in wanted}), judgements)
+
+
+def score_anchors(vectors: Vectors, judgements: Judgements) -> list[RankedAnchor]:
+    """The cosine of each anchor to its candidates; a missing vector is an InvalidInput."""
+    try:
+        return [
+            RankedAnchor(
+                anchor=anchor,
+                # Not a matrix product: its rounding depends on the row, and equal vectors must tie.
+                scores=(
+                    np.stack([vectors[candidate] for candidate in grades]) * vectors[anchor].astype(np.float64)
+                ).sum(axis=1),
+                grades=np.array(list(grades.values()), dtype=np.int64),
+            )
+            for anchor, grades in judgements.items()
+        ]
+    except KeyError as error:
+        raise InvalidInput(f"the judged company {error} has no vector; encode the corpus that it is of") from None
+
+
+def measure(ranked: Sequence[RankedAnchor]) -> Ranking:
+    """All measures of ranked anchors.
+
+    Raises:
+        InvalidInput: there are none.
+    """
+    if not ranked:
+        raise InvalidInput("there is no judged anchor to measure; give a file of judgements with at least one")
+    return Ranking(
+        anchors=tuple(one.anchor for one in ranked),
+        ndcg=np.array([ndcg(one.scores, one.grades) for one in ranked]),
+        precision=np.array([precision(one.scores, one.positive) for one in ranked]),
+        reciprocal_rank=np.array([reciprocal_rank(one.scores, one.positive) for one in ranked]),
+        anchor_auc=np.array([auc(one.scores, one.positive) for one in ranked]),
+        auc=auc(*pooled(ranked)),
+        pairs=sum(len(one.scores) for one in ranked),
+    )
+
+
+def pooled(ranked: Sequence[RankedAnchor]) -> tuple[Floats, NDArray[np.bool_]]:
+    """The scores of all pairs and which of them are competitors, both `[pairs]`."""
+    return np.concatenate([one.scores for one in ranked]), np.concatenate([one.positive for one in ranked])
+
+
+def precision(scores: Floats, positive: NDArray[np.bool_], depth: int = DEPTH) -> float:
+    """The share of positives in the first `depth` places, which count even where nothing fills them."""
+    _, place, ties = np.unique(-scores, return_inverse=True, return_counts=True)
+    shared = np.bincount(place, weights=positive) / ties
+    return float(np.repeat(shared, ties)[:depth].sum()) / depth
+
+
+def reciprocal_rank(scores: Floats, positive: NDArray[np.bool_]) -> float:
+    """1 / rank of the first positive, in expectation over random orders of equal scores; 0 without one."""
+    if not positive.any():
+        return 0.0
+    best = scores[positive].max()
+    before = int((scores > best).sum())
+    tied = int((scores == best).sum())
+    positives = int(positive[scores == best].sum())
+    orders = comb(tied, positives)
+    # The first positive of the tied ones comes at place p when the others all lie behind it.
+    return sum(
+        comb(tied - place, positives - 1) / orders / (before + place) for place in range(1, tied - positives + 2)
+    )
+
+
+def without_seen(judgements: Judgements, seen: Collection[str]) -> dict[str, dict[str, int]]:
+    """The strict judgements: without candidates that training has seen; anchors left without any go too."""
+    kept = {
+        anchor: {candidate: grade for candidate, grade in grades.items() if candidate not in seen}
+        for anchor, grades in judgements.items()
+    }
+    return {anchor: grades for anchor, grades in kept.items() if grades}

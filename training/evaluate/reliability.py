@@ -1,0 +1,110 @@
+"""Do probabilities mean what they say? Reliability table, calibration error, Brier score and log loss.
+
+Everything takes `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`: how many pairs each
+one stands for (all ones where it stands for itself).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput
+
+BINS = 10
+# A certain mistake costs this much and not infinitely much.
+CLIP = 1e-6
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityBin:
+    """Pairs whose probabilities lie between `lower` and `upper`: what was predicted and what came true, on average.
+
+    `share` is the part of all weight, `pairs` the number of pairs.
+    """
+
+    lower: float
+    upper: float
+    predicted: float
+    observed: float
+    share: float
+    pairs: int
+
+
+def reliability(probabilities: Floats, positive: Flags, weights: Floats, *, bins: int = BINS) -> list[ReliabilityBin]:
+    """Bins with equally many pairs each, lowest first; equal probabilities stay together, so there may be fewer.
+
+    Bins of equal width would leave the few high probabilities, which matter most, in nearly empty bins.
+
+    Raises:
+        InvalidInput: there is no pair, or a probability is not one.
+    """
+    bin_of = _bins(probabilities, bins)
+    shares, predicted, observed = _averages(bin_of, probabilities, positive, weights)
+    return [
+        ReliabilityBin(
+            lower=float(probabilities[bin_of == number].min()),
+            upper=float(probabilities[bin_of == number].max()),
+            predicted=float(predicted[number]),
+            observed=float(observed[number]),
+            share=float(shares[number]),
+            pairs=int((bin_of == number).sum()),
+        )
+        for number in range(len(shares))
+    ]
+
+
+def calibration_error(probabilities: Floats, positive: Flags, weights: Floats, *, bins: int = BINS) -> float:
+    """ECE: the mean distance of predicted and observed over the bins of `reliability`.
+
+    It is above 0 on any sample, even for true probabilities; `chance_error` says by how much.
+    """
+    shares, predicted, observed = _averages(_bins(probabilities, bins), probabilities, positive, weights)
+    return float(shares @ np.abs(predicted - observed))
+
+
+def chance_error(probabilities: Floats, weights: Floats, *, bins: int = BINS, seed: int = 0, draws: int = 200) -> float:
+    """The mean ECE if the probabilities were the truth: that of outcomes drawn by them, each pair for itself."""
+    _check(probabilities)
+    outcomes = np.random.default_rng(seed).random((draws, len(probabilities))) < probabilities
+    return float(np.mean([calibration_error(probabilities, drawn, weights, bins=bins) for drawn in outcomes]))
+
+
+def brier(probabilities: Floats, positive: Flags, weights: Floats) -> float:
+    """The mean squared distance of probability and truth."""
+    _check(probabilities)
+    return float(np.average((probabilities - positive) ** 2, weights=weights))
+
+
+def log_loss(probabilities: Floats, positive: Flags, weights: Floats) -> float:
+    """The mean negative logarithm (natural) of the probability that was given to the truth."""
+    _check(probabilities)
+    given = np.where(positive, probabilities, 1 - probabilities)
+    return float(np.average(-np.log(np.clip(given, CLIP, None)), weights=weights))
+
+
+def _bins(probabilities: Floats, bins: int) -> NDArray[np.intp]:
+    """The bin of each probability, numbered from 0 without gaps."""
+    _check(probabilities)
+    edges = np.unique(np.quantile(probabilities, np.arange(1, bins) / bins))
+    _, bin_of = np.unique(np.searchsorted(edges, probabilities, side="right"), return_inverse=True)
+    return bin_of
+
+
+def _averages(
+    bin_of: NDArray[np.intp], probabilities: Floats, positive: Flags, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Of each bin: its share of all weight, the mean of what was predicted and of what came true."""
+    weight = np.bincount(bin_of, weights=weights)
+    predicted = np.bincount(bin_of, weights=weights * probabilities) / weight
+    return weight / weight.sum(), predicted, np.bincount(bin_of, weights=weights * positive) / weight
+
+
+def _check(probabilities: Floats) -> None:
+    if not len(probabilities):
+        raise InvalidInput("there is no pair with a probability; give at least one")
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise InvalidInput("a probability is not between 0 and 1; map scores to probabilities first")

@@ -1,0 +1,179 @@
+"""The evaluations of one encoder that the command runs: each takes data, and gives figures and a table.
+
+`Figures.values` goes into the report; `Figures.table` is printed; `Figures.anchors` are the values of each
+anchor by name, for a paired comparison with another report.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from similarity.errors import InvalidInput
+from similarity.index.protocol import Calibration
+from similarity.judgements import Judgements, read_judgements
+from training.evaluate.bootstrap import mean_interval
+from training.evaluate.calibration import CalibrationQuality, assess, calibrate, probabilities, served_pairs
+from training.evaluate.corpus import Corpus, corpus_recall
+from training.evaluate.encoding import Encode, Progress, Texts
+from training.evaluate.pairs import best_threshold, cosine_quality
+from training.evaluate.ranking import encode_anchors, pooled, rank, without_seen
+from training.evaluate.ranks import auc
+from training.evaluate.report import interval_text, table
+from training.evaluate.senteval import Step, evaluate_task, read_task
+from training.evaluate.sts import SETS, evaluate_sts, read_sts
+from training.pairs import read_pairs
+from training.splits import SELECTION_ANCHORS, split_by_anchor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What one evaluation found."""
+
+    values: Mapping[str, object]
+    table: str
+    anchors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def cut_selection(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
+    """The judgements of the anchors that training on this file with this seed keeps out.
+
+    They choose the threshold and carry the calibration.
+
+    Raises:
+        InvalidInput: the file cannot be read, or has not more anchors than that.
+    """
+    judgements = read_judgements(path)
+    # The texts do not matter here: ids stand in for them.
+    ids = {company: company for anchor, grades in judgements.items() for company in (anchor, *grades)}
+    _, kept = split_by_anchor(read_pairs(path, companies=ids, every_class=False), selection=anchors, seed=seed)
+    chosen = {kept.ids[number] for number in kept.left}
+    return {anchor: grades for anchor, grades in judgements.items() if anchor in chosen}
+
+
+def ranking_figures(
+    encode: Encode, judgements: Judgements, *, prepared: Texts, plain: Texts, seen: frozenset[str], seed: int
+) -> Figures:
+    """nDCG@10, P@10, MRR and AUC: on prepared text, without candidates in `seen`, and on plain text."""
+    found = {"prepared": rank(encode, judgements, prepared), "plain": rank(encode, judgements, plain)}
+    strict = without_seen(judgements, seen) if seen else {}
+    if strict:
+        found["prepared, unseen candidates"] = rank(encode, strict, prepared)
+    intervals = {name: mean_interval(ranking.ndcg, seed=seed) for name, ranking in found.items()}
+    names = ("ndcg10", "p10", "mrr", "auc", "anchor_auc")
+    rows = [
+        [name, interval_text(intervals[name]), *(ranking.means()[each] for each in names[1:]), ranking.pairs]
+        for name, ranking in found.items()
+    ]
+    values = {
+        name: {**ranking.means(), "ndcg10_interval": intervals[name], "pairs": ranking.pairs}
+        for name, ranking in found.items()
+    }
+    first = found["prepared"]
+    by_anchor = {
+        "ndcg10": first.ndcg,
+        "p10": first.precision,
+        "mrr": first.reciprocal_rank,
+        "anchor_auc": first.anchor_auc,
+    }
+    return Figures(
+        values=values,
+        table=table(["text", "nDCG@10", "P@10", "MRR", "AUC", "AUC by anchor", "pairs"], rows),
+        anchors={name: dict(zip(first.anchors, each.tolist(), strict=True)) for name, each in by_anchor.items()},
+    )
+
+
+def pair_figures(encode: Encode, judgements: Judgements, *, selection: Judgements, texts: Texts) -> Figures:
+    """Table 5 by cosine: the threshold from the selection split, the figures from the judgements."""
+    (chosen, chosen_positive), (cosines, positive) = (
+        pooled(encode_anchors(encode, part, texts)) for part in (selection, judgements)
+    )
+    quality = {
+        measure: cosine_quality(cosines, positive, best_threshold(chosen, chosen_positive, measure=measure))
+        for measure in ("accuracy", "f1")
+    }
+    header = ["threshold for", "threshold", "accuracy", "precision", "recall", "F1", "AUC", "pairs"]
+    rows: list[list[object]] = [
+        [name, each.threshold, each.accuracy, each.precision, each.recall, each.f1, each.auc, each.pairs]
+        for name, each in quality.items()
+    ]
+    rows.append(["(all negative)", float("nan"), float(1 - positive.mean()), *([float("nan")] * 4), len(positive)])
+    return Figures(
+        values={"thresholds": quality, "selection_auc": auc(chosen, chosen_positive)}, table=table(header, rows)
+    )
+
+
+def corpus_figures(corpus: Corpus, judgements: Judgements, *, seed: int) -> Figures:
+    """Recall of known competitors at 10, 50 and 100 among all companies."""
+    found = corpus_recall(corpus, judgements)
+    intervals = {name: mean_interval(found.recall[:, place], seed=seed) for place, name in enumerate(found.means())}
+    row = [f"{len(corpus.ids):,}", *(interval_text(each) for each in intervals.values()), len(found.anchors)]
+    return Figures(
+        values={**intervals, "companies": len(corpus.ids), "competitors": int(found.competitors.sum())},
+        table=table(["companies", *(f"R@{depth}" for depth in found.depths), "anchors"], [row]),
+        anchors={
+            name: dict(zip(found.anchors, found.recall[:, place].tolist(), strict=True))
+            for place, name in enumerate(found.means())
+        },
+    )
+
+
+def calibration_figures(
+    corpus: Corpus, judgements: Judgements, *, selection: Judgements, k: int, seed: int
+) -> tuple[Figures, dict[str, CalibrationQuality]]:
+    """The mapping fitted on the `k` companies that selection anchors are served, and how good it is.
+
+    It is judged out of fold and on the anchors of `judgements`. The second value holds what there is to
+    draw, by its label.
+    """
+    report = calibrate(served_pairs(corpus, selection, k=k), seed=seed)
+    others = served_pairs(corpus, judgements, k=k)
+    found = {
+        "sigmoid, out of fold": report.platt,
+        "isotonic, out of fold": report.isotonic,
+        "sigmoid, other anchors": assess(others, probabilities(report.calibration, others.cosines), seed=seed),
+    }
+    rows = [
+        [name, interval_text(each.ece), each.chance_ece, interval_text(each.brier), interval_text(each.log_loss)]
+        for name, each in found.items()
+    ]
+    text = table(["mapping", "ECE", "ECE by chance", "Brier", "log loss"], rows)
+    return (
+        Figures(
+            values={"fit": report, "other_anchors": found["sigmoid, other anchors"]},
+            table=text + _said(report.calibration),
+        ),
+        found,
+    )
+
+
+def sts_figures(encode: Encode, folder: Path, *, progress: Progress | None) -> Figures:
+    """STS 2012-16, STS benchmark and SICK-R."""
+    report = evaluate_sts(encode, [read_sts(folder, name) for name in SETS], progress=progress)
+    rows: list[list[object]] = [
+        [name, f"{each.pooled:.2f}", f"{each.subset_mean:.2f}", each.pairs] for name, each in report.sets.items()
+    ]
+    rows.append(["average", f"{report.average:.2f}", f"{report.subset_average:.2f}", ""])
+    return Figures(
+        values={"sets": report.sets, "average": report.average, "subset_average": report.subset_average},
+        table=table(["set", "pooled", "mean of subsets", "pairs"], rows),
+    )
+
+
+def senteval_figures(encode: Encode, folder: Path, *, tasks: Sequence[str], seed: int, step: Step | None) -> Figures:
+    """The transfer tasks of these names."""
+    if not tasks:
+        raise InvalidInput("no transfer task is named; give at least one")
+    data = [read_task(folder, name) for name in tasks]
+    found = {task.name: evaluate_task(encode, task, seed=seed, step=step) for task in data}
+    average = float(np.mean([each.accuracy for each in found.values()]))
+    rows: list[list[object]] = [
+        [name, f"{each.accuracy:.2f}", "" if each.f1 is None else f"{each.f1:.2f}"] for name, each in found.items()
+    ]
+    rows.append(["average", f"{average:.2f}", ""])
+    return Figures(values={"tasks": found, "average": average}, table=table(["task", "accuracy", "F1"], rows))
+
+
+def _said(calibration: Calibration) -> str:
+    return f"P(competitor) = sigmoid({calibration.slope:.4f} · cosine {calibration.intercept:+.4f})\n"

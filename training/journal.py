@@ -1,0 +1,70 @@
+"""What a run leaves behind step by step, and how fast it goes."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+
+REPORT_EVERY = 10.0  # seconds
+
+
+class Journal:
+    """A JSONL file of measurements; without a path it writes nothing.
+
+    A run that goes on keeps the lines up to the step it goes on from.
+    """
+
+    def __init__(self, path: Path | None, *, keep_until: int) -> None:
+        self.path = path
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in read_journal(path) if line["step"] <= keep_until] if path.exists() else []
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+    def write(self, line: Mapping[str, float]) -> None:
+        """Appends one measurement."""
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(dict(line)) + "\n")
+
+
+def read_journal(path: Path) -> list[dict[str, float]]:
+    """The measurements of a run; a last line that a kill cut short is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+class Clock:
+    """Counts pairs per second and guesses the time that is left."""
+
+    def __init__(self, *, steps: int, done: int) -> None:
+        self.steps = steps
+        self.first = self.step = done
+        self.pairs = 0
+        self.started = self.reported = perf_counter()
+
+    def count(self, pairs: int) -> None:
+        """One more step, of so many pairs, is done."""
+        self.step += 1
+        self.pairs += pairs
+
+    @property
+    def seconds(self) -> float:
+        """Since the run, or this part of it, began."""
+        return perf_counter() - self.started
+
+    def speed(self) -> dict[str, float]:
+        """Mean pairs per second so far, selection included."""
+        return {"pairs_per_second": self.pairs / self.seconds, "seconds": self.seconds}
+
+    def due(self) -> bool:
+        """Whether it is time to report: every REPORT_EVERY seconds, and at the last step."""
+        if perf_counter() - self.reported < REPORT_EVERY and self.step < self.steps:
+            return False
+        self.reported = perf_counter()
+        return True
+
+    def __str__(self) -> str:
+        left = round(self.seconds / (self.step - self.first) * (self.steps - self.step))
+        return f"{self.speed()['pairs_per_second']:.0f} pairs/s, {left // 60}:{left % 60:02d} left"

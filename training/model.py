@@ -1,0 +1,171 @@
+"""The dual encoder and its head (PAUSE, section 3.1).
+
+Both texts of a pair go through one transformer; the mean of its last states over real tokens
+([CLS] and [SEP] included) is a text's vector. The head turns two vectors into one logit for each class.
+What is served later is the cosine of the vectors; the head exists for training.
+"""
+
+import copy
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedModel
+
+from training.config import Features
+from training.graph import weights_source
+
+HEAD_FILE = "head.safetensors"
+HIDDEN = 128
+
+
+class PairHead(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
+    """[u, v, |u-v|, u*v] -> 128, ELU -> C logits; `symmetric` is the mean over both orders of a pair."""
+
+    def __init__(self, dimension: int, classes: int, *, features: Features, symmetric: bool) -> None:
+        super().__init__()
+        self.product = features == "u,v,|u-v|,u*v"
+        self.symmetric = symmetric
+        self.layers = nn.Sequential(
+            nn.Linear(dimension * (4 if self.product else 3), HIDDEN), nn.ELU(), nn.Linear(HIDDEN, classes)
+        )
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """Logits float32 `[n, C]` of vectors `[n, d]`."""
+        logits = self._one_order(left, right)
+        return (logits + self._one_order(right, left)) / 2 if self.symmetric else logits
+
+    def _one_order(self, left: Tensor, right: Tensor) -> Tensor:
+        parts = [left, right, (left - right).abs()]
+        if self.product:
+            parts.append(left * right)
+        logits: Tensor = self.layers(torch.cat(parts, dim=1))
+        return logits
+
+
+class PairModel(nn.Module):  # type: ignore[misc]
+    """Transformer, pooling and head.
+
+    With `frozen_layers` the embeddings and so many of the lowest layers get no gradient and no
+    dropout: `lower_states` of a text never change and can be kept, `pool` goes on from them.
+    """
+
+    def __init__(self, transformer: PreTrainedModel, head: PairHead, *, frozen_layers: int = 0) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.head = head
+        self.frozen_layers = frozen_layers
+        if frozen_layers:
+            lower, upper = split_layers(transformer, frozen_layers)
+            lower.requires_grad_(False)
+            # Not registered: their parameters are the transformer's own.
+            self._parts = (lower, upper)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return int(self.transformer.config.hidden_size)
+
+    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Vectors float32 `[r, d]`, not normalised, of int64 `[r, l]` ids and mask."""
+        if self.frozen_layers:
+            return self.pool(self.lower_states(input_ids, attention_mask), attention_mask)
+        states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return mean_over_tokens(states, attention_mask)
+
+    def lower_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States `[r, l, d]` after the frozen layers: always the same for the same text."""
+        lower = self._parts[0].eval()
+        with torch.no_grad():
+            states: Tensor = lower(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return states
+
+    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Vectors float32 `[r, d]` from `lower_states`."""
+        upper = self._parts[1].train(self.training)
+        states = upper(inputs_embeds=lower_states, attention_mask=attention_mask).last_hidden_state
+        return mean_over_tokens(states, attention_mask)
+
+    def save(self, folder: Path) -> None:
+        """Writes the transformer as Hugging Face does, the head beside it."""
+        self.transformer.save_pretrained(folder)
+        save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD_FILE)
+
+
+class Unchanged(nn.Module):  # type: ignore[misc]
+    """In place of the embeddings of a transformer that is given states instead of ids."""
+
+    def forward(self, *, inputs_embeds: Tensor, **_ignored: object) -> Tensor:
+        """What it was given; ids and positions were dealt with below."""
+        return inputs_embeds
+
+
+def split_layers(transformer: PreTrainedModel, layers: int) -> tuple[nn.Module, nn.Module]:
+    """Two transformers that share the parameters of one: its first `layers` layers, and the rest.
+
+    Raises:
+        ValueError: it is not built like BERT, or has no layer left to train.
+    """
+    stack = getattr(getattr(transformer, "encoder", None), "layer", None)
+    if stack is None or not hasattr(transformer, "embeddings"):
+        raise ValueError(
+            f"frozen_layers needs a model built like BERT (embeddings, encoder.layer), not {type(transformer).__name__}"
+        )
+    if not layers < len(stack):
+        raise ValueError(f"frozen_layers is {layers} of {len(stack)} layers; leave at least one to train")
+    return _with(transformer, stack[:layers]), _with(transformer, stack[layers:], embeddings=Unchanged())
+
+
+def _with(transformer: PreTrainedModel, layers: nn.ModuleList, **changes: nn.Module) -> nn.Module:
+    """The same transformer, its parameters shared, with other layers."""
+    part = _shallow(transformer)
+    part._modules |= {"encoder": _shallow(transformer.encoder), "pooler": None, **changes}
+    part.encoder._modules["layer"] = layers
+    return part
+
+
+def _shallow(module: nn.Module) -> nn.Module:
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    return twin
+
+
+def mean_over_tokens(states: Tensor, attention_mask: Tensor) -> Tensor:
+    """Mean of `[r, l, d]` over the tokens of a 0/1 mask `[r, l]`, in float32."""
+    weights = attention_mask.unsqueeze(-1).to(torch.float32)
+    return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
+
+
+def load_pair_model(
+    source: str, *, classes: int, features: Features, symmetric: bool, frozen_layers: int = 0, seed: int = 0
+) -> PairModel:
+    """A model for `classes` classes from a Hugging Face id, folder or package; a folder's own head is used if it fits.
+
+    A new head is drawn from `seed`.
+
+    Raises:
+        ValueError: as `split_layers`.
+    """
+    folder = weights_source(source)
+    transformer = AutoModel.from_pretrained(folder, dtype=torch.float32)
+    if getattr(transformer, "pooler", None) is not None:
+        transformer.pooler.requires_grad_(False)  # BERT's own, which nothing here uses
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head = PairHead(int(transformer.config.hidden_size), classes, features=features, symmetric=symmetric)
+    saved = Path(folder) / HEAD_FILE
+    if saved.exists():
+        weights = load_file(saved)
+        if {name: value.shape for name, value in weights.items()} == {
+            name: value.shape for name, value in head.state_dict().items()
+        }:
+            head.load_state_dict(weights)
+    return PairModel(transformer, head, frozen_layers=frozen_layers)
+
+
+def load_weights(model: PairModel, folder: Path) -> None:
+    """Gives `model` the weights that `save` wrote into `folder`."""
+    saved = AutoModel.from_pretrained(folder, dtype=torch.float32)
+    model.transformer.load_state_dict(saved.state_dict())
+    model.head.load_state_dict(load_file(folder / HEAD_FILE))

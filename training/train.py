@@ -1,0 +1,360 @@
+"""The training loop, top to bottom.
+
+    python -m training.train --pairs data/sample/pairs.csv --companies data/sample/companies.jsonl --output runs/first
+    torchrun --nproc-per-node 4 -m training.train --pairs ... --output ...
+
+What is minimised is an objective (training.objectives) of one global batch, however it is cut into
+micro-batches and shared among processes: all texts are encoded first, the loss is computed on all
+vectors and logits, and its gradients go back through the texts a micro-batch at a time, each under
+the dropout it had before. A run writes to its output folder
+
+    best/           the model with the best selection score: `python -m training.export --model .../best`
+    checkpoint/     to go on from; a run that was killed goes on exactly where it was
+    metrics.jsonl   loss, its parts, learning rate and speed of each step; the selection scores
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from similarity.errors import SimilarityError
+from training import checkpoint
+from training.batches import Batch, Integers, PairBatches
+from training.config import Precision, TrainSettings, settings_values
+from training.data import TrainingData, prepare
+from training.inputs import LossInputs
+from training.journal import Clock, Journal
+from training.model import PairModel, load_pair_model, load_weights
+from training.objectives import Objective, objective_of
+from training.options import add_settings, settings_of
+from training.pairs import Pairs, read_pairs
+from training.plots import plot_run
+from training.precision import autocast, chosen_precision
+from training.processes import Processes, joined_processes
+from training.texts import Texts, chunks
+
+METRICS_FILE, BEST_FOLDER, SETTINGS_FILE = "metrics.jsonl", "best", "training.json"
+
+Log = Callable[[str], None]
+
+
+class TrainingStopped(Exception):
+    """Going on would only waste time; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The trained model as of its best step, and what was measured on the way."""
+
+    model: PairModel
+    encode: "Encoder"
+    best: Mapping[str, float]
+    best_step: int
+    steps: int
+    seconds: float
+
+
+def learning_rate(step: int, steps: int, settings: TrainSettings) -> float:
+    """Of step 1...`steps`: linear warm-up, then linear decay to `final_learning_rate`."""
+    warmup = max(1, round(settings.warmup * steps))
+    if step <= warmup:
+        return settings.learning_rate * step / warmup
+    left = (steps - step) / max(1, steps - warmup)
+    return settings.final_learning_rate + left * (settings.learning_rate - settings.final_learning_rate)
+
+
+def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes: Processes, log: Log) -> Fitted:
+    """Trains, goes on from `output/checkpoint` if there is one, and leaves the best model in `output/best`.
+
+    Raises:
+        TrainingStopped: the loss is not a number.
+        checkpoint.NoFit: `output` holds another run's checkpoint.
+        ValueError: the settings do not fit data or model.
+    """
+    # Model, and what the loss is.
+    device = processes.device
+    objective = objective_of(settings, data.pairs)
+    pairs = data.pairs.subset(objective.useful(data.pairs))
+    model = load_pair_model(
+        settings.source,
+        classes=len(pairs.classes),
+        features=settings.features,
+        symmetric=settings.symmetric,
+        frozen_layers=settings.frozen_layers,
+        seed=settings.seed,
+    ).to(device)
+    precision = chosen_precision(settings.precision, device)
+    encoder = Encoder(model, data.texts, settings, autocast_to=precision, device=device)
+
+    # Batches, and how many.
+    batches = PairBatches(
+        pairs,
+        batch_pairs=settings.batch_pairs,
+        seed=settings.seed,
+        order=objective.order if settings.order == "auto" else settings.order,
+        labelled_share=settings.labelled_share,
+        labelled_copies=settings.labelled_copies,
+        lengths=data.texts.lengths[: len(pairs.texts)],
+    )
+    steps = settings.steps or math.ceil(settings.epochs * batches.batches_per_epoch)
+
+    # Optimiser, and where an earlier run was.
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(
+        trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=device.type in ("cuda", "cpu")
+    )
+    names = settings_values(settings)
+    fingerprint = fingerprint_of(pairs)
+    state = checkpoint.resume(output, model, optimiser, settings=names, data=fingerprint)
+    done = state.step if state else 0
+    best, best_step = (state.best, state.best_step) if state else (None, None)
+    journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=done)
+    log(
+        f"{settings.method}: {len(pairs):,} pairs, {int(pairs.known.any(axis=1).sum()):,} of them labelled; "
+        f"{steps:,} steps of {settings.batch_pairs} pairs on {processes.count} x {device.type}, {precision}"
+        + (f"; going on after step {done}" if done else "")
+    )
+    encoder.keep_lower_states(log)
+
+    # The loop.
+    clock = Clock(steps=steps, done=done)
+    for step, batch in zip(range(done + 1, steps + 1), endless(batches, skip=done), strict=False):
+        model.train()
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate(step, steps, settings)
+        optimiser.zero_grad(set_to_none=True)
+        parts = backward(model, encoder, batch, pairs, objective, step=step, steps=steps, processes=processes)
+        if not math.isfinite(parts["loss"]):
+            raise TrainingStopped(
+                f"the loss is {parts['loss']} at step {step} ({', '.join(f'{k} {v:.3g}' for k, v in parts.items())}); "
+                "lower the learning rate, or train with precision float32"
+            )
+        if settings.clip_norm:
+            parts["gradient_norm"] = float(nn.utils.clip_grad_norm_(trained, settings.clip_norm))
+        optimiser.step()
+        clock.count(len(batch.pairs))
+        journal.write({"step": step, "learning_rate": optimiser.param_groups[0]["lr"], **parts, **clock.speed()})
+        if clock.due():
+            log(f"step {step:,}/{steps:,}: loss {parts['loss']:.4f}, {clock}")
+
+        # Selection. An annealed loss is not chosen from before its second part counts.
+        if step == steps or (step % settings.evaluate_every == 0 and step >= objective.selectable_from * steps):
+            model.eval()
+            scores = dict(data.select(encoder))
+            journal.write({"step": step, **scores})
+            log(f"step {step:,}/{steps:,}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+            score = next(iter(scores.values()))
+            if best is None or score > best:
+                best, best_step = score, step
+                if processes.is_first:
+                    save_best(output / BEST_FOLDER, model, data, settings, scores, step=step)
+        if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
+            state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=fingerprint)
+            checkpoint.save(output, model, optimiser, state)
+    processes.wait()
+
+    # The model as of its best step.
+    load_weights(model, output / BEST_FOLDER)
+    model.eval()
+    told = json.loads((output / BEST_FOLDER / SETTINGS_FILE).read_text(encoding="utf-8"))
+    return Fitted(
+        model=model, encode=encoder, best=told["scores"], best_step=told["step"], steps=steps, seconds=clock.seconds
+    )
+
+
+def backward(
+    model: PairModel,
+    encoder: "Encoder",
+    batch: Batch,
+    pairs: Pairs,
+    objective: Objective,
+    *,
+    step: int,
+    steps: int,
+    processes: Processes,
+) -> dict[str, float]:
+    """Leaves the gradients of the loss of the whole global batch in the parameters; returns the loss and its parts."""
+    lengths = encoder.texts.lengths
+    mine = processes.mine(np.argsort(lengths[batch.texts], kind="stable"))
+    pieces = [mine[piece] for piece in chunks(batch.texts[mine], lengths, micro_tokens=encoder.micro_tokens)]
+    seeds = [piece_seed(encoder.seed, step, processes.rank, number) for number in range(len(pieces))]
+    in_one = len(pieces) == 1
+
+    # Vectors of all texts; a single piece keeps its graph, several are encoded again below.
+    with torch.set_grad_enabled(in_one):
+        encoded = [encoder.rows(batch.texts[piece], seed=seed) for piece, seed in zip(pieces, seeds, strict=True)]
+    own = torch.cat([vectors.detach() for vectors in encoded])
+    vectors = processes.gather(own, np.concatenate(pieces), count=len(batch.texts)).requires_grad_()
+
+    # The loss of the global batch; every process computes the same, and so the same gradients of the head.
+    inputs = loss_inputs(model, vectors, batch, pairs)
+    loss, parts = objective.loss(inputs, step=step, steps=steps)
+    loss.backward()
+
+    # Back through the texts.
+    gradients = vectors.grad
+    for number, (piece, seed) in enumerate(zip(pieces, seeds, strict=True)):
+        again = encoded[number] if in_one else encoder.rows(batch.texts[piece], seed=seed)
+        again.backward(gradients[torch.from_numpy(piece).to(vectors.device)])
+    processes.sum_gradients(parameter for parameter in model.transformer.parameters() if parameter.requires_grad)
+    return {"loss": float(loss.detach()), **parts}
+
+
+def loss_inputs(model: PairModel, vectors: Tensor, batch: Batch, pairs: Pairs) -> LossInputs:
+    """What the objective looks at: the pairs of a batch, their labels and logits."""
+    device = vectors.device
+    left, right = (vectors[torch.from_numpy(side).to(device)] for side in (batch.left, batch.right))
+    return LossInputs(
+        left=left,
+        right=right,
+        logits=model.head(left, right),
+        targets=torch.from_numpy(pairs.targets[batch.pairs]).to(device),
+        known=torch.from_numpy(pairs.known[batch.pairs]).to(device),
+        gains=torch.from_numpy(pairs.gains[batch.pairs]).to(device),
+        left_ids=torch.from_numpy(batch.texts[batch.left]).to(device),
+        right_ids=torch.from_numpy(batch.texts[batch.right]).to(device),
+    )
+
+
+class Encoder:
+    """Numbers of texts to vectors, as the run computes them; called with texts it is what selection evaluates."""
+
+    def __init__(
+        self, model: PairModel, texts: Texts, settings: TrainSettings, *, autocast_to: Precision, device: torch.device
+    ) -> None:
+        self.model = model
+        self.texts = texts
+        self.micro_tokens = settings.micro_tokens
+        self.seed = settings.seed
+        self.precision = autocast_to
+        self.device = device
+        self._run = torch.compile(model.encode, dynamic=True) if settings.compile else model.encode
+
+    def rows(self, numbers: Integers, *, seed: int | None = None) -> Tensor:
+        """Vectors float32 `[numbers, d]`; what is random in it (dropout) comes from `seed`."""
+        if seed is not None:
+            torch.manual_seed(seed)
+        ids, mask = (tensor.to(self.device, non_blocking=True) for tensor in self.texts.padded(numbers))
+        with autocast(self.precision, self.device):
+            states = self.texts.padded_states(numbers) if self.model.frozen_layers else None
+            return self._run(ids, mask) if states is None else self.model.pool(states.to(self.device), mask)
+
+    def vectors(self, texts: Sequence[str]) -> Tensor:
+        """Vectors float32 `[texts, d]` as the head sees them, not normalised, in evaluation mode."""
+        self.model.eval()
+        numbers = self.texts.numbers(texts)
+        distinct, place = np.unique(numbers, return_inverse=True)
+        found = torch.empty(len(distinct), self.model.dimension, device=self.device)
+        with torch.no_grad():
+            for piece in chunks(distinct, self.texts.lengths, micro_tokens=self.micro_tokens):
+                found[torch.from_numpy(piece).to(self.device)] = self.rows(distinct[piece])
+        return found[torch.from_numpy(place).to(self.device)]
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors float32 `[texts, d]` in evaluation mode: what is served."""
+        unit: NDArray[np.float32] = nn.functional.normalize(self.vectors(texts), dim=1).cpu().numpy()
+        return unit
+
+    def keep_lower_states(self, log: Log) -> None:
+        """Computes what the frozen layers make of every text, once."""
+        if not self.model.frozen_layers or self.texts.states:
+            return
+        log(f"states of the {self.model.frozen_layers} frozen layers for {len(self.texts):,} texts ...")
+        everything = np.arange(len(self.texts))
+        for piece in chunks(everything, self.texts.lengths, micro_tokens=self.micro_tokens):
+            ids, mask = (tensor.to(self.device) for tensor in self.texts.padded(piece))
+            with torch.no_grad(), autocast(self.precision, self.device):
+                states = self.model.lower_states(ids, mask)
+            states = states.to(torch.bfloat16 if self.precision == "bfloat16" else torch.float32).cpu()
+            for number, state in zip(piece, states, strict=True):
+                self.texts.states[int(number)] = state[: len(self.texts.tokens[number])].clone()
+
+
+def save_best(
+    folder: Path,
+    model: PairModel,
+    data: TrainingData,
+    settings: TrainSettings,
+    scores: Mapping[str, float],
+    *,
+    step: int,
+) -> None:
+    """Model, head, tokenizer, and what they are: a folder that `training.export` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder)
+    data.texts.tokenizer.save_pretrained(folder)
+    told = {"settings": settings_values(settings), "classes": data.pairs.classes, "step": step, "scores": dict(scores)}
+    (folder / SETTINGS_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def endless(batches: PairBatches, *, skip: int) -> Iterator[Batch]:
+    """Batches of epoch after epoch, without the first `skip`."""
+    epoch, first = divmod(skip, batches.batches_per_epoch)
+    while True:
+        yield from batches.epoch(epoch, skip=first)
+        epoch, first = epoch + 1, 0
+
+
+def piece_seed(seed: int, step: int, rank: int, piece: int) -> int:
+    """The seed of one piece's dropout: the same when it is encoded again, or when the run goes on after a kill."""
+    return int(np.random.SeedSequence([seed, step, rank, piece]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def fingerprint_of(pairs: Pairs) -> str:
+    """Changes with the pairs, their labels or their texts: a run must not go on with others."""
+    digest = hashlib.sha256("\0".join(pairs.texts).encode())
+    for values in (pairs.left, pairs.right, pairs.targets, pairs.known):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Reads pairs and settings, trains, and says where the model is."""
+    parser = argparse.ArgumentParser(
+        description="Train an encoder on pairs of companies of which only a few need a label.",
+        epilog="Afterwards: python -m training.export --model OUTPUT/best --output models",
+    )
+    parser.add_argument("--pairs", type=Path, required=True, help="CSV, TSV, JSONL or Parquet: see training/pairs.py")
+    parser.add_argument("--companies", type=Path, help="JSONL of the companies that the pairs name; not for two texts")
+    parser.add_argument("--output", type=Path, required=True, help="folder of this run; a killed run goes on there")
+    parser.add_argument(
+        "--selection", type=int, default=100, help="anchors kept to choose the best step (default: 100)"
+    )
+    parser.add_argument("--grade-one", choices=["negative", "unlabelled"], default="negative", help="of graded pairs")
+    add_settings(parser)
+    options = parser.parse_args(arguments)
+    try:
+        settings = settings_of(options)
+        pairs = read_pairs(options.pairs, companies=options.companies, grade_one=options.grade_one)
+        with joined_processes() as processes:
+            data = prepare(pairs, settings, selection=options.selection)
+            log = _log if processes.is_first else _silent
+            fitted = fit(settings, data, output=options.output, processes=processes, log=log)
+            if processes.is_first:
+                plot_run(options.output / METRICS_FILE, options.output / "metrics.png")
+            log(f"best at step {fitted.best_step}: {fitted.best}; in {options.output / BEST_FOLDER}")
+    except (ValueError, SimilarityError, TrainingStopped, checkpoint.NoFit) as error:
+        sys.exit(f"refused: {error}")
+
+
+def _log(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _silent(_line: str) -> None:
+    """What other processes than the first say."""
+
+
+if __name__ == "__main__":
+    main()
