@@ -11,7 +11,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integration test-faults test-training check format bench lock openapi clean
+.PHONY: help demo test test-integration test-faults test-training train-demo check format bench lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -47,6 +47,10 @@ test-faults: $(VENV)/dev  ## Kill writers and Elasticsearch at random moments, l
 
 test-training: $(VENV)/training  ## Compare the shipped bundle with torch (installs torch: about 5 GB)
 	$(BIN)/pytest -m training
+
+train-demo: $(VENV)/training  ## Train on the sample pairs in minutes, on a CPU; show neighbours before and after
+	@mkdir -p var
+	$(BIN)/python -m training.demo --output var/train-demo
 
 check: $(VENV)/dev  ## Format, lint and type-check
 	$(BIN)/ruff format .

@@ -8,7 +8,9 @@ is a training run of the same number of steps on the same pairs, of which the ot
 hidden; its best step and threshold are chosen on anchors cut from train, and what is reported is
 measured on dev. Finished cells are kept in OUTPUT/cells, so the command goes on where it stopped; one
 seed is finished for all cells before the next begins, and after `--budget` minutes no further cell is
-started. It writes
+started. `listwise/industry` and `listwise/teacher` name where the unlabelled pairs' gains come from:
+whether both companies have the same value of `--weak-field`, or a cross-encoder that learnt from the
+same labels (training.teacher). It writes
 
     table.md   mean and standard deviation over the seeds, and paired differences to the first method
     curve.png  nDCG@10 over the share of labels
@@ -39,13 +41,16 @@ from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.pairs import PairQuality, best_threshold, cosine_quality, head_quality
 from training.evaluate.ranking import encode_anchors, measure, pooled
 from training.model import load_pair_model
+from training.objectives import PAIR_LOSSES
 from training.options import add_settings, settings_of
 from training.pairs import Pairs, read_pairs
 from training.precision import chosen_precision
 from training.processes import Processes
 from training.splits import hide_labels, refuse_leakage, split_by_anchor
+from training.teacher import TeacherSettings, taught
 from training.texts import Texts
 from training.train import Encoder, fit
+from training.weak_gains import read_values, with_shared_values
 
 METHODS = (
     "cross-entropy",
@@ -58,6 +63,8 @@ METHODS = (
 )
 SHARES = (1.0, 0.1, 0.05, 0.02, 0.01)
 SEEDS = (1, 2, 3)
+SOURCES = ("industry", "teacher")
+TEACHER_PAIRS = 3_000  # that a teacher learns from at least, passes counted
 SPLIT_SEED = 0  # the selection anchors are the same in all cells
 
 # What makes the table fit a laptop: the top two layers, their input computed once, texts cut to 64 tokens.
@@ -74,33 +81,42 @@ LAPTOP: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What all cells share: pairs to train on, selection, and the judgements they are measured by."""
+    """What all cells share: pairs to train on, selection, and the judgements they are measured by.
+
+    `industry_of` holds the value of the weak field of each company that has one.
+    """
 
     train: Pairs
     selection: Selection
     judged: Judgements
     texts_of: CompanyTexts
     texts: Texts
+    industry_of: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One training run."""
+    """One training run. `method` is a loss, or a loss and a source of gains joined by "/"."""
 
     method: str
     share: float
     seed: int
 
+    @property
+    def source(self) -> str:
+        """Where the unlabelled pairs' gains come from; empty where they have none."""
+        return self.method.partition("/")[2]
+
     def settings(self, usual: TrainSettings) -> TrainSettings:
         """The usual settings, with what this cell changes."""
-        return replace(usual, method=self.method, label_share=self.share, seed=self.seed)
+        return replace(usual, method=self.method.partition("/")[0], label_share=self.share, seed=self.seed)
 
     def file(self, folder: Path) -> Path:
         """Where its figures are kept."""
-        return folder / f"{self.method.replace('+', '_')}-{self.share:g}-{self.seed}.json"
+        return folder / f"{self.method.replace('+', '_').replace('/', '_by_')}-{self.share:g}-{self.seed}.json"
 
 
-def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int) -> Bench:
+def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int, weak_field: str) -> Bench:
     """Reads the judged pairs, refuses leakage between train and dev, cuts off the selection anchors.
 
     Raises:
@@ -113,27 +129,51 @@ def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, select
     texts_of = judged_texts(companies, dev, DEFAULT_SETTINGS)
     # Dev's texts stand behind those of the pairs, so that frozen layers see them once too.
     texts = Texts([*pairs.texts, *texts_of.values()], settings.source, max_tokens=settings.max_tokens)
-    return Bench(train=train, selection=Selection(kept), judged=dev, texts_of=texts_of, texts=texts)
+    industry_of = read_values(companies, weak_field) if weak_field else {}
+    return Bench(
+        train=train,
+        selection=Selection(kept),
+        judged=dev,
+        texts_of=texts_of,
+        texts=texts,
+        industry_of=industry_of,
+    )
 
 
 def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, runs: Path) -> dict[str, Any]:
     """Trains one cell and measures it on dev."""
     settings = cell.settings(usual)
-    data = TrainingData(
-        pairs=hide_labels(bench.train, share=cell.share, seed=cell.seed), texts=bench.texts, select=bench.selection
-    )
+    hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
+    data = TrainingData(pairs=with_gains(hidden, cell, bench, settings), texts=bench.texts, select=bench.selection)
     output = runs / cell.file(runs).stem
     fitted = fit(settings, data, output=output, processes=Processes(device=_device()), log=_quiet)
-    figures = measured(fitted.encode, bench, head="pause" in cell.method or "cross-entropy" in cell.method)
+    figures = measured(fitted.encode, bench, head=any(name in cell.method for name in PAIR_LOSSES))
     return {
         **asdict(cell),
-        "labelled": int(data.pairs.labelled.sum()),
+        "labelled": int(hidden.labelled.sum()),
         "steps": fitted.steps,
         "best_step": fitted.best_step,
         "seconds": round(fitted.seconds, 1),
         "selection": dict(fitted.best),
         **figures,
     }
+
+
+def with_gains(pairs: Pairs, cell: Cell, bench: Bench, settings: TrainSettings) -> Pairs:
+    """The pairs, their unlabelled ones with gains from the cell's source, if it names one."""
+    if cell.source == "industry":
+        return with_shared_values(pairs, bench.industry_of)
+    if cell.source == "teacher":
+        teacher = TeacherSettings(
+            model=settings.source,
+            max_tokens=settings.max_tokens,
+            precision=settings.precision,
+            seed=cell.seed,
+            # As many steps at every share, at least four passes.
+            epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))),
+        )
+        return taught(pairs, teacher, device=_device(), log=_quiet)
+    return pairs
 
 
 def measured(encoder: Encoder, bench: Bench, *, head: bool) -> dict[str, Any]:
@@ -235,12 +275,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
+    parser.add_argument("--weak-field", default="industry_fine", help="of the companies, for METHOD/industry")
     parser.add_argument("--selection", type=int, default=100, help="anchors kept from train for choosing")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
     usual = settings_of(options, LAPTOP)
-    bench = load_bench(options.judged, options.companies, usual, selection=options.selection)
     wanted = list(cells(options.methods, options.shares, options.seeds))
+    unknown = {cell.source for cell in wanted} - {"", *SOURCES}
+    if unknown:
+        parser.error(f"there is no source of gains {unknown.pop()!r}; choose one of {', '.join(SOURCES)}")
+    weak_field = options.weak_field if any(cell.source == "industry" for cell in wanted) else ""
+    bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)
     results = run_all(wanted, bench, usual, output=options.output, minutes=options.budget)
     _log(write_report(results, options.output, reference=options.methods[0]))
 

@@ -96,6 +96,12 @@ class Pairs:
         known[rows], gains[rows] = False, np.nan
         return replace(self, known=known, gains=gains)
 
+    def with_gains(self, rows: NDArray[np.integer], gains: NDArray[np.float32]) -> "Pairs":
+        """All pairs, those at `rows` with these gains `[rows]`; their labels stay as they are."""
+        changed = self.gains.copy()
+        changed[rows] = gains
+        return replace(self, gains=changed)
+
     def with_classes(self, classes: Sequence[str]) -> "Pairs":
         """The same pairs with these of the classes alone: `("competitor",)` makes binary data of C = 1."""
         columns = [self.classes.index(name) for name in classes]

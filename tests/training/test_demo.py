@@ -1,0 +1,130 @@
+"""The demonstration: nothing held out is trained on, and what is printed is what was measured."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tests.training.tiny_model import TOPICS, write_tiny_model
+
+pytestmark = pytest.mark.training
+
+GROUPS, MEMBERS = 10, 4
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Companies in groups, each with words of its own; all pairs within a group, some across."""
+    folder = tmp_path_factory.mktemp("sample")
+    random = np.random.default_rng(0)
+    words = [word for topic in TOPICS.values() for word in topic]
+    lines, pairs = [], ["company_a,company_b,label"]
+    for group in range(GROUPS):
+        own = random.choice(words, 4, replace=False)
+        for member in range(MEMBERS):
+            text = f"The company makes {' '.join(random.permutation(own)[:3])}. It has {member} docks, {group} saws."
+            company = {"id": f"g{group}-{member}", "name": f"Firm {group} {member}", "description": text}
+            lines.append(json.dumps({**company, "group": f"group-{group}", "aliases": []}))
+            pairs += [f"g{group}-{other},g{group}-{member},positive" for other in range(member)]
+            pairs.append(f"g{group}-{member},g{(group + 3) % GROUPS}-{member},negative")
+    (folder / "companies.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "pairs.csv").write_text("\n".join(pairs) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+def test_groups_are_in_one_part_each() -> None:
+    from training.demo import split_groups
+
+    names = [f"group-{number}" for number in range(50)]
+    parts = split_groups(names, seed=0)
+    assert sorted(parts.training | parts.selection | parts.held_out) == sorted(names)
+    assert [len(part) for part in (parts.training, parts.selection, parts.held_out)] == [35, 5, 10]
+    assert split_groups(names, seed=0) == parts
+    assert split_groups(names, seed=1) != parts
+
+
+def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path) -> None:
+    from dataclasses import replace
+
+    from training.demo import SETTINGS, prepared, read_sample, split_groups
+    from training.pairs import read_pairs
+
+    companies = read_sample(sample / "companies.jsonl")
+    pairs = read_pairs(sample / "pairs.csv", companies=sample / "companies.jsonl")
+    parts = split_groups(sorted(set(companies.groups.values())), seed=0)
+    settings = replace(SETTINGS, model=str(model), frozen_layers=1)
+    data, _ = prepared(pairs, companies, parts, settings, log=lambda line: None)
+    used = {data.pairs.ids[number] for number in np.concatenate([data.pairs.left, data.pairs.right])}
+    assert {companies.groups[company] for company in used} <= parts.training
+    assert 0 < data.pairs.labelled.sum() < len(data.pairs)  # half of the labels are hidden
+
+
+def test_every_pair_stands_there_in_both_orders() -> None:
+    from tests.training.pair_data import made_pairs, said
+    from training.demo import both_orders
+
+    twice = both_orders(made_pairs([("a", "b"), ("a", "c")], ["competitor", ""]))
+    assert said(twice) == [("a", "b", "competitor"), ("a", "c", ""), ("b", "a", "competitor"), ("c", "a", "")]
+
+
+def test_figures_are_those_worked_by_hand() -> None:
+    from training.demo import SampleCompanies, retrieval
+    from training.pairs import Pairs
+
+    ids = ("a1", "a2", "b1", "b2", "b3", "b4", "b5")
+    groups = {company: company[0] for company in ids}
+    companies = SampleCompanies(groups=groups, names={company: company for company in ids})
+    angles = np.array([0.0, 0.42, 0.1, 0.5, 0.6, 0.7, 0.8])  # of a1 the nearest is b1, then a2
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    none = np.zeros(0)
+    pairs = Pairs(
+        texts=ids,
+        ids=ids,
+        left=none.astype(np.int64),
+        right=none.astype(np.int64),
+        classes=("competitor",),
+        targets=none.reshape(0, 1).astype(np.float32),
+        known=none.reshape(0, 1).astype(bool),
+        gains=none.astype(np.float32),
+        directed=False,
+    )
+    found = retrieval(lambda texts: vectors, pairs, companies, frozenset({"a"}))
+    assert found.nearest["a1"] == ("b1", "a2", "b2", "b3", "b4")
+    assert found.nearest["a2"] == ("b2", "b3", "b4", "b1", "b5")  # a1 is the sixth
+    assert found.precision == pytest.approx((1 / 5 + 0) / 2)
+    assert found.ndcg == pytest.approx((1 / np.log2(3) + 1 / np.log2(7)) / 2)
+
+
+def test_the_demonstration_trains_and_prints_what_it_measured(sample: Path, model: Path, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from training.demo import SETTINGS, demonstrate
+
+    settings = replace(SETTINGS, model=str(model), frozen_layers=1, steps=6, batch_pairs=16, evaluate_every=3)
+    console = Console(record=True, width=120, file=StringIO())
+    before, after = demonstrate(settings, sample=sample, output=tmp_path / "run", console=console)
+    shown = console.export_text()
+    for name, old, new in (("P@5", before.precision, after.precision), ("nDCG@10", before.ndcg, after.ndcg)):
+        line = next(line for line in shown.splitlines() if name in line)
+        assert f"{old:.3f}" in line
+        assert f"{new:.3f}" in line
+        assert f"{new - old:+.3f}" in line
+    assert len(before.nearest) == 2 * MEMBERS
+    assert f"python -m training.export --model {tmp_path / 'run' / 'best'}" in shown
+    assert (tmp_path / "run" / "best" / "model.safetensors").exists()
+
+
+def test_a_missing_model_is_refused_in_one_line(sample: Path, tmp_path: Path) -> None:
+    from training.demo import main
+
+    (tmp_path / "model").mkdir()
+    with pytest.raises(SystemExit, match=r"^refused: "):
+        main(["--sample", str(sample), "--model", str(tmp_path / "model"), "--output", str(tmp_path / "run")])

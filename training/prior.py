@@ -1,0 +1,295 @@
+"""The class prior: which share of the unlabelled pairs are competitors.
+
+    python -m training.prior --pairs FILE [FILE ...] [--companies FILE] [--bundle models/<id>]
+        [--known SHARE] [--plot FILE.png [--labelled FILE]]
+
+PAUSE needs it. Where pairs were drawn at random for labelling, the shares of the labels are the answer and
+training takes them by itself. Where competitors were picked for labelling, the shares say nothing, and the
+prior is estimated from how the cosines of labelled competitors lie among those of the unlabelled pairs:
+the chance that a pair is one of the labelled ones is c · σ(a + b · cosine), fitted by maximum likelihood in
+c, a and b together (the "joint" method of Teisseyre, Mielniczuk and Łazęcka, "Different strategies of fitting
+logistic regression for positive and unlabelled data", ICCS 2020). With p labelled competitors and u unlabelled
+pairs the prior of the pool is p (1 − c) / (u c).
+
+It is right as far as (1) the labelled competitors are like those in the pool, not the easy ones, and (2) the
+share of competitors rises with the cosine as a logistic curve does. Neither can be seen in the data; the
+interval knows nothing of them. docs/decisions/ says what else was tried.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput, SimilarityError
+from training.pairs import Pairs, read_pairs
+
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+
+LEAST_POSITIVES = 30
+CELLS = 400
+RESAMPLES = 200
+INTERVAL = (0.025, 0.975)
+# An interval wider than this determines little more than the order of magnitude.
+WIDE = 0.2
+# What ends beyond this has run into a limit of the fit.
+LEAST_PRIOR = 0.001
+LOGITS = (-12.0, 12.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorEstimate:
+    """The share of competitors in the pool, and the middle 95 % of what resampled anchors gave."""
+
+    prior: float
+    lower: float
+    upper: float
+    positives: int
+    unlabelled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Labelled competitors and unlabelled pairs in cells of the score; all `[cells]`, scores standardised."""
+
+    scores: Floats
+    positives: Floats
+    unlabelled: Floats
+
+
+def estimate_prior(
+    scores: NDArray[np.floating], positive: Flags, *, anchors: Integers, seed: int, resamples: int = RESAMPLES
+) -> PriorEstimate:
+    """The share of competitors among the pairs that are not `positive`, from scores that rise with it (cosines).
+
+    `scores`, `positive` and `anchors` are `[n]`, of the labelled competitors and the unlabelled pairs, without
+    the labelled negatives. The pairs of one anchor are resampled together.
+
+    Raises:
+        InvalidInput: too few of either kind, or labelled competitors score no higher than the pool.
+    """
+    if positive.sum() < LEAST_POSITIVES or (~positive).sum() < LEAST_POSITIVES:
+        raise InvalidInput(
+            f"{int(positive.sum())} labelled competitors and {int((~positive).sum())} unlabelled pairs are too few to "
+            f"estimate a prior from (at least {LEAST_POSITIVES} each); label 100 pairs drawn at random instead"
+        )
+    if not scores[positive].mean() > scores[~positive].mean():
+        raise InvalidInput(
+            "labelled competitors have no higher cosines than the unlabelled pairs, so nothing can be told from them; "
+            "label 100 pairs drawn at random and use their shares"
+        )
+    cell, centres = _cells(scores)
+    _, anchor = np.unique(anchors, return_inverse=True)
+    random = np.random.default_rng(seed)
+    fitted = fit(_counts(centres, cell, positive, np.ones(len(scores))))
+    drawn = []
+    for _ in range(resamples):
+        picked = np.bincount(random.integers(anchor.max() + 1, size=anchor.max() + 1), minlength=anchor.max() + 1)
+        counts = _counts(centres, cell, positive, picked[anchor].astype(np.float64))
+        if counts.positives.sum() and counts.unlabelled.sum():
+            drawn.append(fit(counts))
+    lower, upper = np.quantile(drawn, INTERVAL) if drawn else (fitted, fitted)
+    return PriorEstimate(
+        prior=fitted,
+        lower=float(lower),
+        upper=float(upper),
+        positives=int(positive.sum()),
+        unlabelled=int((~positive).sum()),
+    )
+
+
+def fit(counts: Counts) -> float:
+    """The most likely prior of the pool."""
+    from scipy.optimize import minimize
+
+    found = [
+        minimize(_loss, [logit, -1.0, 1.0], args=(counts,), jac=True, method="L-BFGS-B", bounds=_BOUNDS)
+        for logit in (-2.0, 0.0, 2.0)  # the likelihood may have several tops
+    ]
+    best = min(found, key=lambda each: float(each.fun))
+    # (1 - c) / c of c = sigmoid(x) is exp(-x).
+    return float(min(counts.positives.sum() / counts.unlabelled.sum() * np.exp(-best.x[0]), 1.0))
+
+
+def misfit(counts: Counts, prior: float) -> float:
+    """Minus twice the log-likelihood of the best curve for this prior; what it is above the lowest is chi-squared."""
+    from scipy.optimize import minimize
+
+    logit = float(np.clip(np.log(counts.positives.sum() / (counts.unlabelled.sum() * prior)), *LOGITS))
+    found = minimize(
+        lambda values: _without_first(_loss(np.array([logit, *values]), counts)),
+        [-1.0, 1.0],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=_BOUNDS[1:],
+    )
+    return float(2 * found.fun * (counts.positives.sum() + counts.unlabelled.sum()))
+
+
+_BOUNDS = (LOGITS, (-40.0, 40.0), (0.0, 40.0))
+
+
+def _loss(values: Floats, counts: Counts) -> tuple[float, Floats]:
+    """Mean negative log-likelihood of (logit of c, a, b), and its gradient."""
+    total = counts.positives.sum() + counts.unlabelled.sum()
+    c = _sigmoid(values[0])
+    curve = _sigmoid(values[1] + values[2] * counts.scores)
+    chance = np.clip(c * curve, 1e-12, 1 - 1e-12)
+    loss = -(counts.positives * np.log(chance) + counts.unlabelled * np.log1p(-chance)).sum() / total
+    by_chance = (counts.unlabelled / (1 - chance) - counts.positives / chance) / total
+    by_line = by_chance * c * curve * (1 - curve)
+    gradient = [(by_chance * curve).sum() * c * (1 - c), by_line.sum(), (by_line * counts.scores).sum()]
+    return float(loss), np.array(gradient)
+
+
+def _without_first(loss: tuple[float, Floats]) -> tuple[float, Floats]:
+    return loss[0], loss[1][1:]
+
+
+def _sigmoid(values: NDArray[np.floating] | float) -> Floats:
+    return np.asarray(0.5 * (1 + np.tanh(np.asarray(values, dtype=np.float64) / 2)))
+
+
+def _cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
+    """The cell of each score, and the standardised middles of the cells."""
+    values = scores.astype(np.float64)
+    edges = np.linspace(values.min(), values.max(), CELLS + 1)
+    cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, CELLS - 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    return cell.astype(np.int64), (middles - values.mean()) / values.std()
+
+
+def _counts(centres: Floats, cell: Integers, positive: Flags, weights: Floats) -> Counts:
+    return Counts(
+        scores=centres,
+        positives=_weighted(cell[positive], weights[positive]),
+        unlabelled=_weighted(cell[~positive], weights[~positive]),
+    )
+
+
+def _weighted(cell: Integers, weights: Floats) -> Floats:
+    return np.bincount(cell, weights=weights, minlength=CELLS).astype(np.float64)
+
+
+def score_counts(scores: NDArray[np.floating], positive: Flags) -> Counts:
+    """Labelled competitors and unlabelled pairs by score; `scores` and `positive` are `[n]`."""
+    cell, centres = _cells(scores)
+    return _counts(centres, cell, positive, np.ones(len(scores)))
+
+
+def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int) -> float:
+    """The share of competitors left in the pool, where `prior` is their share among all pairs before labelling.
+
+    Where only a rate s of the positives was labelled this is (π − πs) / (1 − πs).
+
+    Raises:
+        InvalidInput: more are labelled than the prior allows.
+    """
+    left = prior * (positives + negatives + unlabelled) - positives
+    if not 0 < left < unlabelled:
+        raise InvalidInput(
+            f"a share of {prior} of {positives + negatives + unlabelled:,} pairs leaves {left:,.0f} competitors for "
+            f"{unlabelled:,} unlabelled pairs; it cannot be right"
+        )
+    return left / unlabelled
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the prior with its interval, and the option to give to training.train."""
+    parser = argparse.ArgumentParser(description="Estimate the share of competitors among the unlabelled pairs.")
+    parser.add_argument("--pairs", type=Path, nargs="+", required=True, help="files of pairs, read as one")
+    parser.add_argument("--companies", type=Path, help="JSONL file of the companies that the pairs name")
+    parser.add_argument("--bundle", type=Path, help="folder of the encoder's bundle (default: the one that ships)")
+    parser.add_argument("--known", type=float, help="share of competitors among all pairs before labelling, if known")
+    parser.add_argument("--plot", type=Path, help="PNG file: how the choice of the prior matters")
+    parser.add_argument("--labelled", type=Path, help="for the plot: pairs of other anchors, labelled both ways")
+    parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
+    options = parser.parse_args(arguments)
+    try:
+        _tell(options)
+    except (SimilarityError, ValueError) as error:
+        sys.exit(f"refused: {error}")
+
+
+def _tell(options: argparse.Namespace) -> None:
+    from similarity.bundle import ModelBundle, seed_folder
+    from similarity.encoder import TextEncoder
+
+    encoder = TextEncoder(ModelBundle.load(options.bundle or seed_folder()))
+    pairs = read_pairs(options.pairs, companies=options.companies, text_settings=encoder.text_settings)
+    positive, negative, pool = parts(pairs)
+    write = sys.stdout.write
+    write(
+        f"{len(pairs):,} pairs: {positive.sum():,} labelled competitors, {negative.sum():,} labelled others, "
+        f"{pool.sum():,} unlabelled\n"
+    )
+    if options.known is not None:
+        known = pool_prior(
+            options.known, positives=int(positive.sum()), negatives=int(negative.sum()), unlabelled=int(pool.sum())
+        )
+        write(f"share of competitors among the unlabelled pairs: {known:.3f}\n{_option(known, pairs)}\n")
+        return
+    used = np.flatnonzero(positive | pool)
+    vectors = encoder.encode(pairs.texts)
+    cosines = np.einsum("nd,nd->n", vectors[pairs.left], vectors[pairs.right])
+    found = estimate_prior(cosines[used], positive[used], anchors=pairs.left[used], seed=options.seed)
+    write(
+        f"share of competitors among the unlabelled pairs: {found.prior:.3f} ({found.lower:.3f} to {found.upper:.3f})\n"
+    )
+    if not LEAST_PRIOR <= found.prior <= 1 - LEAST_PRIOR:
+        raise InvalidInput(
+            "the cosines do not determine the prior; label 100 pairs drawn at random and use their shares"
+        )
+    if found.upper - found.lower > WIDE or found.upper > 1 - WIDE:
+        write("that is a guess: the interval is wide. 100 pairs drawn at random and labelled both ways say more.\n")
+    if negative.any():
+        share = positive.sum() / (positive.sum() + negative.sum())
+        write(
+            f"If pairs were drawn at random for labelling, leave --priors out: the share of the labels, {share:.3f}, "
+            "is taken then.\nIf competitors were picked for labelling, train with\n"
+        )
+    write(f"{_option(found.prior, pairs)}\n")
+    if options.plot:
+        from training.prior_sensitivity import labelled_examples, plot_sensitivity, sensitivity
+
+        check = labelled_examples(options.labelled, pairs, encoder, companies=options.companies)
+        curve = sensitivity(pairs, vectors, found, check=check, seed=options.seed)
+        plot_sensitivity(curve, found, options.plot)
+        write(f"plot: {options.plot}\n")
+
+
+def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
+    """(labelled competitors, labelled others, unlabelled), each bool `[n]`.
+
+    Raises:
+        InvalidInput: these are no competitor pairs, or none is unlabelled.
+    """
+    from training.labels import COMPETITOR_CLASSES
+
+    if not set(pairs.classes) <= set(COMPETITOR_CLASSES):
+        raise InvalidInput(
+            f"the prior is estimated for competitors, not for the classes {', '.join(pairs.classes)}; label pairs "
+            "drawn at random and use their shares"
+        )
+    positive = pairs.known[:, 0] & (pairs.targets[:, 0] > 0)
+    pool = ~pairs.labelled
+    if not pool.any():
+        raise InvalidInput("no pair is unlabelled, so there is no prior to estimate; see python -m training.generate")
+    return positive, pairs.labelled & ~positive, pool
+
+
+def _option(prior: float, pairs: Pairs) -> str:
+    """What to give to training: one prior, or one for each of two classes that sum to 1."""
+    values = [prior] if len(pairs.classes) == 1 else [prior, 1 - prior]
+    return "  --priors " + " ".join(f"{value:.3f}" for value in values)
+
+
+if __name__ == "__main__":
+    main()

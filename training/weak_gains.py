@@ -1,0 +1,43 @@
+"""Gains for unlabelled pairs from what is known of the companies anyway, such as their industries."""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from similarity.errors import InvalidInput
+from similarity.judgements import GAINS
+from training.pairs import Pairs
+
+RELATED = 1
+
+
+def with_shared_values(pairs: Pairs, value_of: Mapping[str, str], *, gain: float = GAINS[RELATED]) -> Pairs:
+    """The pairs, those without a gain now with `gain` if both companies have the same value, else 0.
+
+    Pairs of which one company has no value stay without a gain.
+    """
+    values = np.array([value_of.get(company, "") for company in pairs.ids])
+    left, right = values[pairs.left], values[pairs.right]
+    rows = np.flatnonzero(~np.isfinite(pairs.gains) & (left != "") & (right != ""))
+    return pairs.with_gains(rows, np.where(left[rows] == right[rows], gain, 0).astype(np.float32))
+
+
+def read_values(companies: Path, field: str) -> dict[str, str]:
+    """The value of a field of each company that has one, by id, from a JSONL file, gzipped or plain.
+
+    Raises:
+        InvalidInput: no company has the field.
+    """
+    values = {str(row["id"]): str(row[field]) for row in _rows(companies) if row.get(field)}
+    if not values:
+        raise InvalidInput(f"no company in {companies} has a field {field!r}")
+    return values
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, object]]:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
