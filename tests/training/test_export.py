@@ -1,6 +1,7 @@
 """Export gives the same vectors as torch, or nothing at all. Runs on a transformer of random weights."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from similarity.bundle import ModelBundle
 
 if TYPE_CHECKING:
     import onnx
@@ -70,7 +73,7 @@ def test_an_exported_bundle_agrees_with_torch(
     model: Path, sample: Path, tmp_path: Path, precision: str, lowest_cosine: float
 ) -> None:
     from similarity.encoder import TextEncoder
-    from training.export import ExportSettings, export
+    from training.bundle_export import ExportSettings, export
 
     settings = ExportSettings(
         model=str(model),
@@ -96,7 +99,7 @@ def test_an_exported_bundle_agrees_with_torch(
 
 def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: Path, tmp_path: Path) -> None:
     from similarity.encoder import TextEncoder
-    from training.export import ExportSettings, export
+    from training.bundle_export import ExportSettings, export
 
     settings = ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
     encoder = TextEncoder(export(settings, output=tmp_path, sample=sample, log=lambda line: None), threads=1)
@@ -110,11 +113,12 @@ def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: 
 def test_a_graph_that_differs_from_torch_is_not_written(
     model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training import export as exporter
+    from training import bundle_export as exporter
+    from training import gates
 
-    monkeypatch.setattr(exporter, "largest_difference", lambda encoder, graph: float("nan"))
+    monkeypatch.setattr(gates, "largest_difference", lambda encoder, graph: float("nan"))
     settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
-    with pytest.raises(exporter.ExportRefused, match="differs from torch"):
+    with pytest.raises(gates.ExportRefused, match="differs from torch"):
         exporter.export(settings, output=tmp_path / "models", sample=sample, log=lambda line: None)
     assert not (tmp_path / "models").exists()
 
@@ -122,11 +126,12 @@ def test_a_graph_that_differs_from_torch_is_not_written(
 def test_an_int8_model_that_moves_vectors_too_far_is_not_written(
     model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training import export as exporter
+    from training import bundle_export as exporter
+    from training import gates
 
-    monkeypatch.setattr(exporter, "LOWEST_MEAN_COSINE", 1.1)
+    monkeypatch.setattr(gates, "LOWEST_MEAN_COSINE", 1.1)
     settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
-    with pytest.raises(exporter.ExportRefused, match="mean cosine"):
+    with pytest.raises(gates.ExportRefused, match="mean cosine"):
         exporter.export(settings, output=tmp_path / "models", sample=sample, log=lambda line: None)
     assert not (tmp_path / "models").exists()
 
@@ -135,21 +140,69 @@ def test_an_int8_model_that_moves_vectors_too_far_is_not_written(
 def test_judged_pairs_gate_the_export_and_fill_the_card(
     model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: float, refused: bool
 ) -> None:
-    from training import export as exporter
+    from training import bundle_export as exporter
+    from training import gates
 
     (tmp_path / "dev.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc30\t0\n")
-    monkeypatch.setattr(exporter, "KEPT_QUALITY", kept)
+    monkeypatch.setattr(gates, "KEPT_QUALITY", kept)
     settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
-    judged = exporter.JudgedData(folder=tmp_path, companies=sample, splits=("dev",))
+    judged = gates.JudgedData(folder=tmp_path, companies=sample, splits=("dev",))
     output = tmp_path / "models"
     if refused:
-        with pytest.raises(exporter.ExportRefused, match=r"nDCG@10 on dev"):
+        with pytest.raises(gates.ExportRefused, match=r"nDCG@10 on dev"):
             exporter.export(settings, output=output, sample=sample, judged=judged, log=lambda line: None)
         assert not output.exists()
         return
     bundle = exporter.export(settings, output=output, sample=sample, judged=judged, log=lambda line: None)
     assert {"dev_ndcg10_plain", "dev_ndcg10_prepared", "dev_auc_prepared"} <= set(bundle.manifest.metrics)
     assert "| dev | prepared |" in (bundle.folder / "README.md").read_text()
+
+
+def test_a_run_fills_manifest_and_card_and_its_kept_anchors_carry_the_calibration(
+    model: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.evaluate.tasks import cut_selection
+    from training.export import main
+
+    best = tmp_path / "best"
+    shutil.copytree(model, best)
+    told = {
+        "settings": {"model": "minilm-l6", "method": "listwise", "seed": 7, "label_share": 0.1, "max_tokens": 24},
+        "classes": ["competitor", "other"],
+        "step": 40,
+        "scores": {"ndcg10": 0.8125, "auc": 0.9},
+        "selection_anchors": 6,
+    }
+    (best / "training.json").write_text(json.dumps(told))
+    for split, anchors in (("train", range(1, 10)), ("dev", range(70, 74))):
+        rows = [
+            f"c{anchor}\tc{other}\t{2 if abs(anchor % 40 - other % 40) < 9 else 0}"
+            for anchor in anchors
+            for other in range(10, 70)
+        ]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["anchor\tcandidate\tgrade", *rows]) + "\n")
+    options = ["--model", str(best), "--output", str(tmp_path / "models"), "--precision", "float32"]
+    options += ["--judged", str(tmp_path), "--companies", str(sample), "--training-data", "sixty pairs"]
+    options += ["--judged-by", "by how long they are"]
+    main([*options, "--calibrate-on", str(tmp_path / "train.tsv"), "--plots", str(tmp_path / "plots")])
+    (folder,) = (tmp_path / "models").glob("[!.]*")
+    bundle = ModelBundle.load(folder)
+    manifest, card = bundle.manifest, (folder / "README.md").read_text()
+    assert (manifest.base_model, manifest.max_tokens) == ("sentence-transformers/all-MiniLM-L6-v2", 24)
+    assert manifest.training_data.startswith("sixty pairs; listwise on 10% of the labels, 2 epochs of batches of 128")
+    assert (manifest.metrics["selection_step"], manifest.metrics["selection_ndcg10"]) == (40, 0.8125)
+    assert manifest.calibration is not None
+    assert manifest.metrics["calibration_anchors"] == 6
+    assert len(cut_selection(tmp_path / "train.tsv", seed=7, anchors=6)) == 6
+    assert (
+        "| chosen | step 40 by its scores on selection anchors, kept out of training: ndcg10 0.812, auc 0.900" in card
+    )
+    assert "- Who judged the pairs: by how long they are" in card
+    # Training has seen every candidate, so there is nothing strict to measure on, and no train split.
+    assert "| dev | prepared |" in card
+    assert "| train |" not in card
+    assert "companies encoded, at most 0:00 left" in capsys.readouterr().out
+    assert (tmp_path / "plots" / f"reliability-{bundle.encoder_id}.png").exists()
 
 
 @pytest.fixture(scope="module")
@@ -201,4 +254,10 @@ def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[st
 
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--judged", "z"])
+    assert "--judged and --calibrate need --companies" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--model", "x", "--output", "y", "--companies", "z"])
     assert "--judged and --companies belong together" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--model", "x", "--output", "y", "--reference", "z"])
+    assert "--reference needs --judged" in capsys.readouterr().err
