@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from similarity.errors import InvalidInput
 from similarity.judgements import ndcg_of_gains
 from training.config import TrainSettings
 from training.evaluate.ranks import auc
@@ -50,15 +51,28 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
 class Selection:
     """Ranking of labelled pairs by cosine: mean nDCG@10 over anchors with enough candidates, AUC over all pairs.
 
-    The first class of the pairs is the positive one. Without such anchors AUC decides.
+    The first class of the pairs is the positive one. Without such anchors AUC decides. Where only
+    positives are labelled, the unlabelled pairs stand for the others: their order still says which
+    encoder is better, though the AUC itself comes out too low (Menon et al., ICML 2015).
+
+    Raises:
+        InvalidInput: there is nothing to tell positives from.
     """
 
     def __init__(self, pairs: Pairs) -> None:
-        labelled = np.flatnonzero(pairs.known[:, 0])
-        self.pairs = pairs.subset(labelled)
+        labelled = pairs.known[:, 0]
+        positive = labelled & (pairs.targets[:, 0] > 0)
+        others = labelled & ~positive if (labelled & ~positive).any() else ~labelled
+        if not positive.any() or not others.any():
+            raise InvalidInput(
+                "the selection pairs are all of one kind, so no encoder can be told from another by them; label "
+                "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
+            )
+        self.pairs = pairs.subset(positive | others)
         graded = np.isfinite(self.pairs.gains)
         anchors = [np.flatnonzero(graded & (self.pairs.left == anchor)) for anchor in np.unique(self.pairs.left)]
-        self.anchors = [rows for rows in anchors if len(rows) >= LEAST_CANDIDATES and self.pairs.gains[rows].any()]
+        # Of equal gains every order is as good.
+        self.anchors = [rows for rows in anchors if len(rows) >= LEAST_CANDIDATES and np.ptp(self.pairs.gains[rows])]
 
     def __call__(self, encode: Encode) -> dict[str, float]:
         """The scores of an encoder."""
@@ -80,5 +94,5 @@ class Selection:
     @property
     def positive(self) -> NDArray[np.bool_]:
         """Bool `[n]`: pairs of the first class."""
-        positive: NDArray[np.bool_] = self.pairs.targets[:, 0] == 1
+        positive: NDArray[np.bool_] = self.pairs.known[:, 0] & (self.pairs.targets[:, 0] > 0)
         return positive
