@@ -249,6 +249,25 @@ def test_calibration_needs_texts(graph: "onnx.ModelProto") -> None:
         quantise(graph, [])
 
 
+def test_of_a_long_file_the_same_companies_are_drawn_and_a_short_one_is_taken_in_order(tmp_path: Path) -> None:
+    from similarity.text import DEFAULT_SETTINGS
+    from training.bundle_export import sample_texts
+
+    def written(count: int) -> Path:
+        path = tmp_path / f"{count}.jsonl"
+        rows = [{"id": f"c{n}", "name": "Firm", "description": f"Makes number {n}."} for n in range(count)]
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        return path
+
+    short = sample_texts(written(600), DEFAULT_SETTINGS)
+    assert short == [f"Makes number {n}." for n in range(600)]
+    long = sample_texts(written(2_000), DEFAULT_SETTINGS)
+    assert len(set(long)) == 512
+    assert long == sample_texts(tmp_path / "2000.jsonl", DEFAULT_SETTINGS)
+    # From all over the file: its halves are equally likely.
+    assert 200 < sum(int(text.removesuffix(".").split()[-1]) < 1_000 for text in long) < 312
+
+
 def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     from training.export import main
 

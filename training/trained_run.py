@@ -1,0 +1,82 @@
+"""What a training run says about its model: the `training.json` that it writes beside the weights."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from similarity.errors import InvalidInput
+from training.config import TrainSettings, settings_from
+from training.train import SETTINGS_FILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedRun:
+    """One run: its settings, the step whose model was kept, and that step's selection scores.
+
+    `selection_anchors` is how many anchors chose the step, None where the run did not say.
+    `earlier` is the run whose model this one began with.
+    """
+
+    settings: TrainSettings
+    step: int
+    scores: Mapping[str, float]
+    selection_anchors: int | None = None
+    earlier: "TrainedRun | None" = None
+
+    @property
+    def base_model(self) -> str:
+        """What the first of the runs began with: an id, or a folder's own name without its path."""
+        if self.earlier is not None:
+            return self.earlier.base_model
+        source = self.settings.source
+        return Path(source).resolve().name if Path(source).is_dir() else source
+
+    @property
+    def method(self) -> str:
+        """One sentence on how it was trained, the earlier runs first."""
+        settings = self.settings
+        length = f"{settings.steps:,} steps" if settings.steps else f"{settings.epochs:g} epochs"
+        words = [
+            f"{settings.method} on {settings.label_share:.0%} of the labels",
+            f"{length} of batches of {settings.batch_pairs} pairs",
+            f"learning rate {settings.learning_rate:g}",
+            *([f"{settings.frozen_layers} lowest layers frozen"] if settings.frozen_layers else []),
+            f"at most {settings.max_tokens} tokens",
+            f"seed {settings.seed}",
+            f"step {self.step:,} chosen by the selection score",
+        ]
+        before = f"{self.earlier.method}; then " if self.earlier is not None else ""
+        return before + ", ".join(words)
+
+    def metrics(self) -> dict[str, float]:
+        """The selection scores, for a manifest."""
+        scores = {f"selection_{name}": score for name, score in self.scores.items() if math.isfinite(score)}
+        return {"selection_step": self.step, **scores}
+
+
+def read_run(folder: Path) -> TrainedRun | None:
+    """The run that wrote the model in `folder`, or None if no run of ours did.
+
+    Raises:
+        InvalidInput: its training.json is not what a run writes.
+    """
+    path = folder / SETTINGS_FILE
+    if not path.is_file():
+        return None
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        settings = settings_from(told["settings"])
+        return TrainedRun(
+            settings=settings,
+            step=int(told["step"]),
+            scores={str(name): float(score) for name, score in told["scores"].items()},
+            selection_anchors=told.get("selection_anchors"),
+            earlier=read_run(Path(settings.source)) if Path(settings.source).resolve() != folder.resolve() else None,
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InvalidInput(
+            f"{path} is not what a training run writes ({error}); export the folder 'best' of a run, or remove the "
+            "file to export the weights without its facts"
+        ) from error
