@@ -10,12 +10,23 @@ Precision = Literal["auto", "float32", "bfloat16"]
 Features = Literal["u,v,|u-v|,u*v", "u,v,|u-v|"]
 Correction = Literal["non-negative", "clamped", "none"]
 Order = Literal["auto", "composition", "anchors"]
+Windows = Literal["1,3,5", "3,5,7"]
+
+# Methods that learn from the sentences of descriptions and need no pairs; and the settings only they have.
+SENTENCE_METHODS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered", "is-bert")
+_OF_SENTENCES = ("context", "windows", "batch_sentences")
 
 # The paper's encoders, and the one whose weights come with a Python package.
 PRESETS: Mapping[str, str] = {
     "pause-base": "google-bert/bert-base-uncased",
     "pause-small": "google/bert_uncased_L-2_H-128_A-2",
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
+}
+
+# What the papers of these methods set; whatever is given wins.
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in SENTENCE_METHODS[:3]},
+    "is-bert": {"batch_sentences": 32, "learning_rate": 1e-6, "final_learning_rate": 0.0},
 }
 
 
@@ -51,6 +62,10 @@ class TrainSettings:
     labelled_copies: int = 1  # 2 = dropout labels
     order: Order = "auto"  # of pairs in batches; auto = as the method needs it
     batch_pairs: int = 128
+    # Sentences (methods that need no pairs)
+    context: int = 1  # neighbours are at most so many sentences apart
+    windows: Windows = "1,3,5"  # of IS-BERT's convolutions, in tokens; 3,5,7 for long texts
+    batch_sentences: int = 400
     # Optimisation
     epochs: float = 2.0
     steps: int | None = None  # instead of epochs
@@ -96,6 +111,8 @@ _LEAST: Mapping[str, float] = {
     "negatives": 0,
     "labelled_copies": 1,
     "batch_pairs": 2,
+    "context": 1,
+    "batch_sentences": 4,
     "final_learning_rate": 0,
     "weight_decay": 0,
     "clip_norm": 0,
@@ -132,8 +149,13 @@ def read_settings(path: Path) -> TrainSettings:
 
 
 def settings_values(settings: TrainSettings) -> dict[str, Any]:
-    """What `settings_from` reads."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+    """What `settings_from` reads, without settings that only other methods have."""
+    unused = () if settings.method in SENTENCE_METHODS else _OF_SENTENCES
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(settings).items()
+        if name not in unused
+    }
 
 
 def _check_choices(settings: TrainSettings) -> None:
@@ -142,6 +164,7 @@ def _check_choices(settings: TrainSettings) -> None:
         ("features", Features),
         ("correction", Correction),
         ("order", Order),
+        ("windows", Windows),
     ):
         value = getattr(settings, name)
         if value not in get_args(choices):

@@ -16,24 +16,28 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
+from training.convolutions import TokenConvolutions, load_convolutions
 
 # The first opset with a GELU of its own.
 OPSET = 20
 
 
 class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
-    """A transformer, the mean of its last states over real tokens, and unit norm.
+    """A transformer, IS-BERT's convolutions where it has them, the mean over real tokens, and unit norm.
 
     Takes `input_ids` and `attention_mask`, int64 `[batch, length]`; gives float32
     `[batch, dimension]`. Padding changes nothing: it neither attends nor counts.
     """
 
-    def __init__(self, transformer: PreTrainedModel) -> None:
+    def __init__(self, transformer: PreTrainedModel, convolutions: TokenConvolutions | None = None) -> None:
         super().__init__()
         self.transformer = transformer
+        self.convolutions = convolutions
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        if self.convolutions is not None:
+            states = self.convolutions(states, attention_mask)
         weights = attention_mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
         return nn.functional.normalize(mean, dim=1)
@@ -41,7 +45,7 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
     @property
     def dimension(self) -> int:
         """The length of a vector."""
-        return int(self.transformer.config.hidden_size)
+        return int(self.transformer.config.hidden_size) if self.convolutions is None else self.convolutions.dimension
 
 
 def weights_source(model: str) -> str:
@@ -60,7 +64,7 @@ def load_encoder(source: str) -> SentenceEncoder:
     """The encoder in `source`, ready for inference on the CPU in float32."""
     # Plain attention: what the fused kernels of torch compute cannot be exported.
     transformer = AutoModel.from_pretrained(source, attn_implementation="eager", dtype=torch.float32)
-    encoder = SentenceEncoder(transformer)
+    encoder = SentenceEncoder(transformer, load_convolutions(Path(source)))
     encoder.eval()
     return encoder
 

@@ -1,6 +1,7 @@
 """What a loss may look at.
 
-    Pairs ── batches ──▶ Batch ── model ──▶ LossInputs ── objective ──▶ parts of the loss
+    Pairs ──── batches ──▶ Batch ────────── model ──▶ LossInputs ────── objective ──▶ parts of the loss
+    sentences ─ batches ──▶ SentenceBatch ── model ──▶ SentenceInputs ── objective ──▶ loss
 
 `n` is the number of pairs of a global batch, `r` of its sentences, `C` of classes, `d` the length of a
 vector. An entry that nobody labelled is one that is not `known`; there is no label for "unlabelled".
@@ -18,8 +19,8 @@ class LossInputs:
     `left` and `right` `[n, d]` are pooled vectors, not normalised. `logits` `[n, C]` are the head's.
     `targets` `[n, C]` are 0 or 1, and mean something where `known` `[n, C]` (bool) is true. A pair of
     single-label data is known in all classes or in none. `gains` `[n]` are those of graded pairs
-    (3/1/0; NaN where a pair is not labelled). Equal `left_ids` or `right_ids` `[n]` (int64, one
-    numbering for both sides) are the same text.
+    (3/1/0; NaN where a pair is not labelled), or the scores of scored ones. Equal `left_ids` or
+    `right_ids` `[n]` (int64, one numbering for both sides) are the same text.
     """
 
     left: Tensor
@@ -43,13 +44,13 @@ class SentenceInputs:
 
     `left` and `right` `[r, d]` are the vectors of the same sentences by the two encoders of
     QuickThoughts (or the same one twice). `tokens` `[r, l, d]` and `mask` `[r, l]` (bool, real
-    tokens) are the states that IS-BERT compares. `documents` and `positions` `[r]` say which
-    sentences are neighbours.
+    tokens) are the states that IS-BERT compares, None for other losses. `documents` and `positions`
+    `[r]` (int64) say which sentences are neighbours.
     """
 
     left: Tensor
     right: Tensor
-    tokens: Tensor
-    mask: Tensor
+    tokens: Tensor | None
+    mask: Tensor | None
     documents: Tensor
     positions: Tensor

@@ -6,7 +6,10 @@ A method is a loss on pairs, a loss on anchors, or one of each joined by "+":
     anchors   supervised-contrastive, in-batch, listwise
 
 so `pause`, `listwise`, `cross-entropy+supervised-contrastive` (that paper's own), `pause+listwise`, ...
-Joined, they are (1 - contrastive_weight) * the first + contrastive_weight * the second.
+Joined, they are (1 - contrastive_weight) * the first + contrastive_weight * the second. Alone stand
+
+    scored pairs    sts
+    sentences       quick-thoughts, quick-thoughts-block, quick-thoughts-altered, is-bert
 """
 
 from collections.abc import Callable
@@ -18,23 +21,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from training.config import TrainSettings
-from training.inputs import LossInputs
+from training.config import SENTENCE_METHODS, TrainSettings
+from training.inputs import LossInputs, SentenceInputs
+from training.losses.altered_targets import altered_targets
+from training.losses.block import block_loss
 from training.losses.combination import combination
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 from training.losses.in_batch import in_batch_contrastive
+from training.losses.is_bert import is_bert
 from training.losses.listwise import graded_listwise
 from training.losses.pause import Supervised, check_priors, pause
+from training.losses.quick_thoughts import quick_thoughts
+from training.losses.sts import sts_regression
 from training.losses.supervised_contrastive import draw, supervised_contrastive
 from training.pairs import Pairs
-from training.relations import Relations, relations
+from training.relations import Relations, neighbours, relations
 
 Log: TypeAlias = dict[str, float]
 PairLoss: TypeAlias = Callable[[LossInputs, float, Log], Tensor]
 AnchorLoss: TypeAlias = Callable[[LossInputs, Relations, int], Tensor]
+SentenceLoss: TypeAlias = Callable[[SentenceInputs, int], Tensor]
 
 PAIR_LOSSES = ("pause", "cross-entropy")
 ANCHOR_LOSSES = ("supervised-contrastive", "in-batch", "listwise")
+SCORE_METHOD = "sts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +90,20 @@ def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
     Raises:
         ValueError: there is no such method, or it does not fit the labels.
     """
+    if settings.method in SENTENCE_METHODS:
+        raise ValueError(
+            f"{settings.method} learns from sentences; train it with: python -m training.train --companies"
+        )
+    if settings.method == SCORE_METHOD:
+        return _regression(pairs)
     names = settings.method.split("+")
     on_pairs = [name for name in names if name in PAIR_LOSSES]
     on_anchors = [name for name in names if name in ANCHOR_LOSSES]
     if on_pairs + on_anchors != names or len(on_pairs) > 1 or len(on_anchors) > 1:
         raise ValueError(
             f"there is no method {settings.method!r}; name one of {', '.join(PAIR_LOSSES)}, one of "
-            f"{', '.join(ANCHOR_LOSSES)}, or one of each in this order joined by '+'"
+            f"{', '.join(ANCHOR_LOSSES)}, or one of each in this order joined by '+'; alone stand {SCORE_METHOD}, "
+            f"{', '.join(SENTENCE_METHODS)}"
         )
     uses_unlabelled = on_pairs == ["pause"]
     supervised = _supervised(pairs)
@@ -100,6 +117,33 @@ def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
         # The weight of the annealed part reaches one half here (METHOD: no choice before).
         selectable_from=0.5 ** (1 / settings.alpha) if annealed else 0.0,
     )
+
+
+def sentence_loss_of(settings: TrainSettings) -> SentenceLoss:
+    """The loss of sentences at a step (from 1) that `settings.method` names.
+
+    Raises:
+        ValueError: the method does not learn from sentences.
+    """
+    if settings.method not in SENTENCE_METHODS:
+        raise ValueError(f"{settings.method} learns from pairs, not from sentences; give --pairs")
+    if settings.method == "is-bert":
+        return _tokens_and_sentences
+    on_neighbours = {"quick-thoughts": quick_thoughts, "quick-thoughts-altered": altered_targets}
+
+    def of_neighbours(inputs: SentenceInputs, step: int) -> Tensor:
+        near = neighbours(inputs.documents, inputs.positions, context=settings.context)
+        if settings.method != "quick-thoughts-block":
+            return on_neighbours[settings.method](inputs.left, inputs.right, near.positives, near.negatives)
+        # Blocks of equal size, that is as many others as a sentence has neighbours on both sides.
+        others = draw(near.negatives, 2 * settings.context, _lots(settings, step))
+        return block_loss(inputs.left, inputs.right, near.positives, others)
+
+    return of_neighbours
+
+
+def _tokens_and_sentences(inputs: SentenceInputs, _step: int) -> Tensor:
+    return is_bert(inputs.tokens, inputs.mask, inputs.left)
 
 
 def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
@@ -135,6 +179,23 @@ def _supervised(pairs: Pairs) -> Supervised:
     labelled = known.any(axis=1)
     one_class = bool(known[labelled].all() and (pairs.targets[labelled].sum(axis=1) == 1).all())
     return "softmax" if one_class else "binary"
+
+
+def _regression(pairs: Pairs) -> Objective:
+    if pairs.classes or not np.isfinite(pairs.gains).all():
+        raise ValueError(f"{SCORE_METHOD} needs pairs with a score, not with labels: python -m training.stsb")
+
+    def regression(inputs: LossInputs, _progress: float, _log: Log) -> Tensor:
+        return sts_regression(inputs.left, inputs.right, inputs.gains)
+
+    return Objective(
+        on_pairs=regression,
+        on_anchors=None,
+        contrastive_weight=0.0,
+        order="composition",
+        uses_unlabelled=False,
+        selectable_from=0.0,
+    )
 
 
 def _pair_loss(name: str, settings: TrainSettings, pairs: Pairs, supervised: Supervised) -> PairLoss:
@@ -207,8 +268,7 @@ def _anchor_loss(name: str, settings: TrainSettings, pairs: Pairs) -> AnchorLoss
         return in_batch
 
     def drawn(inputs: LossInputs, table: Relations, step: int) -> Tensor:
-        # The same draw on every process, and after a kill.
-        lots = torch.Generator().manual_seed(settings.seed * 1_000_003 + step)
+        lots = _lots(settings, step)
         return supervised_contrastive(
             inputs.left[table.anchors],
             inputs.right[table.columns],
@@ -218,3 +278,8 @@ def _anchor_loss(name: str, settings: TrainSettings, pairs: Pairs) -> AnchorLoss
         )
 
     return drawn
+
+
+def _lots(settings: TrainSettings, step: int) -> torch.Generator:
+    """For draws that are the same on every process, and after a kill."""
+    return torch.Generator().manual_seed(settings.seed * 1_000_003 + step)

@@ -38,9 +38,9 @@ class SentenceBatches:
     """Batches of about `batch_sentences` consecutive sentences of whole documents.
 
     Documents with one sentence are left out: it has no neighbour. One with more than half a batch's
-    sentences is cut into equal parts, each treated as whole. `texts` are the sentences that the
-    batches number; `documents` and `positions` of a batch are indices into the documents given and
-    sentences within. What a batch holds depends on seed, epoch and its number alone.
+    sentences is cut into equal parts, each treated as whole. `texts` `[t]` are the sentences that the
+    batches number; `documents` and `positions` `[t]`, and of a batch `[r]`, are indices into the
+    documents given and sentences within. What a batch holds depends on seed, epoch and its number alone.
 
     Raises:
         InvalidInput: no document has two sentences, or a batch could not hold two.
@@ -54,8 +54,8 @@ class SentenceBatches:
             raise InvalidInput("no description has two sentences; there are no neighbours to learn from")
         self.texts = tuple(sentence for _, found in split for sentence in found)
         counts = [len(found) for _, found in split]
-        self._documents = np.repeat([number for number, _ in split], counts).astype(np.int64)
-        self._positions = np.concatenate([np.arange(count, dtype=np.int64) for count in counts])
+        self.documents = np.repeat([number for number, _ in split], counts).astype(np.int64)
+        self.positions = np.concatenate([np.arange(count, dtype=np.int64) for count in counts])
         self._runs = _runs(counts, limit=batch_sentences // 2)
         self._sizes = np.array([len(run) for run in self._runs], dtype=np.int64)
         self._seed = seed
@@ -71,7 +71,7 @@ class SentenceBatches:
         shuffled = np.random.default_rng([self._seed, number]).permutation(len(self._runs))
         for runs in deal_groups(shuffled, self._sizes, self._batches)[skip:]:
             rows = np.concatenate([self._runs[int(run)] for run in runs])
-            yield SentenceBatch(texts=rows, documents=self._documents[rows], positions=self._positions[rows])
+            yield SentenceBatch(texts=rows, documents=self.documents[rows], positions=self.positions[rows])
 
 
 def _runs(counts: Sequence[int], *, limit: int) -> list[Integers]:

@@ -2,6 +2,7 @@
 
     python -m training.train --pairs data/sample/pairs.csv --companies data/sample/companies.jsonl --output runs/first
     torchrun --nproc-per-node 4 -m training.train --pairs ... --output ...
+    python -m training.train --method is-bert --companies data/sample/companies.jsonl --output runs/sentences
 
 What is minimised is an objective (training.objectives) of one global batch, however it is cut into
 micro-batches and shared among processes: all texts are encoded first, the loss is computed on all
@@ -14,13 +15,13 @@ the dropout it had before. A run writes to its output folder
 """
 
 import argparse
-import hashlib
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,23 +30,24 @@ from torch import Tensor, nn
 
 from similarity.errors import SimilarityError
 from training import checkpoint
-from training.batches import Batch, Integers, PairBatches
-from training.config import Precision, TrainSettings, settings_values
-from training.data import TrainingData, prepare
-from training.inputs import LossInputs
+from training.batches import Batch, Integers, SentenceBatch
+from training.config import RECIPES, SENTENCE_METHODS, Precision, TrainSettings, settings_values
+from training.data import TrainingData
+from training.descriptions import SentenceData
 from training.journal import Clock, Journal
 from training.model import PairModel, load_pair_model, load_weights
-from training.objectives import Objective, objective_of
 from training.options import add_settings, settings_of
-from training.pairs import Pairs, read_pairs
 from training.plots import plot_run
 from training.precision import autocast, chosen_precision
 from training.processes import Processes, joined_processes
+from training.sources import Sources, read_sources
+from training.task import Batches, Task, task_of
 from training.texts import Texts, chunks
 
 METRICS_FILE, BEST_FOLDER, SETTINGS_FILE = "metrics.jsonl", "best", "training.json"
 
 Log = Callable[[str], None]
+Run = Callable[[Tensor, Tensor], Tensor]
 
 
 class TrainingStopped(Exception):
@@ -73,7 +75,9 @@ def learning_rate(step: int, steps: int, settings: TrainSettings) -> float:
     return settings.final_learning_rate + left * (settings.learning_rate - settings.final_learning_rate)
 
 
-def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes: Processes, log: Log) -> Fitted:
+def fit(
+    settings: TrainSettings, data: TrainingData | SentenceData, *, output: Path, processes: Processes, log: Log
+) -> Fitted:
     """Trains, goes on from `output/checkpoint` if there is one, and leaves the best model in `output/best`.
 
     Raises:
@@ -81,32 +85,22 @@ def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes:
         checkpoint.NoFit: `output` holds another run's checkpoint.
         ValueError: the settings do not fit data or model.
     """
-    # Model, and what the loss is.
+    # What is learnt from what; the model.
     device = processes.device
-    objective = objective_of(settings, data.pairs)
-    pairs = data.pairs.subset(objective.useful(data.pairs))
+    task = task_of(settings, data)
     model = load_pair_model(
         settings.source,
-        classes=len(pairs.classes),
+        classes=len(task.classes),
         features=settings.features,
         symmetric=settings.symmetric,
         frozen_layers=settings.frozen_layers,
         seed=settings.seed,
+        view=task.view,
+        windows=settings.windows,
     ).to(device)
     precision = chosen_precision(settings.precision, device)
     encoder = Encoder(model, data.texts, settings, autocast_to=precision, device=device)
-
-    # Batches, and how many.
-    batches = PairBatches(
-        pairs,
-        batch_pairs=settings.batch_pairs,
-        seed=settings.seed,
-        order=objective.order if settings.order == "auto" else settings.order,
-        labelled_share=settings.labelled_share,
-        labelled_copies=settings.labelled_copies,
-        lengths=data.texts.lengths[: len(pairs.texts)],
-    )
-    steps = settings.steps or math.ceil(settings.epochs * batches.batches_per_epoch)
+    steps = settings.steps or math.ceil(settings.epochs * task.batches.batches_per_epoch)
 
     # Optimiser, and where an earlier run was.
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -114,26 +108,24 @@ def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes:
         trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=device.type in ("cuda", "cpu")
     )
     names = settings_values(settings)
-    fingerprint = fingerprint_of(pairs)
-    state = checkpoint.resume(output, model, optimiser, settings=names, data=fingerprint)
+    state = checkpoint.resume(output, model, optimiser, settings=names, data=task.fingerprint)
     done = state.step if state else 0
     best, best_step = (state.best, state.best_step) if state else (None, None)
     journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=done)
     log(
-        f"{settings.method}: {len(pairs):,} pairs, {int(pairs.known.any(axis=1).sum()):,} of them labelled; "
-        f"{steps:,} steps of {settings.batch_pairs} pairs on {processes.count} x {device.type}, {precision}"
-        + (f"; going on after step {done}" if done else "")
+        f"{settings.method}: {task.data}; {steps:,} steps of {task.batch} "
+        f"on {processes.count} x {device.type}, {precision}" + (f"; going on after step {done}" if done else "")
     )
     encoder.keep_lower_states(log)
 
     # The loop.
     clock = Clock(steps=steps, done=done)
-    for step, batch in zip(range(done + 1, steps + 1), endless(batches, skip=done), strict=False):
+    for step, batch in zip(range(done + 1, steps + 1), endless(task.batches, skip=done), strict=False):
         model.train()
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(step, steps, settings)
         optimiser.zero_grad(set_to_none=True)
-        parts = backward(model, encoder, batch, pairs, objective, step=step, steps=steps, processes=processes)
+        parts = backward(model, encoder, batch, task, step=step, steps=steps, processes=processes)
         if not math.isfinite(parts["loss"]):
             raise TrainingStopped(
                 f"the loss is {parts['loss']} at step {step} ({', '.join(f'{k} {v:.3g}' for k, v in parts.items())}); "
@@ -142,13 +134,13 @@ def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes:
         if settings.clip_norm:
             parts["gradient_norm"] = float(nn.utils.clip_grad_norm_(trained, settings.clip_norm))
         optimiser.step()
-        clock.count(len(batch.pairs))
+        clock.count(task.size(batch))
         journal.write({"step": step, "learning_rate": optimiser.param_groups[0]["lr"], **parts, **clock.speed()})
         if clock.due():
             log(f"step {step:,}/{steps:,}: loss {parts['loss']:.4f}, {clock}")
 
         # Selection. An annealed loss is not chosen from before its second part counts.
-        if step == steps or (step % settings.evaluate_every == 0 and step >= objective.selectable_from * steps):
+        if step == steps or (step % settings.evaluate_every == 0 and step >= task.selectable_from * steps):
             model.eval()
             scores = dict(data.select(encoder))
             journal.write({"step": step, **scores})
@@ -157,14 +149,16 @@ def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes:
             if best is None or score > best:
                 best, best_step = score, step
                 if processes.is_first:
-                    save_best(output / BEST_FOLDER, model, data, settings, scores, step=step)
+                    told = {"settings": names, "classes": task.classes, "step": step, "scores": scores}
+                    save_best(output / BEST_FOLDER, model, data.texts, told=told)
         if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
-            state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=fingerprint)
+            state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=task.fingerprint)
             checkpoint.save(output, model, optimiser, state)
     processes.wait()
 
     # The model as of its best step.
     load_weights(model, output / BEST_FOLDER)
+    model.second = None  # f alone makes the vectors
     model.eval()
     told = json.loads((output / BEST_FOLDER / SETTINGS_FILE).read_text(encoding="utf-8"))
     return Fitted(
@@ -175,9 +169,8 @@ def fit(settings: TrainSettings, data: TrainingData, *, output: Path, processes:
 def backward(
     model: PairModel,
     encoder: "Encoder",
-    batch: Batch,
-    pairs: Pairs,
-    objective: Objective,
+    batch: Batch | SentenceBatch,
+    task: Task[Any],
     *,
     step: int,
     steps: int,
@@ -185,45 +178,32 @@ def backward(
 ) -> dict[str, float]:
     """Leaves the gradients of the loss of the whole global batch in the parameters; returns the loss and its parts."""
     lengths = encoder.texts.lengths
+    longest = int(lengths[batch.texts].max())
     mine = processes.mine(np.argsort(lengths[batch.texts], kind="stable"))
     pieces = [mine[piece] for piece in chunks(batch.texts[mine], lengths, micro_tokens=encoder.micro_tokens)]
     seeds = [piece_seed(encoder.seed, step, processes.rank, number) for number in range(len(pieces))]
     in_one = len(pieces) == 1
 
-    # Vectors of all texts; a single piece keeps its graph, several are encoded again below.
+    # What the model makes of all texts; a single piece keeps its graph, several are encoded again below.
+    def made(number: int) -> Tensor:
+        return encoder.outputs(batch.texts[pieces[number]], seed=seeds[number], length=longest)
+
     with torch.set_grad_enabled(in_one):
-        encoded = [encoder.rows(batch.texts[piece], seed=seed) for piece, seed in zip(pieces, seeds, strict=True)]
-    own = torch.cat([vectors.detach() for vectors in encoded])
-    vectors = processes.gather(own, np.concatenate(pieces), count=len(batch.texts)).requires_grad_()
+        encoded = [made(number) for number in range(len(pieces))]
+    own = torch.cat([outputs.detach() for outputs in encoded])
+    outputs = processes.gather(own, np.concatenate(pieces), count=len(batch.texts)).requires_grad_()
 
     # The loss of the global batch; every process computes the same, and so the same gradients of the head.
-    inputs = loss_inputs(model, vectors, batch, pairs)
-    loss, parts = objective.loss(inputs, step=step, steps=steps)
+    loss, parts = task.loss(model, outputs, batch, lengths=lengths[batch.texts], step=step, steps=steps)
     loss.backward()
 
     # Back through the texts.
-    gradients = vectors.grad
-    for number, (piece, seed) in enumerate(zip(pieces, seeds, strict=True)):
-        again = encoded[number] if in_one else encoder.rows(batch.texts[piece], seed=seed)
-        again.backward(gradients[torch.from_numpy(piece).to(vectors.device)])
-    processes.sum_gradients(parameter for parameter in model.transformer.parameters() if parameter.requires_grad)
+    gradients = outputs.grad
+    for number, piece in enumerate(pieces):
+        again = encoded[number] if in_one else made(number)
+        again.backward(gradients[torch.from_numpy(piece).to(outputs.device)])
+    processes.sum_gradients(model.parameters_of_texts())
     return {"loss": float(loss.detach()), **parts}
-
-
-def loss_inputs(model: PairModel, vectors: Tensor, batch: Batch, pairs: Pairs) -> LossInputs:
-    """What the objective looks at: the pairs of a batch, their labels and logits."""
-    device = vectors.device
-    left, right = (vectors[torch.from_numpy(side).to(device)] for side in (batch.left, batch.right))
-    return LossInputs(
-        left=left,
-        right=right,
-        logits=model.head(left, right),
-        targets=torch.from_numpy(pairs.targets[batch.pairs]).to(device),
-        known=torch.from_numpy(pairs.known[batch.pairs]).to(device),
-        gains=torch.from_numpy(pairs.gains[batch.pairs]).to(device),
-        left_ids=torch.from_numpy(batch.texts[batch.left]).to(device),
-        right_ids=torch.from_numpy(batch.texts[batch.right]).to(device),
-    )
 
 
 class Encoder:
@@ -238,16 +218,29 @@ class Encoder:
         self.seed = settings.seed
         self.precision = autocast_to
         self.device = device
-        self._run = torch.compile(model.encode, dynamic=True) if settings.compile else model.encode
+        self._encode, self._outputs = (
+            torch.compile(run, dynamic=True) if settings.compile else run for run in (model.encode, model.outputs)
+        )
 
     def rows(self, numbers: Integers, *, seed: int | None = None) -> Tensor:
         """Vectors float32 `[numbers, d]`; what is random in it (dropout) comes from `seed`."""
+        return self._run(numbers, self._encode, self.model.pool, seed=seed)
+
+    def outputs(self, numbers: Integers, *, seed: int, length: int) -> Tensor:
+        """What a loss sees of these texts (`training.model.View`); tokens' states are padded to `length`."""
+        outputs = self._run(numbers, self._outputs, self.model.outputs_above, seed=seed)
+        if self.model.view != "tokens":
+            return outputs
+        return nn.functional.pad(outputs, (0, 0, 0, length - outputs.shape[1]))
+
+    def _run(self, numbers: Integers, whole: Run, above: Run, *, seed: int | None) -> Tensor:
+        """The model from the ids on, or from the states of frozen layers on where they are kept."""
         if seed is not None:
             torch.manual_seed(seed)
         ids, mask = (tensor.to(self.device, non_blocking=True) for tensor in self.texts.padded(numbers))
         with autocast(self.precision, self.device):
             states = self.texts.padded_states(numbers) if self.model.frozen_layers else None
-            return self._run(ids, mask) if states is None else self.model.pool(states.to(self.device), mask)
+            return whole(ids, mask) if states is None else above(states.to(self.device), mask)
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Vectors float32 `[texts, d]` as the head sees them, not normalised, in evaluation mode."""
@@ -283,21 +276,18 @@ class Encoder:
 def save_best(
     folder: Path,
     model: PairModel,
-    data: TrainingData,
-    settings: TrainSettings,
-    scores: Mapping[str, float],
+    texts: Texts,
     *,
-    step: int,
+    told: Mapping[str, Any],
 ) -> None:
     """Model, head, tokenizer, and what they are: a folder that `training.export` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder)
-    data.texts.tokenizer.save_pretrained(folder)
-    told = {"settings": settings_values(settings), "classes": data.pairs.classes, "step": step, "scores": dict(scores)}
-    (folder / SETTINGS_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    texts.tokenizer.save_pretrained(folder)
+    (folder / SETTINGS_FILE).write_text(json.dumps(dict(told), indent=2) + "\n", encoding="utf-8")
 
 
-def endless(batches: PairBatches, *, skip: int) -> Iterator[Batch]:
+def endless(batches: Batches[Any], *, skip: int) -> Iterator[Batch | SentenceBatch]:
     """Batches of epoch after epoch, without the first `skip`."""
     epoch, first = divmod(skip, batches.batches_per_epoch)
     while True:
@@ -310,34 +300,43 @@ def piece_seed(seed: int, step: int, rank: int, piece: int) -> int:
     return int(np.random.SeedSequence([seed, step, rank, piece]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def fingerprint_of(pairs: Pairs) -> str:
-    """Changes with the pairs, their labels or their texts: a run must not go on with others."""
-    digest = hashlib.sha256("\0".join(pairs.texts).encode())
-    for values in (pairs.left, pairs.right, pairs.targets, pairs.known):
-        digest.update(np.ascontiguousarray(values).tobytes())
-    return digest.hexdigest()[:16]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Reads pairs and settings, trains, and says where the model is."""
     parser = argparse.ArgumentParser(
-        description="Train an encoder on pairs of companies of which only a few need a label.",
+        description="Train an encoder on pairs of which only a few need a label, or on descriptions alone.",
         epilog="Afterwards: python -m training.export --model OUTPUT/best --output models",
     )
-    parser.add_argument("--pairs", type=Path, required=True, help="CSV, TSV, JSONL or Parquet: see training/pairs.py")
-    parser.add_argument("--companies", type=Path, help="JSONL of the companies that the pairs name; not for two texts")
+    parser.add_argument(
+        "--pairs",
+        type=Path,
+        help=f"CSV, TSV, JSONL or Parquet: see training/pairs.py. {', '.join(SENTENCE_METHODS)} need none; "
+        "given, theirs choose the best step",
+    )
+    parser.add_argument(
+        "--companies",
+        type=Path,
+        help="JSONL of the companies that the pairs name, or whose descriptions are learnt from (for these also .txt)",
+    )
     parser.add_argument("--output", type=Path, required=True, help="folder of this run; a killed run goes on there")
     parser.add_argument(
-        "--selection", type=int, default=100, help="anchors kept to choose the best step (default: 100)"
+        "--selection", type=int, default=100, help="anchors, or descriptions, kept to choose the best step (100)"
     )
     parser.add_argument("--grade-one", choices=["negative", "unlabelled"], default="negative", help="of graded pairs")
+    parser.add_argument("--classes", nargs="+", help="of the labels, those of the most alike texts first")
     add_settings(parser)
     options = parser.parse_args(arguments)
     try:
-        settings = settings_of(options)
-        pairs = read_pairs(options.pairs, companies=options.companies, grade_one=options.grade_one)
+        method = getattr(options, "method", TrainSettings().method)
+        settings = settings_of(options, RECIPES.get(method))
+        sources = Sources(
+            pairs=options.pairs,
+            companies=options.companies,
+            selection=options.selection,
+            grade_one=options.grade_one,
+            classes=options.classes,
+        )
         with joined_processes() as processes:
-            data = prepare(pairs, settings, selection=options.selection)
+            data = read_sources(sources, settings)
             log = _log if processes.is_first else _silent
             fitted = fit(settings, data, output=options.output, processes=processes, log=log)
             if processes.is_first:

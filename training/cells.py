@@ -1,0 +1,78 @@
+"""Cells of a table, each measured once: kept in files, gone on with after a stop, within a budget of minutes."""
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from training.curve import kept_or
+
+Result: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell: its name, which is that of its file, and what measures it."""
+
+    name: str
+    measure: Callable[[], Result]
+
+
+def measured_cells(
+    cells: Sequence[Cell],
+    *,
+    folder: Path,
+    settings: Mapping[str, Any],
+    minutes: float,
+    line: Callable[[Result], str],
+    log: Callable[[str], None],
+) -> list[Result]:
+    """The results of all cells, in order, that are kept in `folder` or can be started within the minutes.
+
+    `settings` are those of all cells: what was kept under others is refused. `line` says a result in words.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    started, seconds = perf_counter(), list[float]()
+    results: list[Result] = []
+    for number, cell in enumerate(cells, start=1):
+        file = folder / f"{cell.name}.json"
+        fresh = not file.exists()
+        if fresh and perf_counter() - started > 60 * minutes:
+            log(f"the budget of {minutes:g} minutes is used up after {number - 1} of {len(cells)} cells")
+            break
+        began = perf_counter()
+        results.append(kept_or(file, settings, cell.measure))
+        if fresh:
+            seconds.append(perf_counter() - began)
+        left = f"; about {np.mean(seconds) * (len(cells) - number) / 60:.0f} minutes for the others" if seconds else ""
+        log(f"{number}/{len(cells)} {line(results[-1])}{left}")
+    return results
+
+
+def spread(values: Sequence[float], *, digits: int = 2) -> str:
+    """Mean ± standard deviation (of a sample; of a single value just the value); "-" where one is not defined."""
+    if not all(math.isfinite(value) for value in values):
+        return "-"
+    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{deviation}"
+
+
+def this_device() -> torch.device:
+    """The first GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def say(line: str) -> None:
+    """Writes a line for the user of a command."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def quiet(_line: str) -> None:
+    """For runs that are reported as a whole."""
