@@ -74,7 +74,7 @@ class TrainSettings:
     warmup: float = 0.1  # share of the steps
     weight_decay: float = 0.0
     clip_norm: float = 1.0  # longest gradient; 0 = any
-    micro_tokens: int = 16_384  # encoded at once: less memory, same gradients
+    micro_tokens: int = 16_384  # of a batch that are kept in memory; more are encoded twice, with the same gradients
     precision: Precision = "auto"
     compile: bool = False
     # Run

@@ -26,12 +26,14 @@ class TrainingData:
     """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder, the first decides.
 
     Higher is better. `select` must not see what the final evaluation sees. The numbers of the texts are
-    those of `pairs`; there may be more of them.
+    those of `pairs`; there may be more of them. `selection_anchors` is how many anchors were cut from
+    the pairs for it by `prepare`, 0 if it is made of something else.
     """
 
     pairs: Pairs
     texts: Texts
     select: Select
+    selection_anchors: int = 0
 
 
 def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> TrainingData:
@@ -45,6 +47,7 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
         pairs=hide_labels(train, share=settings.label_share, seed=settings.seed),
         texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
         select=Selection(kept),
+        selection_anchors=selection,
     )
 
 

@@ -13,13 +13,13 @@ from training.pairs import Pairs, read_pairs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Files of a run: pairs, and companies that pairs name or whose descriptions are learnt from.
+    """Files of a run: pairs (several files are read as one), and the companies that they name.
 
     `selection` anchors or descriptions choose the best step. `classes` are those of the labels, the one
     of the most alike texts first.
     """
 
-    pairs: Path | None
+    pairs: Sequence[Path] | None
     companies: Path | None
     selection: int
     grade_one: GradeOne = "negative"
@@ -45,8 +45,8 @@ def read_sources(sources: Sources, settings: TrainSettings) -> TrainingData | Se
     return prepare(pairs, settings, selection=sources.selection)
 
 
-def _labelled_pairs(sources: Sources, path: Path) -> Pairs:
-    pairs = read_pairs(path, companies=sources.companies, grade_one=sources.grade_one, classes=sources.classes)
+def _labelled_pairs(sources: Sources, paths: Sequence[Path]) -> Pairs:
+    pairs = read_pairs(paths, companies=sources.companies, grade_one=sources.grade_one, classes=sources.classes)
     if sources.classes is None and pairs.classes[0] != COMPETITOR_CLASSES[0]:
         raise ValueError(
             f"which of the classes {', '.join(pairs.classes)} has the most alike texts? Name all of them with "

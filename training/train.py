@@ -45,6 +45,8 @@ from training.task import Batches, Task, task_of
 from training.texts import Texts, chunks
 
 METRICS_FILE, BEST_FOLDER, SETTINGS_FILE = "metrics.jsonl", "best", "training.json"
+# A CPU is quickest with what its caches hold, of like length; a GPU wants all it can get.
+CPU_PIECE_TOKENS = 4_096
 
 Log = Callable[[str], None]
 Run = Callable[[Tensor, Tensor], Tensor]
@@ -149,7 +151,7 @@ def fit(
             if best is None or score > best:
                 best, best_step = score, step
                 if processes.is_first:
-                    told = {"settings": names, "classes": task.classes, "step": step, "scores": scores}
+                    told = {"settings": names, "classes": task.classes, "step": step, "scores": scores, **cut(data)}
                     save_best(output / BEST_FOLDER, model, data.texts, told=told)
         if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
             state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=task.fingerprint)
@@ -180,15 +182,16 @@ def backward(
     lengths = encoder.texts.lengths
     longest = int(lengths[batch.texts].max())
     mine = processes.mine(np.argsort(lengths[batch.texts], kind="stable"))
-    pieces = [mine[piece] for piece in chunks(batch.texts[mine], lengths, micro_tokens=encoder.micro_tokens)]
+    pieces = [mine[piece] for piece in chunks(batch.texts[mine], lengths, micro_tokens=encoder.piece_tokens)]
     seeds = [piece_seed(encoder.seed, step, processes.rank, number) for number in range(len(pieces))]
-    in_one = len(pieces) == 1
+    tokens = sum(len(piece) * int(lengths[batch.texts[piece]].max()) for piece in pieces)
+    kept = tokens <= encoder.micro_tokens
 
-    # What the model makes of all texts; a single piece keeps its graph, several are encoded again below.
+    # What the model makes of all texts; what is too much to keep with its graph is encoded again below.
     def made(number: int) -> Tensor:
         return encoder.outputs(batch.texts[pieces[number]], seed=seeds[number], length=longest)
 
-    with torch.set_grad_enabled(in_one):
+    with torch.set_grad_enabled(kept):
         encoded = [made(number) for number in range(len(pieces))]
     own = torch.cat([outputs.detach() for outputs in encoded])
     outputs = processes.gather(own, np.concatenate(pieces), count=len(batch.texts)).requires_grad_()
@@ -200,7 +203,7 @@ def backward(
     # Back through the texts.
     gradients = outputs.grad
     for number, piece in enumerate(pieces):
-        again = encoded[number] if in_one else made(number)
+        again = encoded[number] if kept else made(number)
         again.backward(gradients[torch.from_numpy(piece).to(outputs.device)])
     processes.sum_gradients(model.parameters_of_texts())
     return {"loss": float(loss.detach()), **parts}
@@ -215,6 +218,7 @@ class Encoder:
         self.model = model
         self.texts = texts
         self.micro_tokens = settings.micro_tokens
+        self.piece_tokens = min(settings.micro_tokens, CPU_PIECE_TOKENS) if device.type == "cpu" else self.micro_tokens
         self.seed = settings.seed
         self.precision = autocast_to
         self.device = device
@@ -249,7 +253,7 @@ class Encoder:
         distinct, place = np.unique(numbers, return_inverse=True)
         found = torch.empty(len(distinct), self.model.dimension, device=self.device)
         with torch.no_grad():
-            for piece in chunks(distinct, self.texts.lengths, micro_tokens=self.micro_tokens):
+            for piece in chunks(distinct, self.texts.lengths, micro_tokens=self.piece_tokens):
                 found[torch.from_numpy(piece).to(self.device)] = self.rows(distinct[piece])
         return found[torch.from_numpy(place).to(self.device)]
 
@@ -264,13 +268,20 @@ class Encoder:
             return
         log(f"states of the {self.model.frozen_layers} frozen layers for {len(self.texts):,} texts ...")
         everything = np.arange(len(self.texts))
-        for piece in chunks(everything, self.texts.lengths, micro_tokens=self.micro_tokens):
+        for piece in chunks(everything, self.texts.lengths, micro_tokens=self.piece_tokens):
             ids, mask = (tensor.to(self.device) for tensor in self.texts.padded(piece))
             with torch.no_grad(), autocast(self.precision, self.device):
                 states = self.model.lower_states(ids, mask)
             states = states.to(torch.bfloat16 if self.precision == "bfloat16" else torch.float32).cpu()
             for number, state in zip(piece, states, strict=True):
                 self.texts.states[int(number)] = state[: len(self.texts.tokens[number])].clone()
+
+
+def cut(data: TrainingData | SentenceData) -> dict[str, int]:
+    """How many anchors were cut off to choose the best step: whoever evaluates the model must cut the same ones."""
+    if isinstance(data, TrainingData) and data.selection_anchors:
+        return {"selection_anchors": data.selection_anchors}
+    return {}
 
 
 def save_best(
@@ -309,6 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--pairs",
         type=Path,
+        nargs="+",
         help=f"CSV, TSV, JSONL or Parquet: see training/pairs.py. {', '.join(SENTENCE_METHODS)} need none; "
         "given, theirs choose the best step",
     )
