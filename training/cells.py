@@ -1,5 +1,6 @@
 """Cells of a table, each measured once: kept in files, gone on with after a stop, within a budget of minutes."""
 
+import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from training.curve import kept_or
+from similarity.errors import InvalidInput
 
 Result: TypeAlias = dict[str, Any]
 
@@ -33,7 +34,7 @@ def measured_cells(
     line: Callable[[Result], str],
     log: Callable[[str], None],
 ) -> list[Result]:
-    """The results of all cells, in order, that are kept in `folder` or can be started within the minutes.
+    """The results of all cells, in order, that are kept in `folder` or can be started within the minutes; one at least.
 
     `settings` are those of all cells: what was kept under others is refused. `line` says a result in words.
     """
@@ -43,7 +44,7 @@ def measured_cells(
     for number, cell in enumerate(cells, start=1):
         file = folder / f"{cell.name}.json"
         fresh = not file.exists()
-        if fresh and perf_counter() - started > 60 * minutes:
+        if fresh and results and perf_counter() - started > 60 * minutes:
             log(f"the budget of {minutes:g} minutes is used up after {number - 1} of {len(cells)} cells")
             break
         began = perf_counter()
@@ -53,6 +54,22 @@ def measured_cells(
         left = f"; about {np.mean(seconds) * (len(cells) - number) / 60:.0f} minutes for the others" if seconds else ""
         log(f"{number}/{len(cells)} {line(results[-1])}{left}")
     return results
+
+
+def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Result]) -> Result:
+    """The figures in `file`, if it was made with these settings; else those that are measured now.
+
+    Raises:
+        InvalidInput: the file was made with other settings.
+    """
+    if file.exists():
+        kept: Result = json.loads(file.read_text(encoding="utf-8"))
+        if kept["settings"] != dict(settings):
+            raise InvalidInput(f"{file} was made with other settings; choose another --output, or remove it")
+        return kept
+    result = {**measure(), "settings": dict(settings)}
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return result
 
 
 def spread(values: Sequence[float], *, digits: int = 2) -> str:

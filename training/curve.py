@@ -18,21 +18,21 @@ same labels (training.teacher). It writes
 """
 
 import argparse
-import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from similarity.errors import SimilarityError
 from similarity.judgements import Judgements, read_judgements
 from similarity.text import DEFAULT_SETTINGS
+from training import cells
 from training.config import TrainSettings, settings_values
 from training.curve_report import UNTRAINED, write_report
 from training.data import Selection, TrainingData
@@ -49,7 +49,7 @@ from training.processes import Processes
 from training.splits import hide_labels, refuse_leakage, split_by_anchor
 from training.teacher import TeacherSettings, taught
 from training.texts import Texts
-from training.train import Encoder, fit
+from training.train import Encoder, TrainingStopped, fit
 from training.weak_gains import read_values, with_shared_values
 
 METHODS = (
@@ -111,9 +111,10 @@ class Cell:
         """The usual settings, with what this cell changes."""
         return replace(usual, method=self.method.partition("/")[0], label_share=self.share, seed=self.seed)
 
-    def file(self, folder: Path) -> Path:
-        """Where its figures are kept."""
-        return folder / f"{self.method.replace('+', '_').replace('/', '_by_')}-{self.share:g}-{self.seed}.json"
+    @property
+    def name(self) -> str:
+        """That of its files."""
+        return f"{self.method.replace('+', '_').replace('/', '_by_')}-{self.share:g}-{self.seed}"
 
 
 def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int, weak_field: str) -> Bench:
@@ -140,13 +141,12 @@ def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, select
     )
 
 
-def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, runs: Path) -> dict[str, Any]:
+def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) -> dict[str, Any]:
     """Trains one cell and measures it on dev."""
     settings = cell.settings(usual)
     hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
     data = TrainingData(pairs=with_gains(hidden, cell, bench, settings), texts=bench.texts, select=bench.selection)
-    output = runs / cell.file(runs).stem
-    fitted = fit(settings, data, output=output, processes=Processes(device=_device()), log=_quiet)
+    fitted = fit(settings, data, output=output, processes=Processes(device=cells.this_device()), log=cells.quiet)
     figures = measured(fitted.encode, bench, head=any(name in cell.method for name in PAIR_LOSSES))
     return {
         **asdict(cell),
@@ -172,7 +172,7 @@ def with_gains(pairs: Pairs, cell: Cell, bench: Bench, settings: TrainSettings) 
             # As many steps at every share, at least four passes.
             epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))),
         )
-        return taught(pairs, teacher, device=_device(), log=_quiet)
+        return taught(pairs, teacher, device=cells.this_device(), log=cells.quiet)
     return pairs
 
 
@@ -208,61 +208,26 @@ def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
     model = load_pair_model(
         usual.source, classes=2, features=usual.features, symmetric=usual.symmetric, frozen_layers=usual.frozen_layers
     )
-    device = _device()
+    device = cells.this_device()
     encoder = Encoder(
         model.to(device), bench.texts, usual, autocast_to=chosen_precision(usual.precision, device), device=device
     )
-    encoder.keep_lower_states(_quiet)
+    encoder.keep_lower_states(cells.quiet)
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
 
-def cells(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> Iterator[Cell]:
+def table_cells(wanted: Sequence[Cell], bench: Bench, usual: TrainSettings, *, runs: Path) -> list[cells.Cell]:
+    """What measures the model that all start from, and then each cell."""
+
+    def measuring(cell: Cell) -> cells.Cell:
+        return cells.Cell(name=cell.name, measure=lambda: run_cell(cell, bench, usual, output=runs / cell.name))
+
+    return [cells.Cell(name=UNTRAINED, measure=lambda: untrained(bench, usual)), *map(measuring, wanted)]
+
+
+def cells_of(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> list[Cell]:
     """All cells, a seed at a time, so that a table is whole as early as can be."""
-    for seed in seeds:
-        for share in shares:
-            for method in methods:
-                yield Cell(method=method, share=share, seed=seed)
-
-
-def run_all(
-    wanted: Sequence[Cell], bench: Bench, usual: TrainSettings, *, output: Path, minutes: float
-) -> list[dict[str, Any]]:
-    """The figures of all cells that are finished, or can be started within the minutes."""
-    folder = output / "cells"
-    folder.mkdir(parents=True, exist_ok=True)
-    told = settings_values(usual)
-    results = [kept_or(folder / "untrained.json", told, lambda: untrained(bench, usual))]
-    started, seconds = perf_counter(), list[float]()
-    for number, cell in enumerate(wanted, start=1):
-        file = cell.file(folder)
-        if not file.exists() and perf_counter() - started > 60 * minutes:
-            _log(f"the budget of {minutes:g} minutes is used up after {number - 1} of {len(wanted)} cells")
-            break
-        began = perf_counter()
-        fresh = not file.exists()
-        result = kept_or(file, told, lambda cell=cell: run_cell(cell, bench, usual, runs=output / "runs"))
-        results.append(result)
-        if fresh:
-            seconds.append(perf_counter() - began)
-        left = np.mean(seconds) * (len(wanted) - number) / 60 if seconds else math.nan
-        _log(
-            f"{number}/{len(wanted)} {cell.method}, {cell.share:.0%} of the labels, seed {cell.seed}: "
-            f"nDCG@10 {result['dev']['ndcg10']:.4f}, AUC {result['dev']['auc']:.4f}"
-            + (f"; about {left:.0f} minutes for the others" if seconds else "")
-        )
-    return results
-
-
-def kept_or(file: Path, settings: Mapping[str, Any], measure_it: Any) -> dict[str, Any]:
-    """The figures in `file`, if it was made with these settings; else those that are measured now."""
-    if file.exists():
-        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if kept["settings"] != dict(settings):
-            sys.exit(f"refused: {file} was made with other settings; choose another --output, or remove it")
-        return kept
-    result = {**measure_it(), "settings": dict(settings)}
-    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return result
+    return [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -280,31 +245,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
     usual = settings_of(options, LAPTOP)
-    wanted = list(cells(options.methods, options.shares, options.seeds))
+    wanted = cells_of(options.methods, options.shares, options.seeds)
     unknown = {cell.source for cell in wanted} - {"", *SOURCES}
     if unknown:
         parser.error(f"there is no source of gains {unknown.pop()!r}; choose one of {', '.join(SOURCES)}")
     weak_field = options.weak_field if any(cell.source == "industry" for cell in wanted) else ""
-    bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)
-    results = run_all(wanted, bench, usual, output=options.output, minutes=options.budget)
-    _log(write_report(results, options.output, reference=options.methods[0]))
+    try:
+        bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)
+        results = cells.measured_cells(
+            table_cells(wanted, bench, usual, runs=options.output / "runs"),
+            folder=options.output / "cells",
+            settings=settings_values(usual),
+            minutes=options.budget,
+            line=_line,
+            log=cells.say,
+        )
+    except (ValueError, SimilarityError, TrainingStopped) as error:
+        sys.exit(f"refused: {error}")
+    cells.say(write_report(results, options.output, reference=options.methods[0]))
+
+
+def _line(result: cells.Result) -> str:
+    return (
+        f"{result['method']}, {result['share']:.0%} of the labels, seed {result['seed']}: "
+        f"nDCG@10 {result['dev']['ndcg10']:.4f}, AUC {result['dev']['auc']:.4f}"
+    )
 
 
 def _shares(quality: PairQuality) -> dict[str, float]:
     return {name: getattr(quality, name) for name in ("accuracy", "precision", "recall", "f1", "auc")}
-
-
-def _device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _quiet(_line: str) -> None:
-    """Cells report as a whole."""
-
-
-def _log(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
