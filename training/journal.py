@@ -36,18 +36,19 @@ def read_journal(path: Path) -> list[dict[str, float]]:
 
 
 class Clock:
-    """Counts pairs per second and guesses the time that is left."""
+    """Counts what is trained on per second, `unit` by unit, and guesses the time that is left."""
 
-    def __init__(self, *, steps: int, done: int) -> None:
+    def __init__(self, *, steps: int, done: int, unit: str = "pairs") -> None:
         self.steps = steps
+        self.unit = unit
         self.first = self.step = done
-        self.pairs = 0
+        self.units = 0
         self.started = self.reported = perf_counter()
 
-    def count(self, pairs: int) -> None:
-        """One more step, of so many pairs, is done."""
+    def count(self, units: int) -> None:
+        """One more step, of so many pairs (or sentences), is done."""
         self.step += 1
-        self.pairs += pairs
+        self.units += units
 
     @property
     def seconds(self) -> float:
@@ -55,8 +56,8 @@ class Clock:
         return perf_counter() - self.started
 
     def speed(self) -> dict[str, float]:
-        """Mean pairs per second so far, selection included."""
-        return {"pairs_per_second": self.pairs / self.seconds, "seconds": self.seconds}
+        """Mean rate so far, selection included."""
+        return {f"{self.unit}_per_second": self.units / self.seconds, "seconds": self.seconds}
 
     def due(self) -> bool:
         """Whether it is time to report: every REPORT_EVERY seconds, and at the last step."""
@@ -67,4 +68,4 @@ class Clock:
 
     def __str__(self) -> str:
         left = round(self.seconds / (self.step - self.first) * (self.steps - self.step))
-        return f"{self.speed()['pairs_per_second']:.0f} pairs/s, {left // 60}:{left % 60:02d} left"
+        return f"{self.units / self.seconds:.0f} {self.unit}/s, {left // 60}:{left % 60:02d} left"

@@ -38,7 +38,7 @@ class Task(Protocol[AnyBatch]):
     `classes` are those of the head (none: no head), `view` is what the loss sees of each text. The
     best step is chosen from those after `selectable_from` of all steps. `fingerprint` changes with
     the data: a run must not go on with others. `data` and `batch` say in words what there is, and
-    what a batch has.
+    what a batch has, `unit` of what its size is.
     """
 
     classes: tuple[str, ...]
@@ -47,6 +47,7 @@ class Task(Protocol[AnyBatch]):
     fingerprint: str
     data: str
     batch: str
+    unit: str
 
     @property
     def batches(self) -> Batches[AnyBatch]:
@@ -68,6 +69,7 @@ class PairTask:
     """Labelled, unlabelled and scored pairs. A loss on pairs sees vectors, and the head's logits."""
 
     view: View = "vectors"
+    unit = "pairs"
 
     def __init__(self, settings: TrainSettings, data: TrainingData) -> None:
         self.objective = objective_of(settings, data.pairs)
@@ -103,6 +105,7 @@ class SentenceTask:
 
     classes: tuple[str, ...] = ()
     selectable_from = 0.0
+    unit = "sentences"
 
     def __init__(self, settings: TrainSettings, data: SentenceData) -> None:
         self.of_sentences = sentence_loss_of(settings)

@@ -121,7 +121,7 @@ def fit(
     encoder.keep_lower_states(log)
 
     # The loop.
-    clock = Clock(steps=steps, done=done)
+    clock = Clock(steps=steps, done=done, unit=task.unit)
     for step, batch in zip(range(done + 1, steps + 1), endless(task.batches, skip=done), strict=False):
         model.train()
         for group in optimiser.param_groups:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidInput
-from training.config import TrainSettings, settings_from
+from training.config import SENTENCE_METHODS, TrainSettings, settings_from
 from training.train import SETTINGS_FILE
 
 
@@ -38,9 +38,13 @@ class TrainedRun:
         """One sentence on how it was trained, the earlier runs first."""
         settings = self.settings
         length = f"{settings.steps:,} steps" if settings.steps else f"{settings.epochs:g} epochs"
+        if settings.method in SENTENCE_METHODS:
+            data = ["on sentences of descriptions, without labels", f"{settings.batch_sentences} sentences"]
+        else:
+            data = [f"on {settings.label_share:.0%} of the labels", f"{settings.batch_pairs} pairs"]
         words = [
-            f"{settings.method} on {settings.label_share:.0%} of the labels",
-            f"{length} of batches of {settings.batch_pairs} pairs",
+            f"{settings.method} {data[0]}",
+            f"{length} of batches of {data[1]}",
             f"learning rate {settings.learning_rate:g}",
             *([f"{settings.frozen_layers} lowest layers frozen"] if settings.frozen_layers else []),
             f"at most {settings.max_tokens} tokens",

@@ -73,3 +73,12 @@ def test_a_score_that_is_no_number_does_not_enter_the_manifest(tmp_path: Path) -
     run = read_run(written(tmp_path, scores={"auc": float("nan"), "ndcg10": 0.25}))
     assert run is not None
     assert run.metrics() == {"selection_step": 150, "selection_ndcg10": 0.25}
+
+
+def test_a_run_on_sentences_does_not_speak_of_labels(tmp_path: Path) -> None:
+    from training.trained_run import read_run
+
+    run = read_run(written(tmp_path, settings={"method": "quick-thoughts", "batch_sentences": 40}))
+    assert run is not None
+    assert run.method.startswith("quick-thoughts on sentences of descriptions, without labels")
+    assert "batches of 40 sentences" in run.method
