@@ -64,3 +64,10 @@ def make_generation(
     """A generation in state building."""
     times: dict[str, Any] = {"bundle_id": "bundle-1", "created_at": datetime(2025, 3, 1, tzinfo=UTC)}
     return Generation(name=name, encoder_id=encoder_id, dimension=dimension, **(times | fields))
+
+
+def make_refused(company_id: str) -> EmbeddedCompany:
+    """A company that Elasticsearch itself refuses: a number of more than 1,000 digits, slipped past our validation."""
+    document = make_embedded(company_id)
+    object.__setattr__(document.company, "attributes", {"size": 10**1500})
+    return document

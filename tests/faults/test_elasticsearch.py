@@ -20,7 +20,7 @@ from similarity.company import EmbeddedCompany
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.protocol import WriteOutcome
-from tests.factories import make_embedded, make_generation
+from tests.factories import make_embedded, make_generation, make_refused
 from tests.faults.conftest import LIVE
 from tests.faults.fault_proxy import POISON, Disturbance, FaultProxy
 from tests.servers.elasticsearch import ElasticsearchCluster
@@ -74,7 +74,8 @@ def test_a_document_that_the_server_refuses_costs_no_further_request(index: Elas
 
 
 def test_a_number_too_long_for_the_server_stops_no_other_document(index: ElasticIndex) -> None:
-    documents = companies(3, c1={"attributes": {"employees": 10**1_500}})
+    documents = companies(3)
+    documents[1] = make_refused("c1")
     results = index.upsert(LIVE, documents)
     assert [result.outcome for result in results] == [APPLIED, REJECTED, APPLIED]
     assert "1501" in results[1].reason

@@ -13,7 +13,7 @@ from similarity.index.elastic import ElasticIndex
 from similarity.index.elastic.connection import Cluster
 from similarity.index.protocol import WriteOutcome
 from tests.contract.steps import add_live, found, outcomes
-from tests.factories import make_embedded
+from tests.factories import make_embedded, make_refused
 from tests.integration.elasticsearch_place import Place
 from tests.similarity.index.elastic.companies import DOCUMENTS
 
@@ -90,18 +90,11 @@ def test_companies_of_every_kind_come_back_as_they_were(place: Place) -> None:
     assert next(numbers) > 10
 
 
-def poisoned(company_id: str) -> EmbeddedCompany:
-    """A company that the server itself refuses: a number of more than 1,000 digits, slipped past our validation."""
-    document = make_embedded(company_id)
-    object.__setattr__(document.company, "attributes", {"size": 10**1500})
-    return document
-
-
 def test_a_poison_document_does_not_keep_its_batch_from_being_written(place: Place) -> None:
     index = place.open()
     add_live(index, "first")
     documents = [make_embedded(f"c{number}") for number in range(40)]
-    documents[17] = poisoned("c17")
+    documents[17] = make_refused("c17")
     results = index.upsert("first", documents)
     assert [result.id for result in results if result.outcome is not WriteOutcome.APPLIED] == ["c17"]
     assert results[17].outcome is WriteOutcome.REJECTED
