@@ -24,12 +24,10 @@ from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
 from similarity.judgements import Judgements, ndcg
+from similarity.resampling import bootstrap_interval
 
 MIN_ANCHORS = 50
 MARGIN = 0.01
-RESAMPLES = 10_000
-INTERVAL = (2.5, 97.5)
-BLOCK_RESAMPLES = 1_000
 BATCH_IDS = 500
 
 
@@ -137,18 +135,6 @@ def anchor_ndcg(judgements: Judgements, vectors: Mapping[str, Vector]) -> NDArra
         cosines = (candidates * vectors[anchor]).sum(axis=1)
         reached.append(ndcg(cosines, np.array(list(grades.values()))))
     return np.array(reached, dtype=np.float64)
-
-
-def bootstrap_interval(values: NDArray[np.float64], *, seed: int, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """The 2.5th and 97.5th percentile of the mean over resamples, with replacement, of `values` `[n]`, n >= 1."""
-    random = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    # In blocks, because all at once would take 8 x resamples x n bytes.
-    for start in range(0, resamples, BLOCK_RESAMPLES):
-        block = means[start : start + BLOCK_RESAMPLES]
-        block[:] = values[random.integers(len(values), size=(len(block), len(values)))].mean(axis=1)
-    lower, upper = np.percentile(means, INTERVAL)
-    return float(lower), float(upper)
 
 
 def generation_named(index: CompanyIndex, name: str) -> Generation:

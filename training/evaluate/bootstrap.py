@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-
-RESAMPLES = 10_000
-PERCENTILES = (2.5, 97.5)
-BLOCK_RESAMPLES = 1_000
+from similarity.resampling import INTERVAL, RESAMPLES, bootstrap_interval, resampled_means
 
 Floats = NDArray[np.float64]
 
@@ -50,8 +47,8 @@ def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) 
         InvalidInput: no value is left.
     """
     kept = _defined(values)
-    lower, upper = np.percentile(_resampled_means(kept, seed=seed, resamples=resamples), PERCENTILES)
-    return Interval(mean=float(kept.mean()), lower=float(lower), upper=float(upper), anchors=len(kept))
+    lower, upper = bootstrap_interval(kept, seed=seed, resamples=resamples)
+    return Interval(mean=float(kept.mean()), lower=lower, upper=upper, anchors=len(kept))
 
 
 def paired_difference(new: Floats, old: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Difference:
@@ -66,8 +63,8 @@ def paired_difference(new: Floats, old: Floats, *, seed: int = 0, resamples: int
             "one order"
         )
     kept = _defined(new - old)
-    means = _resampled_means(kept, seed=seed, resamples=resamples)
-    lower, upper = np.percentile(means, PERCENTILES)
+    means = resampled_means(kept, seed=seed, resamples=resamples)
+    lower, upper = np.percentile(means, INTERVAL)
     return Difference(
         mean=float(kept.mean()),
         lower=float(lower),
@@ -96,7 +93,7 @@ def statistic_interval(
     random = np.random.default_rng(seed)
     draws = random.integers(len(members), size=(resamples, len(members)))
     found = _defined(np.array([statistic(np.concatenate([members[anchor] for anchor in draw])) for draw in draws]))
-    lower, upper = np.percentile(found, PERCENTILES)
+    lower, upper = np.percentile(found, INTERVAL)
     whole = statistic(np.arange(len(groups)))
     return Interval(mean=whole, lower=float(lower), upper=float(upper), anchors=len(members))
 
@@ -106,13 +103,3 @@ def _defined(values: Floats) -> Floats:
     if not len(kept):
         raise InvalidInput("no anchor has a value to resample; give judgements with competitors and others")
     return kept
-
-
-def _resampled_means(values: Floats, *, seed: int, resamples: int) -> Floats:
-    random = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    # In blocks, because all at once would take 8 x resamples x anchors bytes.
-    for start in range(0, resamples, BLOCK_RESAMPLES):
-        block = means[start : start + BLOCK_RESAMPLES]
-        block[:] = values[random.integers(len(values), size=(len(block), len(values)))].mean(axis=1)
-    return means

@@ -6,16 +6,14 @@ away, in the right order (competitor, related, other) or in the reverse one.
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from itertools import product
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput, UnknownGeneration
-from similarity.generations.gate import GateReport, bootstrap_interval, check
+from similarity.generations.gate import GateReport, check
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
 
@@ -110,24 +108,6 @@ def test_a_small_loss_that_may_be_a_large_one_is_refused(index: SqliteIndex) -> 
     # Of 60 draws with replacement, the one bad anchor is drawn three times in the 2.5th percentile.
     assert report.lower_bound == pytest.approx(3 * (REVERSED - 1) / 60)
     assert not report.passed
-
-
-def test_the_bounds_are_those_of_all_possible_resamples() -> None:
-    values = np.array([-0.3, 0.1, 0.5, 0.2])
-    means = [np.mean(drawn) for drawn in product(values, repeat=4)]
-    lower, upper = bootstrap_interval(values, seed=3)
-    assert lower == pytest.approx(np.percentile(means, 2.5), abs=0.01)
-    assert upper == pytest.approx(np.percentile(means, 97.5), abs=0.01)
-
-
-def test_the_bounds_are_those_of_a_plain_loop() -> None:
-    values = np.random.default_rng(5).normal(0.02, 0.1, size=80)
-    random = Random(11)
-    choices = values.tolist()
-    means = sorted(sum(random.choice(choices) for _ in choices) / len(choices) for _ in range(8000))
-    lower, upper = bootstrap_interval(values, seed=0)
-    assert lower == pytest.approx(means[200], abs=0.0015)
-    assert upper == pytest.approx(means[7799], abs=0.0015)
 
 
 def test_the_same_seed_gives_the_same_report_and_another_a_like_one(index: SqliteIndex) -> None:
