@@ -1,9 +1,7 @@
 """All settings of a training run: plain values, checked at the door, saved with every checkpoint."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -93,8 +91,8 @@ class TrainSettings:
         for name in ("label_share", "epochs", "learning_rate", "temperature", "scale", "contrastive_temperature"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if self.labelled_share is not None and not 0 < self.labelled_share <= 1:
-            raise ValueError(f"labelled_share is {self.labelled_share}; it must lie above 0, at most 1")
+        if self.labelled_share is not None and not 0 < self.labelled_share < 1:
+            raise ValueError(f"labelled_share is {self.labelled_share}; it must lie between 0 and 1")
 
     @property
     def source(self) -> str:
@@ -134,18 +132,6 @@ def settings_from(values: Mapping[str, Any]) -> TrainSettings:
         raise ValueError(f"unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}")
     read: dict[str, Any] = {name: tuple(value) if name == "priors" else value for name, value in values.items()}
     return TrainSettings(**read)
-
-
-def read_settings(path: Path) -> TrainSettings:
-    """Settings from a JSON file.
-
-    Raises:
-        ValueError: as `settings_from`, or the file is no JSON object.
-    """
-    values = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} is not a JSON object of settings")
-    return settings_from(values)
 
 
 def settings_values(settings: TrainSettings) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """Gains for unlabelled pairs from what is known of the companies anyway, such as their industries."""
 
-import gzip
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from similarity.errors import InvalidInput
+from similarity.files import read_rows
 from similarity.judgements import GAINS
 from training.pairs import Pairs
 
@@ -26,18 +25,12 @@ def with_shared_values(pairs: Pairs, value_of: Mapping[str, str], *, gain: float
 
 
 def read_values(companies: Path, field: str) -> dict[str, str]:
-    """The value of a field of each company that has one, by id, from a JSONL file, gzipped or plain.
+    """The value of a field of each company that has one, by id, from a file of companies.
 
     Raises:
         InvalidInput: no company has the field.
     """
-    values = {str(row["id"]): str(row[field]) for row in _rows(companies) if row.get(field)}
+    values = {str(row.record["id"]): str(row.record[field]) for row in read_rows(companies) if row.record.get(field)}
     if not values:
         raise InvalidInput(f"no company in {companies} has a field {field!r}")
     return values
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, object]]:
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
