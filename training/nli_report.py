@@ -3,19 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import matplotlib
-import numpy as np
-from matplotlib.figure import Figure
-
-from training.cells import Result, spread
 from training.config import PRESETS, TrainSettings
-from training.curve_report import COLOURS, MARKERS
 from training.evaluate.sts import SETS
 from training.pairs import Pairs
-
-matplotlib.use("Agg")
+from training.share_report import Result, grouped, labels_of, plot, spread
 
 UNTRAINED = "untrained"
 COLUMNS = ("labels", "method", *(name.removesuffix("-test") for name in SETS), "average", "seeds")
@@ -42,7 +34,8 @@ def write_report(
     (output / "table.md").write_text(table, encoding="utf-8")
     values = {"conditions": told, "results": list(results)}
     (output / "nli.json").write_text(json.dumps(values) + "\n", encoding="utf-8")
-    plot(results, output / "nli.png")
+    label = "Spearman x 100, average of seven sets"
+    plot(results, output / "nli.png", value=lambda result: float(result["average"]), label=label)
     return table
 
 
@@ -70,7 +63,7 @@ def as_table(results: Sequence[Result]) -> str:
     for group in grouped(results):
         first = group[0]
         cells = [
-            f"{first['share']:.0%} ({first['labelled']:,})" if first["share"] else "none",
+            labels_of(group),
             first["method"],
             *(spread([result["sts"][name] for result in group]) for name in SETS),
             spread([result["average"] for result in group]),
@@ -78,39 +71,3 @@ def as_table(results: Sequence[Result]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def grouped(results: Sequence[Result]) -> list[list[Result]]:
-    """The results of each share and method, its seeds together; untrained first, then from many labels to few."""
-    groups: dict[tuple[float, str], list[Result]] = {}
-    for result in results:
-        groups.setdefault((result["share"], result["method"]), []).append(result)
-    return sorted(groups.values(), key=lambda group: (group[0]["share"] > 0, -group[0]["share"]))
-
-
-def plot(results: Sequence[Result], picture: Path) -> None:
-    """The average over the number of labels (logarithmic), a line for each method, bars of one standard deviation."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    for number, method in enumerate(dict.fromkeys(result["method"] for result in results if result["share"])):
-        groups = grouped([result for result in results if result["method"] == method])
-        values = [[result["average"] for result in group] for group in groups]
-        axes.errorbar(
-            [group[0]["labelled"] for group in groups],
-            [np.mean(each) for each in values],
-            yerr=[np.std(each, ddof=1) if len(each) > 1 else 0 for each in values],
-            color=COLOURS[number % len(COLOURS)],
-            marker=MARKERS[number % len(MARKERS)],
-            capsize=3,
-            label=method,
-        )
-    styles: dict[str, Any] = {"color": "#888888"}
-    for result, line in zip([each for each in results if not each["share"]], (":", "-."), strict=False):
-        axes.axhline(result["average"], linestyle=line, label=result["method"], **styles)
-    axes.set_xscale("log")
-    axes.set_xlabel("labelled pairs")
-    axes.set_ylabel("Spearman x 100, average of seven sets")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.2)
-    axes.legend(frameon=False, fontsize="small")
-    figure.savefig(picture, dpi=120)
