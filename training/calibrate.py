@@ -26,6 +26,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
 from training.bundle_calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
+from training.console import say
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
 from training.evaluate.tasks import cut_selection
@@ -49,8 +50,8 @@ def _run(options: argparse.Namespace) -> None:
     written = recalibrate(bundle, fitted, folder=folder, judged_by=options.judged_by)
     if options.plots:
         draw(fitted, options.plots / f"reliability-{written.encoder_id}.png")
-    log(said(fitted))
-    log(f"{written.folder}: encoder {written.encoder_id} as before, bundle {written.bundle_id}")
+    say(said(fitted))
+    say(f"{written.folder}: encoder {written.encoder_id} as before, bundle {written.bundle_id}")
 
 
 def selected(path: Path, *, anchors: int | None, seed: int) -> Judgements:
@@ -78,12 +79,6 @@ def said(fitted: FittedCalibration) -> str:
     return "\n".join(lines)
 
 
-def log(line: str) -> None:
-    """Writes a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 def _corpus(options: argparse.Namespace, bundle: ModelBundle) -> Corpus:
     if options.index:
         with closing(open_index(options.index, os.environ)) as index:
@@ -91,7 +86,7 @@ def _corpus(options: argparse.Namespace, bundle: ModelBundle) -> Corpus:
     if options.companies is None:
         raise InvalidInput("the companies that a search is to find are missing; give --companies or --index")
     encoder = TextEncoder(bundle)
-    progress = progress_with_eta("companies encoded", log)
+    progress = progress_with_eta("companies encoded", say)
     return encode_corpus(encoder.encode, options.companies, encoder.text_settings, progress=progress)
 
 

@@ -1,8 +1,6 @@
 """Cells of a table, each measured once: kept in files, gone on with after a stop, within a budget of minutes."""
 
 import json
-import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,24 +70,6 @@ def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Resul
     return result
 
 
-def spread(values: Sequence[float], *, digits: int = 2) -> str:
-    """Mean ± standard deviation (of a sample; of a single value just the value); "-" where one is not defined."""
-    if not all(math.isfinite(value) for value in values):
-        return "-"
-    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{deviation}"
-
-
 def this_device() -> torch.device:
     """The first GPU if there is one."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def say(line: str) -> None:
-    """Writes a line for the user of a command."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def quiet(_line: str) -> None:
-    """For runs that are reported as a whole."""

@@ -34,8 +34,10 @@ from similarity.judgements import Judgements, read_judgements
 from similarity.text import DEFAULT_SETTINGS
 from training import cells
 from training.config import TrainSettings, settings_values
+from training.console import quiet, say
 from training.curve_report import UNTRAINED, write_report
 from training.data import Selection, TrainingData
+from training.encoder import Encoder
 from training.evaluate.judged import Texts as CompanyTexts
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.pairs import PairQuality, best_threshold, cosine_quality, head_quality
@@ -49,7 +51,7 @@ from training.processes import Processes
 from training.splits import hide_labels, refuse_leakage, split_by_anchor
 from training.teacher import TeacherSettings, taught
 from training.texts import Texts
-from training.train import Encoder, TrainingStopped, fit
+from training.train import TrainingStopped, fit
 from training.weak_gains import read_values, with_shared_values
 
 METHODS = (
@@ -146,7 +148,7 @@ def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) ->
     settings = cell.settings(usual)
     hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
     data = TrainingData(pairs=with_gains(hidden, cell, bench, settings), texts=bench.texts, select=bench.selection)
-    fitted = fit(settings, data, output=output, processes=Processes(device=cells.this_device()), log=cells.quiet)
+    fitted = fit(settings, data, output=output, processes=Processes(device=cells.this_device()), log=quiet)
     figures = measured(fitted.encode, bench, head=any(name in cell.method for name in PAIR_LOSSES))
     return {
         **asdict(cell),
@@ -172,7 +174,7 @@ def with_gains(pairs: Pairs, cell: Cell, bench: Bench, settings: TrainSettings) 
             # As many steps at every share, at least four passes.
             epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))),
         )
-        return taught(pairs, teacher, device=cells.this_device(), log=cells.quiet)
+        return taught(pairs, teacher, device=cells.this_device(), log=quiet)
     return pairs
 
 
@@ -212,7 +214,7 @@ def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
     encoder = Encoder(
         model.to(device), bench.texts, usual, autocast_to=chosen_precision(usual.precision, device), device=device
     )
-    encoder.keep_lower_states(cells.quiet)
+    encoder.keep_lower_states(quiet)
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
 
@@ -258,11 +260,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings=settings_values(usual),
             minutes=options.budget,
             line=_line,
-            log=cells.say,
+            log=say,
         )
     except (ValueError, SimilarityError, TrainingStopped) as error:
         sys.exit(f"refused: {error}")
-    cells.say(write_report(results, options.output, reference=options.methods[0]))
+    say(write_report(results, options.output, reference=options.methods[0]))
 
 
 def _line(result: cells.Result) -> str:

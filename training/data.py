@@ -1,6 +1,6 @@
 """From pairs to what a run trains on: labels hidden, texts tokenised, a selection split of anchors of its own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from similarity.judgements import ndcg_of_gains
 from training.config import TrainSettings
+from training.evaluate.encoding import Encode
 from training.evaluate.ranks import auc
 from training.pairs import Pairs
 from training.splits import hide_labels, split_by_anchor
 from training.texts import Texts
 
-Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 Select = Callable[[Encode], Mapping[str, float]]
 
 # An order of fewer candidates says little; then pairs are told apart instead.

@@ -23,7 +23,8 @@ from similarity.errors import SimilarityError
 from similarity.files import read_rows
 from similarity.judgements import ndcg_of_gains
 from training.config import TrainSettings
-from training.data import Encode, TrainingData
+from training.data import TrainingData
+from training.evaluate.encoding import Encode
 from training.pairs import Pairs, read_pairs
 from training.splits import hide_labels
 
@@ -166,10 +167,10 @@ def prepared(
     """What to train on, and the encoder before training. The states of frozen layers are computed here, for both."""
     import torch
 
+    from training.encoder import Encoder
     from training.model import load_pair_model
     from training.precision import chosen_precision
     from training.texts import Texts
-    from training.train import Encoder
 
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
     device = torch.device("cpu")

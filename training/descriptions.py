@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.config import TrainSettings
-from training.data import Encode, Select
+from training.data import Select
+from training.evaluate.encoding import Encode
 from training.evaluate.judged import read_companies
 from training.evaluate.ranks import auc
 from training.sentences import SentenceBatches, sentences

@@ -33,7 +33,8 @@ from similarity.encoder import TextEncoder
 from similarity.errors import SimilarityError
 from similarity.judgements import read_judgements
 from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
-from training.calibrate import log, selected
+from training.calibrate import selected
+from training.console import say
 from training.evaluate.judged import judged_split
 from training.gates import ExportRefused, JudgedData, Reference
 from training.pairs import read_pairs
@@ -55,11 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             judged=judged_data(options, run),
             reference=reference_of(options),
             calibration=calibration_data(options, run),
-            log=log,
+            log=say,
         )
     except (ExportRefused, SimilarityError, ValueError) as error:
         sys.exit(f"refused: {error}")
-    log(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
+    say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
 
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
@@ -71,7 +72,7 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
         max_tokens, base_model = run.settings.max_tokens, run.base_model
         training_data = f"{options.training_data or 'pairs that were not named'}; {run.method}"
         if options.max_tokens not in (None, max_tokens):
-            log(f"the run was trained on at most {max_tokens} tokens; the bundle reads {options.max_tokens}")
+            say(f"the run was trained on at most {max_tokens} tokens; the bundle reads {options.max_tokens}")
     return ExportSettings(
         model=options.model,
         base_model=options.base_model or base_model,

@@ -28,9 +28,11 @@ import numpy as np
 from torch import Tensor
 
 from similarity.errors import InvalidInput, SimilarityError
-from training.cells import Cell, Result, measured_cells, quiet, say, this_device
+from training.cells import Cell, Result, measured_cells, this_device
 from training.config import TrainSettings, settings_values
+from training.console import quiet, say
 from training.data import TrainingData
+from training.encoder import Encoder
 from training.evaluate.sts import SETS, StsSet, evaluate_sts, read_sts
 from training.model import NoHead, PairModel, load_pair_model
 from training.nli_report import UNTRAINED, write_report
@@ -41,7 +43,7 @@ from training.processes import Processes
 from training.scored_pairs import StsSelection
 from training.splits import hide_labels
 from training.texts import Texts
-from training.train import Encoder, TrainingStopped, fit
+from training.train import TrainingStopped, fit
 
 CLASSES = ("entailment", "neutral", "contradiction")
 METHODS = ("pause",)

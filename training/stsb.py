@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from similarity.errors import SimilarityError
-from training.cells import Cell, Result, measured_cells, quiet, say, spread, this_device
+from training.cells import Cell, Result, measured_cells, this_device
 from training.config import TrainSettings, settings_values
+from training.console import quiet, say
 from training.data import TrainingData
+from training.encoder import Encoder
 from training.evaluate.sts import StsSet, evaluate_sts, read_sts
 from training.model import load_pair_model
 from training.objectives import SCORE_METHOD
@@ -32,8 +34,9 @@ from training.pairs import Pairs
 from training.precision import chosen_precision
 from training.processes import Processes
 from training.scored_pairs import StsSelection, scored_pairs
+from training.share_report import spread
 from training.texts import Texts
-from training.train import Encoder, TrainingStopped, fit
+from training.train import TrainingStopped, fit
 
 SEEDS = (1, 2, 3, 4, 5)
 RECIPE: Mapping[str, Any] = {

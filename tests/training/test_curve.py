@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.training.tiny_model import TOPICS, write_tiny_model
+from tests.training.tiny_model import TOPICS
 
 pytestmark = pytest.mark.training
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tests.training.tiny_model import TOPICS, write_tiny_model
+from tests.training.tiny_model import TOPICS
 
 pytestmark = pytest.mark.training
 
@@ -33,11 +33,6 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "companies.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "pairs.csv").write_text("\n".join(pairs) + "\n")
     return folder
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 def test_groups_are_in_one_part_each() -> None:

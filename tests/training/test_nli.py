@@ -9,15 +9,9 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.sentence_pairs import CLASSES, write_nli, write_sts
-from tests.training.tiny_model import write_tiny_model
 from training.evaluate.sts import SETS
 
 pytestmark = pytest.mark.training
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture(scope="module")

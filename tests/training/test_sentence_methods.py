@@ -13,20 +13,10 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
-from tests.training.tiny_model import TOPICS, write_tiny_model
+from tests.training.tiny_model import TOPICS, losses
 from training.config import RECIPES, SENTENCE_METHODS, TrainSettings, settings_from, settings_values
 
 pytestmark = pytest.mark.training
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def dropping_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "dropping", dropout=0.2)
 
 
 def tiny(model: Path, **changes: Any) -> TrainSettings:
@@ -63,12 +53,6 @@ def run(settings: TrainSettings, output: Path, texts: list[str] | None = None) -
 
     data = prepare_sentences(texts or descriptions(), settings, selection=6)
     return fit(settings, data, output=output, processes=Processes(), log=lambda line: None)
-
-
-def losses(output: Path) -> list[float]:
-    from training.journal import read_journal
-
-    return [line["loss"] for line in read_journal(output / "metrics.jsonl") if "loss" in line]
 
 
 @pytest.mark.parametrize("method", [name for name in SENTENCE_METHODS if name != "is-bert"])

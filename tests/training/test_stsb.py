@@ -10,16 +10,11 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.sentence_pairs import write_sts
-from tests.training.tiny_model import topic_pairs, write_tiny_model
+from tests.training.tiny_model import topic_pairs
 from training.config import TrainSettings
 from training.evaluate.sts import StsSet
 
 pytestmark = pytest.mark.training
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.training.tiny_model import topic_pairs, write_tiny_model
+from tests.training.tiny_model import topic_pairs
 
 pytestmark = pytest.mark.training
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 def test_unlabelled_pairs_get_the_gains_that_a_teacher_of_the_others_expects(model: Path) -> None:

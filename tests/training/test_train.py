@@ -12,22 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.training.tiny_model import topic_pairs, write_tiny_model
+from tests.training.tiny_model import losses, topic_pairs
 from training.config import TrainSettings, settings_values
 
 pytestmark = pytest.mark.training
 
 METHODS = ["pause", "cross-entropy", "in-batch", "listwise", "cross-entropy+supervised-contrastive", "pause+listwise"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def dropping_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_model(tmp_path_factory.mktemp("model") / "dropping", dropout=0.2)
 
 
 def tiny(model: Path, **changes: Any) -> TrainSettings:
@@ -52,12 +42,6 @@ def run(settings: TrainSettings, output: Path, *, share: float = 0.3) -> Any:
     return fit(replace(settings, label_share=share), data, output=output, processes=Processes(), log=lambda line: None)
 
 
-def losses(output: Path) -> list[float]:
-    from training.journal import read_journal
-
-    return [line["loss"] for line in read_journal(output / "metrics.jsonl") if "loss" in line]
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_learns_to_tell_topics_apart(model: Path, tmp_path: Path, method: str) -> None:
     fitted = run(tiny(model, method=method, steps=40), tmp_path, share=1.0)
@@ -77,8 +61,8 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
     import torch
 
     from training.data import prepare
+    from training.encoder import Encoder
     from training.model import load_pair_model
-    from training.train import Encoder
 
     settings = tiny(dropping_model)
     data = prepare(topic_pairs(), settings, selection=6)
@@ -209,7 +193,7 @@ import json, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from tests.training.tiny_model import topic_pairs
+from tests.training.tiny_model import losses, topic_pairs
 from training.config import settings_from
 from training.data import prepare
 from training.processes import joined_processes

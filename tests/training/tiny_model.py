@@ -62,3 +62,10 @@ def topic_pairs(*, companies: int = 24, candidates: int = 6, seed: int = 0) -> P
         gains=np.where(same, 3, 0).astype(np.float32),
         directed=False,
     )
+
+
+def losses(output: Path) -> list[float]:
+    """The losses of a run, step by step."""
+    from training.journal import read_journal
+
+    return [line["loss"] for line in read_journal(output / "metrics.jsonl") if "loss" in line]
