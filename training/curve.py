@@ -8,9 +8,10 @@ is a training run of the same number of steps on the same pairs, of which the ot
 hidden; its best step and threshold are chosen on anchors cut from train, and what is reported is
 measured on dev. Finished cells are kept in OUTPUT/cells, so the command goes on where it stopped; one
 seed is finished for all cells before the next begins, and after `--budget` minutes no further cell is
-started. `listwise/industry` and `listwise/teacher` name where the unlabelled pairs' gains come from:
-whether both companies have the same value of `--weak-field`, or a cross-encoder that learnt from the
-same labels (training.teacher). It writes
+started. A method may be changed by what stands behind a "/": `listwise/industry` and `listwise/teacher`
+name where the unlabelled pairs' gains come from, that is whether both companies have the same value of
+`--weak-field`, or a cross-encoder that learnt from the same labels (training.teacher); the others are
+settings (CHANGES), so that ablations such as `pause/half/constant` stand in the same table. It writes
 
     table.md   mean and standard deviation over the seeds, and paired differences to the first method
     curve.png  nDCG@10 over the share of labels
@@ -66,6 +67,14 @@ METHODS = (
 SHARES = (1.0, 0.1, 0.05, 0.02, 0.01)
 SEEDS = (1, 2, 3)
 SOURCES = ("industry", "teacher")
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "half": {"labelled_share": 0.5},  # half of each batch is labelled, however few labels there are
+    "constant": {"alpha": 0.0},  # no annealing
+    "alpha-2": {"alpha": 2.0},
+    "alpha-4": {"alpha": 4.0},
+    "clamped": {"correction": "clamped"},
+    "uncorrected": {"correction": "none"},
+}
 TEACHER_PAIRS = 3_000  # that a teacher learns from at least, passes counted
 SPLIT_SEED = 0  # the selection anchors are the same in all cells
 
@@ -98,20 +107,33 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One training run. `method` is a loss, or a loss and a source of gains joined by "/"."""
+    """One training run. `method` is a loss, and behind it what changes it: a source of gains, settings."""
 
     method: str
     share: float
     seed: int
 
     @property
+    def changes(self) -> list[str]:
+        """What stands behind the loss."""
+        return self.method.split("/")[1:]
+
+    @property
     def source(self) -> str:
         """Where the unlabelled pairs' gains come from; empty where they have none."""
-        return self.method.partition("/")[2]
+        return next((change for change in self.changes if change in SOURCES), "")
+
+    @property
+    def possible(self) -> bool:
+        """Without unlabelled pairs no batch can be half labelled."""
+        return not ("half" in self.changes and self.share == 1)
 
     def settings(self, usual: TrainSettings) -> TrainSettings:
         """The usual settings, with what this cell changes."""
-        return replace(usual, method=self.method.partition("/")[0], label_share=self.share, seed=self.seed)
+        changed: dict[str, Any] = {}
+        for change in self.changes:
+            changed |= CHANGES.get(change, {})
+        return replace(usual, method=self.method.partition("/")[0], label_share=self.share, seed=self.seed, **changed)
 
     @property
     def name(self) -> str:
@@ -229,7 +251,8 @@ def table_cells(wanted: Sequence[Cell], bench: Bench, usual: TrainSettings, *, r
 
 def cells_of(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> list[Cell]:
     """All cells, a seed at a time, so that a table is whole as early as can be."""
-    return [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
+    wanted = [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
+    return [cell for cell in wanted if cell.possible]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -248,9 +271,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     usual = settings_of(options, LAPTOP)
     wanted = cells_of(options.methods, options.shares, options.seeds)
-    unknown = {cell.source for cell in wanted} - {"", *SOURCES}
+    known = (*SOURCES, *CHANGES)
+    unknown = {change for cell in wanted for change in cell.changes} - set(known)
     if unknown:
-        parser.error(f"there is no source of gains {unknown.pop()!r}; choose one of {', '.join(SOURCES)}")
+        parser.error(f"nothing is called {unknown.pop()!r} behind a '/'; choose of {', '.join(known)}")
     weak_field = options.weak_field if any(cell.source == "industry" for cell in wanted) else ""
     try:
         bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)

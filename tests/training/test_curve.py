@@ -88,6 +88,25 @@ def test_no_cell_is_started_after_the_budget(
     assert "budget of 0 minutes" in capsys.readouterr().out
 
 
+def test_what_stands_behind_a_method_changes_its_settings() -> None:
+    from training.config import TrainSettings
+    from training.curve import Cell, cells_of
+
+    settings = Cell(method="pause/half/constant", share=0.1, seed=2).settings(TrainSettings())
+    assert (settings.method, settings.labelled_share, settings.alpha, settings.seed) == ("pause", 0.5, 0.0, 2)
+    assert [cell.share for cell in cells_of(["pause/half"], [1.0, 0.1], [1])] == [0.1]
+
+
+def test_an_unknown_change_is_refused_with_those_there_are(
+    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.curve import main
+
+    with pytest.raises(SystemExit):
+        main(command(model, data, tmp_path, "--methods", "pause/quarter"))
+    assert "nothing is called 'quarter'" in capsys.readouterr().err
+
+
 def made(method: str, share: float, seed: int, ndcg: list[float]) -> dict[str, Any]:
     figures = {"accuracy": 0.8, "precision": 0.7, "recall": 0.6, "f1": 0.65, "auc": 0.9}
     return {
