@@ -33,12 +33,12 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not integration and not faults and not training"
+	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training"
 
-test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch (1 and 3 nodes, 9.5 and 9.2)
+test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch (1 and 3 nodes, 9.5 and 9.2), Beam, Kafka, Flink
 	$(BIN)/python -m tests.servers.browser
 	$(BIN)/python -m tests.servers.elasticsearch
-	$(BIN)/pytest -m integration
+	$(BIN)/pytest -m "integration or pipelines"
 	ELASTICSEARCH_NODES=3 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 

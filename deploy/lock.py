@@ -3,7 +3,8 @@
     deploy/locks/build.txt   what builds the package itself
     deploy/locks/NAME.txt    the base install and the extra NAME
 
-`dev` is pinned first and constrains the others, so that one environment can hold several extras.
+`integration` is pinned first and constrains the others, so that one environment can hold several extras:
+Beam holds back some of what the others would use in newer versions (pyarrow, protobuf).
 """
 
 import subprocess
@@ -14,18 +15,17 @@ LOCKS = Path(__file__).parent / "locks"
 BUILD = "hatchling\neditables\n"
 # name of the lock file -> the extras it holds, beside the base install
 EXTRAS = {
+    "integration": ("search", "elasticsearch", "kafka", "pipelines", "dev", "integration"),
     "dev": ("search", "elasticsearch", "dev"),
     "base": (),
     "search": ("search",),
     "openvino": ("openvino",),
     "elasticsearch": ("elasticsearch",),
     "kafka": ("kafka",),
-    "pipelines": ("pipelines",),
-    "integration": ("search", "elasticsearch", "dev", "integration"),
+    "pipelines": ("elasticsearch", "kafka", "pipelines"),
     "training": ("search", "elasticsearch", "dev", "training", "weights", "openvino"),
 }
-# Beam holds back some of what the others use in newer versions.
-UNCONSTRAINED = ("dev", "pipelines")
+FIRST = "integration"
 
 
 def main() -> None:
@@ -33,8 +33,8 @@ def main() -> None:
     _compile("build", ["-"], source=BUILD)
     for name, extras in EXTRAS.items():
         options = ["pyproject.toml", *(f"--extra={extra}" for extra in extras)]
-        if name not in UNCONSTRAINED:
-            options.append(f"--constraint={LOCKS / 'dev.txt'}")
+        if name != FIRST:
+            options.append(f"--constraint={LOCKS / FIRST}.txt")
         _compile(name, options)
 
 

@@ -7,6 +7,7 @@ on several machines share one folder (SIMILARITY_BUNDLES).
 """
 
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -68,7 +69,7 @@ class StoredEncoders(Mapping[str, Encoder]):
     """The encoders of a store by id, each opened when it is first asked for.
 
     A load that began with one generation finds here the encoder of the candidate that appears while
-    it runs. `opened` are encoders that are at hand already.
+    it runs. `opened` are encoders that are at hand already. Safe to share between threads.
     """
 
     def __init__(
@@ -77,14 +78,16 @@ class StoredEncoders(Mapping[str, Encoder]):
         self._store = store
         self._open_encoder = open_encoder
         self._opened = {encoder.encoder_id: encoder for encoder in opened}
+        self._opening = threading.Lock()
 
     def __getitem__(self, encoder_id: str) -> Encoder:
-        if encoder_id not in self._opened:
-            bundle = stored_bundle(self._store, encoder_id)
-            if bundle is None:
-                raise KeyError(encoder_id)
-            self._opened[encoder_id] = self._open_encoder(bundle)
-        return self._opened[encoder_id]
+        with self._opening:
+            if encoder_id not in self._opened:
+                bundle = stored_bundle(self._store, encoder_id)
+                if bundle is None:
+                    raise KeyError(encoder_id)
+                self._opened[encoder_id] = self._open_encoder(bundle)
+            return self._opened[encoder_id]
 
     def __iter__(self) -> Iterator[str]:
         stored = {manifest.parent.name for manifest in self._store.glob(f"*/{MANIFEST_FILE}")}

@@ -95,17 +95,9 @@ def columns_of(column: list[str] | None, attribute: list[str] | None) -> "Column
     Raises:
         InvalidInput: an option does not read FIELD=COLUMN.
     """
-    from similarity.errors import InvalidInput
     from similarity.ingest import Columns
 
-    fields: dict[str, str] = {}
-    for pair in column or []:
-        name, equals, source = pair.partition("=")
-        if not equals or not name or not source:
-            raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
-        fields[name] = source
-    attributes = {name: source or name for name, _, source in (pair.partition("=") for pair in attribute or [])}
-    return Columns(fields=fields, attributes=attributes)
+    return Columns.from_pairs(column or (), attribute or ())
 
 
 @contextmanager

@@ -4,7 +4,6 @@ They only translate, as in `cli`; those that look after what is there are in `cl
 """
 
 from dataclasses import asdict, is_dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -277,13 +276,9 @@ def retire(
 
 
 def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float = 0.5) -> "Gate":
-    from similarity.generations.gate import check
-    from similarity.judgements import read_judgements
+    from similarity.generations.gate import by_file
 
-    judgements = read_judgements(judged)
-    seen = trained_on.read_text(encoding="utf-8").split() if trained_on else []
-    judge = partial(check, work.index, judgements=judgements, trained_on=seen, floor=floor)
-    return lambda old, new: judge(old=old, new=new)
+    return by_file(work.index, judged, trained_on=trained_on, floor=floor)
 
 
 def _options(

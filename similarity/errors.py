@@ -22,6 +22,10 @@ class EncoderMismatch(SimilarityError):
     """Vectors of one encoder were offered to a generation that holds another's."""
 
 
+class EncodingFailed(SimilarityError):
+    """The encoder raised on a batch of texts, one of which may be poison."""
+
+
 class UnknownGeneration(SimilarityError):
     """The named generation does not exist (any more)."""
 

@@ -26,7 +26,14 @@ from similarity.company import (
     normalize_domain,
     version_of,
 )
-from similarity.errors import EncoderMismatch, InvalidCompany, NoLiveGeneration, UnknownGeneration
+from similarity.errors import (
+    EncoderMismatch,
+    EncodingFailed,
+    InvalidCompany,
+    InvalidInput,
+    NoLiveGeneration,
+    UnknownGeneration,
+)
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.language import detect_language
 from similarity.text import TextSettings, embedding_text, text_hash
@@ -80,6 +87,22 @@ class Columns:
     fields: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str]) -> "Columns":
+        """The mapping that FIELD=COLUMN and NAME[=COLUMN] spell out.
+
+        Raises:
+            InvalidInput: one does not read so.
+        """
+        fields: dict[str, str] = {}
+        for pair in columns:
+            name, equals, column = pair.partition("=")
+            if not (name and equals and column):
+                raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
+            fields[name] = column
+        named = (pair.partition("=") for pair in attributes)
+        return cls(fields=fields, attributes={name: column or name for name, _, column in named})
+
     def value(self, record: Record, field_name: str) -> object:
         """The raw value of a field; None if the record has no such column."""
         if field_name in self.fields:
@@ -132,6 +155,9 @@ def embed_changes(
     """The documents to write, in order. Only texts that `stored` does not hold yet are encoded, once each.
 
     `stored` are the documents that the index holds for these ids, of this encoder's generation.
+
+    Raises:
+        EncodingFailed: the encoder raised on the texts; nothing of these changes is embedded.
     """
     vectors: dict[str, Vector] = {}
     texts: dict[str, str] = {}
@@ -150,7 +176,7 @@ def embed_changes(
             vectors[known.text_hash] = known.vector
         texts[hashes[position]] = text
     missing = {key: text for key, text in texts.items() if key not in vectors}
-    vectors |= zip(missing, encoder.encode(list(missing.values())), strict=True)
+    vectors |= zip(missing, _encoded(encoder, list(missing.values())), strict=True)
     documents: Documents = []
     for position, change in enumerate(changes):
         if isinstance(change, DeletedCompany):
@@ -189,6 +215,7 @@ def write_changes(
     Raises:
         NoLiveGeneration: there is nothing to write to.
         EncoderMismatch: a generation's encoder is not among `encoders` (by id); nothing was written.
+        EncodingFailed: an encoder raised on these texts; nothing was written.
     """
     ids = {change.id for change in changes}
     documents: dict[str, Documents] = {}
@@ -239,6 +266,13 @@ def clean_list(value: object, field_name: str) -> tuple[str, ...]:
     entries = value if isinstance(value, list | tuple) else clean_text(value, field_name).replace("|", ";").split(";")
     cleaned = (clean_text(entry, field_name) for entry in entries)
     return tuple(dict.fromkeys(entry for entry in cleaned if entry))
+
+
+def _encoded(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+    try:
+        return encoder.encode(texts)
+    except Exception as error:
+        raise EncodingFailed(f"the encoder failed on {len(texts):,} texts: {error!r:.300}") from error
 
 
 def _live_last(targets: Sequence[Generation]) -> list[Generation]:

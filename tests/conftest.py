@@ -11,6 +11,7 @@ __all__ = ["elasticsearch_connection", "elasticsearch_url", "startable_elasticse
 
 HOW_TO_RUN = {
     "integration": "real components: make test-integration",
+    "pipelines": "Beam in this process: make test-integration",
     "faults": "kills writers at random moments: make test-faults",
     "training": "compare the bundle with torch: make test-training",
 }

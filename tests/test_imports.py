@@ -17,6 +17,8 @@ HOMES = {
     "starlette": ("services/",),
     "uvicorn": ("services/",),
     "apache_beam": ("pipelines/",),
+    "apscheduler": ("pipelines/",),
+    "prometheus_client": ("pipelines/", "services/"),
     "torch": ("training/",),
     "transformers": ("training/",),
     "elasticsearch": ("similarity/index/elastic/",),

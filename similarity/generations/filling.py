@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict
@@ -21,6 +21,17 @@ PAGE_DOCUMENTS = 10_000
 """Lacking ids that are looked up at once: the streams of versions stay open for seconds, not for the whole run."""
 CHUNK_SECONDS = 5.0
 MAX_REJECTED = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdRange:
+    """The ids above `after`, up to and with `until`; an empty one is no bound."""
+
+    after: str = ""
+    until: str = ""
+
+
+ALL_IDS = IdRange()
 
 
 @dataclass(slots=True)
@@ -87,15 +98,15 @@ class Filler:
     before_write: Callable[[], object] = lambda: None
     on_documents: Callable[[int], None] = lambda documents: None
 
-    def fill(self) -> Filled:
-        """Goes once over all that the target lacks, in the order of ids.
+    def fill(self, ids: IdRange = ALL_IDS) -> Filled:
+        """Goes once over all that the target lacks of these ids, in their order.
 
         Raises:
             GenerationConflict: more than a thousand documents were rejected.
         """
         filled = Filled()
-        after = ""
-        while page := self._lacking(after):
+        after = ids.after
+        while page := self._lacking(after, ids.until):
             for start in range(0, len(page), self.pace.chunk):
                 chunk = page[start : start + self.pace.chunk]
                 self._write(chunk, filled)
@@ -104,8 +115,10 @@ class Filler:
             after = page[-1].id
         return filled
 
-    def _lacking(self, after: str) -> list[DocumentVersion]:
+    def _lacking(self, after: str, until: str) -> list[DocumentVersion]:
         lacking = lagging_versions(self.index, ahead=self.source.name, behind=self.target.name, after=after)
+        if until:
+            lacking = takewhile(lambda document: document.id <= until, lacking)
         return list(islice(lacking, PAGE_DOCUMENTS))
 
     def _write(self, chunk: Sequence[DocumentVersion], filled: Filled) -> None:
@@ -140,3 +153,14 @@ def _as_change(document: EmbeddedCompany | DeletedCompany) -> Change:
     if isinstance(document, DeletedCompany):
         return document
     return VersionedCompany(company=document.company, version=document.version)
+
+
+def id_ranges(index: CompanyIndex, generation: str, *, documents: int) -> list[IdRange]:
+    """All ids, cut into ranges of so many documents of a generation: what several workers may share."""
+    ends, seen = [""], 0
+    for batch in index.versions(generation):
+        for document in batch:
+            seen += 1
+            if seen % documents == 0:
+                ends.append(document.id)
+    return [IdRange(after=after, until=until) for after, until in zip(ends, [*ends[1:], ""], strict=True)]

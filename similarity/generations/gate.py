@@ -13,8 +13,9 @@ Judged anchors must never have been trained on: an encoder that has seen the ans
 Name all companies of the training pairs as `trained_on`; anchors among them are left out and counted.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
-from similarity.judgements import Judgements, ndcg
+from similarity.judgements import Judgements, ndcg, read_judgements
 from similarity.resampling import bootstrap_interval
 
 MIN_ANCHORS = 50
@@ -100,6 +101,21 @@ def check(
         lower_bound=figures.lower,
         upper_bound=figures.upper,
     )
+
+
+def by_file(
+    index: CompanyIndex, judged: Path, *, trained_on: Path | None = None, floor: float = 0.5
+) -> Callable[[str | None, str], GateReport]:
+    """Judges (old generation or None, new one) by a file of judged pairs.
+
+    `trained_on` holds ids of companies, one a line.
+
+    Raises:
+        InvalidInput: the file holds no judged pairs.
+    """
+    judgements = read_judgements(judged)
+    seen = trained_on.read_text(encoding="utf-8").split() if trained_on else []
+    return lambda old, new: check(index, old=old, new=new, judgements=judgements, trained_on=seen, floor=floor)
 
 
 def judged_companies(judgements: Judgements) -> set[str]:

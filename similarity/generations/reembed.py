@@ -47,6 +47,8 @@ OnStep: TypeAlias = Callable[[str, str], None]
 """Called with the name of a finished step and one line on it."""
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with (documents done, of how many)."""
+FillPass: TypeAlias = Callable[[Filler], Filled]
+"""Brings a candidate up to the live generation, once; what it leaves undone the next pass does."""
 
 
 @dataclass(slots=True)
@@ -72,12 +74,14 @@ class ReembedReport:
 class Options:
     """How a run behaves. `compact`: merge the candidate on disk before it is judged (may take long).
 
-    `gate` None promotes unjudged. `clock` and `sleep` are for tests.
+    `gate` None promotes unjudged. `fill_pass` does the passes of the backfill, by default in this
+    process. `clock` and `sleep` are for tests.
     """
 
     gate: Gate | None
     promote: bool = True
     compact: bool = False
+    fill_pass: FillPass = Filler.fill
     max_docs_per_second: float | None = None
     writers_timeout: float = 600.0
     holder: str = ""
@@ -196,7 +200,7 @@ class _Run:
         filler = _filler(self.index, self.live, candidate, encoder=self.encoder, now=self.now, options=self.options)
         filler = replace(filler, before_write=self.lease.held, on_documents=on_documents)
         for number in range(1, MAX_PASSES + 1):
-            filled = filler.fill()
+            filled = self.options.fill_pass(filler)
             report.add(filled)
             self.options.on_step("backfill" if number == 1 else "catch-up", _told(filled))
             if filled.settled:

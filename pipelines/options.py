@@ -1,0 +1,142 @@
+"""The options of jobs. What is not among them goes to Beam and its runner as it stands."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+
+from pipelines.workplace import Workplace
+from similarity.delivery import PATIENCE_SECONDS
+from similarity.errors import InvalidInput
+from similarity.ingest import Columns
+
+SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
+SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
+# Bounded jobs run in this process; a stream on one machine runs on Prism.
+IN_PROCESS, ONE_MACHINE = "FnApiRunner", "PrismRunner"
+DEFAULT_DEAD_LETTERS = "dead-letters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where messages come from. `names` are the patterns, or the one folder, topic or subscription."""
+
+    kind: SourceKind
+    names: tuple[str, ...]
+    bounded: bool
+    group: str = "similarity"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """What `pipelines.stream` is asked to do; `pipelines.stream --help` says what each is."""
+
+    source: Source
+    workplace: Workplace
+    columns: Columns
+    dead_letters: str
+    dead_letter_topic: str
+    batch_messages: int
+    bundle_messages: int
+    bundle_seconds: float
+    patience: float
+    stalled_after: float
+    metrics_port: int | None
+
+
+def add_work_options(parser: ArgumentParser) -> None:
+    """The options of every job: where to work, and how."""
+    work = parser.add_argument_group("where to work")
+    work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
+    work.add_argument("--bundles", default="", help="folder of the index's bundles, reached by all workers")
+    work.add_argument("--threads", type=int, help="of the encoder in each worker process [all cores]")
+    work.add_argument("--metrics-port", type=int, help="serve Prometheus' metrics of each worker process there")
+
+
+def workplace_of(given: Namespace) -> Workplace:
+    """What workers open."""
+    return Workplace(index=given.index, bundles=given.bundles, threads=given.threads)
+
+
+def add_stream_options(parser: ArgumentParser) -> None:
+    """The options of `pipelines.stream`."""
+    source = parser.add_argument_group("what to read (one of them)")
+    source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
+    source.add_argument("--folder", help="every file that is put there; it is moved to FOLDER/done then")
+    source.add_argument("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables say where and how")
+    source.add_argument("--pubsub", metavar="SUBSCRIPTION", help="projects/PROJECT/subscriptions/NAME")
+    reading = parser.add_argument_group("how to read")
+    reading.add_argument("--once", action="store_true", help="read what is there now, then end")
+    reading.add_argument("--kafka-group", default="similarity", help="whose offsets are committed [similarity]")
+    reading.add_argument("--bundle-messages", type=int, default=1_000, help="at most, between commits [1000]")
+    reading.add_argument("--bundle-seconds", type=float, default=1.0, help="at most, between commits [1]")
+    reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
+    reading.add_argument("--attribute", action="append", default=[], metavar="NAME[=COLUMN]", help="a free filter")
+    writing = parser.add_argument_group("how to write")
+    writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")
+    writing.add_argument("--dead-letter-topic", default="", metavar="TOPIC", help="or this Kafka topic for it")
+    writing.add_argument("--batch-messages", type=int, default=512, help="at most, embedded at once [512]")
+    writing.add_argument(
+        "--patience", type=float, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
+    )
+    writing.add_argument(
+        "--stalled-after", type=float, default=120.0, help="seconds without progress, then the job is restarted [120]"
+    )
+    add_work_options(parser)
+
+
+def stream_options(given: Namespace) -> StreamOptions:
+    """What the command line asks for.
+
+    Raises:
+        InvalidInput: options that do not fit each other.
+    """
+    if given.dead_letters and given.dead_letter_topic:
+        raise InvalidInput("dead letters go to a folder or to a topic: give --dead-letters or --dead-letter-topic")
+    return StreamOptions(
+        source=source_of(given),
+        workplace=workplace_of(given),
+        columns=Columns.from_pairs(given.column, given.attribute),
+        dead_letters=given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
+        dead_letter_topic=given.dead_letter_topic,
+        batch_messages=given.batch_messages,
+        bundle_messages=given.bundle_messages,
+        bundle_seconds=given.bundle_seconds,
+        patience=given.patience,
+        stalled_after=given.stalled_after,
+        metrics_port=given.metrics_port,
+    )
+
+
+def source_of(given: Namespace) -> Source:
+    """Which source the options name.
+
+    Raises:
+        InvalidInput: none or several, or one that has no end where an end is asked for.
+    """
+    named = {kind: getattr(given, kind.replace("-", "_")) for kind in SOURCES}
+    kinds = [kind for kind in SOURCES if named[kind]]
+    if len(kinds) != 1:
+        raise InvalidInput("name one source: --files PATTERN, --folder FOLDER, --kafka-topic TOPIC or --pubsub NAME")
+    [kind] = kinds
+    if kind == "pubsub" and given.once:
+        raise InvalidInput("a Pub/Sub subscription has no end to read to; leave --once out")
+    names = named[kind]
+    return Source(
+        kind=kind,
+        names=tuple(names) if isinstance(names, list) else (names,),
+        bounded=kind == "files" or given.once,
+        group=given.kafka_group,
+    )
+
+
+def beam_options(rest: Sequence[str], *, bounded: bool) -> PipelineOptions:
+    """Beam's options from what is left of the command line; the runner is the one that fits, unless it is named."""
+    options = PipelineOptions(list(rest))
+    standard = options.view_as(StandardOptions)
+    if not standard.runner:
+        standard.runner = IN_PROCESS if bounded else ONE_MACHINE
+    standard.streaming = not bounded
+    return options

@@ -1,0 +1,232 @@
+"""Moves an index to a new model while it is searched and written to; the embedding runs as a Beam job.
+
+    python -m pipelines.reembed --bundle models/NEW --judged judged.tsv --index https://search:9200/companies
+    python -m pipelines.reembed --models FOLDER --cron '0 3 * * 6' --judged judged.tsv ...
+
+The steps, and that a killed run goes on where it was, are those of `similarity.generations.reembed`;
+this process takes them and holds the lease. Only the backfill is a job: the ids are cut into ranges,
+and each worker fills the ranges it is given from the live generation into the candidate. What a worker
+could not do, or what changed meanwhile, this process finds and does itself in the passes after it.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.utils.shared import Shared
+
+from pipelines.console import say
+from pipelines.metrics import NAMESPACE, counted
+from pipelines.options import add_work_options, beam_options, workplace_of
+from pipelines.schedule import newest_bundle, run_on_schedule
+from pipelines.workplace import OpenWorkplace, Workplace
+from similarity.bundle import ModelBundle
+from similarity.bundle_store import keep_bundle, store_folder
+from similarity.errors import SimilarityError
+from similarity.generations import gate
+from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
+from similarity.generations.first import new_generation
+from similarity.generations.plan import documents_in, plan
+from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
+from similarity.index.opening import open_index
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.ingest import utc_now
+
+RANGE_DOCUMENTS = 5_000
+"""Of one range: minutes of work, so that workers end at about the same time and a killed one repeats little."""
+
+
+COUNTER = "reembed_"
+COUNTED = ("documents", "applied", "failed", "encoded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReembedOptions:
+    """What `pipelines.reembed` is asked to do; `--help` says what each is."""
+
+    workplace: Workplace
+    judged: Path | None
+    trained_on: Path | None = None
+    promote: bool = True
+    compact: bool = False
+    max_rate: float | None = None
+    wait: float = 600.0
+    range_documents: int = RANGE_DOCUMENTS
+
+
+def build(pipeline: beam.Pipeline, ranges: Sequence[IdRange], filling: "FillRange") -> "beam.PCollection[int]":
+    """Fills all ranges; how many documents each wrote."""
+    # A batch job whose state is in the index: a shuffle only spreads the ranges over the workers.
+    return pipeline | beam.Create(list(ranges)) | beam.Reshuffle() | "Fill" >> beam.ParDo(filling)
+
+
+class FillRange(beam.DoFn):
+    """IdRange -> how many documents were written to the generation `target` from `source`."""
+
+    def __init__(self, workplace: Workplace, *, source: Generation, target: Generation, max_rate: float | None) -> None:
+        super().__init__()
+        self._workplace = workplace
+        self._source = source
+        self._target = target
+        self._max_rate = max_rate
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        """Opens the index, and the encoder where vectors are not simply copied."""
+        self._place: OpenWorkplace = self._shared.acquire(self._workplace.open)
+        self._pace = Pace(self._max_rate)
+
+    def process(self, ids: IdRange) -> Iterator[int]:
+        """Fills one range. Doing it again finds nothing left to do."""
+        copied = self._source.encoder_id == self._target.encoder_id
+        filler = Filler(
+            index=self._place.index,
+            source=self._source,
+            target=self._target,
+            encoder=None if copied else self._place.encoders[self._target.encoder_id],
+            now=utc_now(),
+            pace=self._pace,
+        )
+        filled = filler.fill(ids)
+        for name in COUNTED:
+            Metrics.counter(NAMESPACE, f"{COUNTER}{name}").inc(getattr(filled, name))
+        yield filled.applied
+
+
+def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
+    """A pass of the backfill: as a job while much is lacking, else in this process."""
+
+    def fill(filler: Filler) -> Filled:
+        lacking = documents_in(filler.index, filler.source) - documents_in(filler.index, filler.target)
+        if lacking <= options.range_documents:
+            return filler.fill()
+        ranges = id_ranges(filler.index, filler.source.name, documents=options.range_documents)
+        filling = FillRange(options.workplace, source=filler.source, target=filler.target, max_rate=options.max_rate)
+        pipeline = beam.Pipeline(options=to_beam)
+        build(pipeline, ranges, filling)
+        result = pipeline.run()
+        result.wait_until_finish()
+        counts = counted(result)
+        documents, applied, failed, encoded = (counts.get(f"{COUNTER}{name}", 0) for name in COUNTED)
+        filled = Filled(documents=documents, applied=applied, failed=failed, encoded=encoded)
+        filler.on_documents(filled.documents)
+        return filled
+
+    return fill
+
+
+def run_once(
+    bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str]
+) -> ReembedReport:
+    """One re-embed, from the lease to the promotion.
+
+    Raises:
+        SimilarityError: as `similarity.generations.reembed.reembed`.
+    """
+    settings = options.workplace.settings(environ)
+    with closing(open_index(settings.index, environ)) as index:
+        wanted = new_generation(bundle, now=utc_now(), taken=[known.name for known in index.generations()])
+        # Before the candidate is there: writers, and this job's workers, take its encoder from the store.
+        keep_bundle(bundle, store_folder(settings.index, settings.bundles))
+        encoder = options.workplace.open().encoders[bundle.encoder_id] if plan(index, wanted).encodes else None
+        return reembed(index, wanted, encoder=encoder, now=utc_now(), options=steps(index, options, to_beam))
+
+
+def steps(index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions) -> Options:
+    """How the run behaves, and what it says."""
+    return Options(
+        gate=gate.by_file(index, options.judged, trained_on=options.trained_on) if options.judged else None,
+        promote=options.promote,
+        compact=options.compact,
+        max_docs_per_second=options.max_rate,
+        writers_timeout=options.wait,
+        fill_pass=job_pass(options, to_beam),
+        on_step=lambda name, detail: say(f"{name:<10} {detail}"),
+    )
+
+
+def succeeded(report: ReembedReport, options: ReembedOptions) -> bool:
+    """Whether a run came as far as it was asked to."""
+    return report.promoted or not (options.promote or report.rejected)
+
+
+def told(report: ReembedReport) -> str:
+    """What a run came to, for a person."""
+    if report.rejected:
+        company_id, reason = next(iter(report.rejected.items()))
+        return (
+            f"not live: {len(report.rejected):,} documents cannot be stored in {report.generation}, "
+            f"the first {company_id!r}: {reason}"
+        )
+    if report.gate is not None and not report.gate.passed:
+        return f"not live: {report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}"
+    if not report.promoted:
+        return f"{report.generation} is filled; to make it live: similarity generations promote {report.generation}"
+    return f"{report.generation} is live; back with: similarity generations rollback"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Reads the options; runs once, or on schedule."""
+    parser = argparse.ArgumentParser(
+        description="Re-embed all companies with a new model, judge it, make it live.",
+        epilog="Other options go to Beam: --runner, --job_endpoint, ... Without a runner, it runs in this process.",
+    )
+    model = parser.add_mutually_exclusive_group(required=True)
+    model.add_argument("--bundle", type=Path, help="folder of the new model bundle")
+    model.add_argument("--models", type=Path, metavar="FOLDER", help="folder of bundles: the newest is taken")
+    judging = parser.add_mutually_exclusive_group(required=True)
+    judging.add_argument("--judged", type=Path, help="judged pairs (TSV: anchor, candidate, grade) never trained on")
+    judging.add_argument(
+        "--without-gate", action="store_true", help="go live unjudged: nothing keeps a worse model out"
+    )
+    parser.add_argument("--trained-on", type=Path, help="ids of companies that were trained on: not judged by")
+    parser.add_argument("--no-promote", dest="promote", action="store_false", help="stop before it goes live")
+    parser.add_argument("--compact", action="store_true", help="merge it on disk before it goes live")
+    parser.add_argument("--max-rate", type=float, help="documents a second, at most, of each worker")
+    parser.add_argument("--wait", type=float, default=600.0, help="seconds for writers to notice the candidate [600]")
+    parser.add_argument(
+        "--cron", metavar="EXPRESSION", help="run at these times instead of once, such as '0 3 * * sat'"
+    )
+    parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
+    add_work_options(parser)
+    given, rest = parser.parse_known_args(arguments)
+    options = ReembedOptions(
+        workplace=workplace_of(given),
+        judged=given.judged,
+        trained_on=given.trained_on,
+        promote=given.promote,
+        compact=given.compact,
+        max_rate=given.max_rate,
+        wait=given.wait,
+    )
+
+    def run() -> ReembedReport:
+        bundle = ModelBundle.load(given.bundle) if given.bundle else newest_bundle(given.models)
+        report = run_once(bundle, options, beam_options(rest, bounded=True), environ=os.environ)
+        say(told(report))
+        return report
+
+    def run_and_go_on() -> None:
+        try:
+            run()
+        except SimilarityError as error:
+            say(f"this run failed: {error}; the next one goes on where it was")
+
+    try:
+        if given.cron:
+            run_on_schedule(run_and_go_on, given.cron, zone=given.zone)
+        elif not succeeded(run(), options):
+            sys.exit(1)
+    except SimilarityError as error:
+        sys.exit(f"refused: {error}")
+
+
+if __name__ == "__main__":
+    main()

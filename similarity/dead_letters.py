@@ -1,0 +1,85 @@
+"""Messages that could not be taken, kept with their bytes and the reason, so that they can be replayed.
+
+A dead letter is one line of JSON; its identity is the position of its message, so a message that died
+twice (a bundle was tried again) is one dead letter.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from similarity.errors import InvalidInput
+from similarity.messages import Message
+
+
+class Stage(StrEnum):
+    """Where a message ended."""
+
+    DECODE = "decode"
+    """It is no change of a company that could be understood."""
+    EMBED = "embed"
+    """The encoder fails on its text, and on its text alone."""
+    WRITE = "write"
+    """The index cannot store it: the same version is there with other content, say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message, where it ended, and why."""
+
+    message: Message
+    stage: Stage
+    reason: str
+
+    def to_line(self) -> str:
+        """One line of JSON, without its end. Key and value are shown as text where they are UTF-8, else in base64."""
+        message = self.message
+        entry = {
+            "position": message.position,
+            "stage": self.stage.value,
+            "reason": self.reason,
+            "time": message.time.isoformat(),
+            **_shown("key", message.key),
+            **_shown("value", message.value),
+        }
+        if message.unreadable:
+            entry["unreadable"] = message.unreadable
+        return json.dumps(entry)
+
+    @classmethod
+    def from_line(cls, line: str) -> "DeadLetter":
+        """What `to_line` made a line of.
+
+        Raises:
+            InvalidInput: the line is no dead letter.
+        """
+        try:
+            entry = json.loads(line)
+            message = Message(
+                position=entry["position"],
+                key=_held(entry, "key"),
+                value=_held(entry, "value"),
+                time=datetime.fromisoformat(entry["time"]),
+                unreadable=entry.get("unreadable", ""),
+            )
+            return cls(message=message, stage=Stage(entry["stage"]), reason=entry["reason"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput(f"{line[:80]!r} is no dead letter ({error!r}): keep lines as written") from None
+
+
+def _shown(name: str, content: bytes | None) -> dict[str, str]:
+    if content is None:
+        return {}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}
+
+
+def _held(entry: dict[str, str], name: str) -> bytes | None:
+    if (encoded := entry.get(f"{name}_base64")) is not None:
+        return base64.b64decode(encoded)
+    text = entry.get(name)
+    return None if text is None else text.encode()

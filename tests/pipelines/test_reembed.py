@@ -1,0 +1,146 @@
+"""From one bundle to the next as a Beam job on the in-process runner, on a real embedded index."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import reembed, schedule
+from pipelines.options import beam_options
+from pipelines.reembed import ReembedOptions, run_once, succeeded, told
+from pipelines.workplace import Workplace
+from similarity.bundle import ModelBundle
+from similarity.bundle_store import StoredEncoders
+from similarity.company import DeletedCompany
+from similarity.encoder import TextEncoder
+from similarity.errors import InvalidInput, LeaseHeld
+from similarity.generations.leases import REEMBED, KeptLease
+from similarity.generations.reembed import ReembedReport
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest import VersionedCompany, utc_now, write_changes
+from similarity.writers import Writer
+from tests import tiny_bundle
+from tests.factories import make_company
+from tests.tiny_bundle import write_tiny_bundle
+
+pytestmark = pytest.mark.pipelines
+
+KINDS = ("anvils", "boats", "cars")
+COMPANIES = 60
+
+
+def fill(index: SqliteIndex, store: Path, *, companies: int = COMPANIES) -> None:
+    """Companies of three kinds, each with a description that says which; and one that was deleted."""
+    changes: list[Any] = [
+        VersionedCompany(company=make_company(f"c{n:03}", description=f"{KINDS[n % 3]} {KINDS[n % 3]}"), version=2 * n)
+        for n in range(1, companies + 1)
+    ]
+    with Writer(index) as writer:
+        encoders = StoredEncoders(store, lambda bundle: TextEncoder(bundle, threads=1))
+        write_changes(writer, encoders, [*changes, DeletedCompany(id="gone", version=3)], now=utc_now())
+
+
+@pytest.fixture
+def filled(index: SqliteIndex, tmp_path: Path) -> SqliteIndex:
+    fill(index, tmp_path / "index.db.bundles")
+    return index
+
+
+@pytest.fixture
+def better(tmp_path: Path) -> ModelBundle:
+    return write_tiny_bundle(tmp_path / "models" / "better", max_tokens=7)
+
+
+@pytest.fixture
+def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelBundle:
+    """To it boats and cars are the same."""
+    table = np.array(tiny_bundle.TABLE)
+    table[KINDS.index("cars") + 4] = table[KINDS.index("boats") + 4]
+    monkeypatch.setattr(tiny_bundle, "TABLE", table)
+    return write_tiny_bundle(tmp_path / "models" / "worse", max_tokens=6)
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    """Each company's competitors are those of its kind."""
+    lines = ["anchor\tcandidate\tgrade"]
+    for anchor in range(1, COMPANIES + 1):
+        others = [(anchor + step - 1) % COMPANIES + 1 for step in (1, 2, 3, 4, 5, 6)]
+        lines += [f"c{anchor:03}\tc{other:03}\t{2 if (anchor - other) % 3 == 0 else 0}" for other in others]
+    path = tmp_path / "judged.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(bundle: ModelBundle, workplace: Workplace, judged: Path | None, **options: Any) -> ReembedReport:
+    asked = ReembedOptions(workplace=workplace, judged=judged, range_documents=20, **options)
+    return run_once(bundle, asked, beam_options([], bounded=True), environ={})
+
+
+def test_the_corpus_moves_to_the_new_bundle(
+    filled: SqliteIndex, workplace: Workplace, better: ModelBundle, judged: Path
+) -> None:
+    before = filled.live()
+    report = run(better, workplace, judged)
+    live = filled.live()
+    assert (live.encoder_id, report.promoted) == (better.encoder_id, True)
+    assert (report.documents, report.encoded) == (COMPANIES + 1, COMPANIES)
+    assert filled.stats(live.name) == filled.stats(before.name)
+    assert "is live; back with" in told(report)
+
+
+def test_a_bundle_that_ranks_worse_is_refused_with_the_numbers(
+    filled: SqliteIndex, workplace: Workplace, worse: ModelBundle, judged: Path
+) -> None:
+    before = filled.live()
+    report = run(worse, workplace, judged)
+    assert filled.live() == before
+    assert not succeeded(report, ReembedOptions(workplace=workplace, judged=judged))
+    assert "does not pass the gate" in told(report)
+    assert "nDCG@10" in told(report)
+
+
+def test_what_is_there_is_not_embedded_again(
+    filled: SqliteIndex, workplace: Workplace, better: ModelBundle, tmp_path: Path
+) -> None:
+    run(better, workplace, None, promote=False)
+    fill(filled, tmp_path / "index.db.bundles", companies=COMPANIES + 3)
+    report = run(better, workplace, None)
+    assert (report.promoted, report.encoded) == (True, 0)
+    assert filled.stats(filled.live().name).companies == COMPANIES + 3
+
+
+def test_one_runs_at_a_time(filled: SqliteIndex, workplace: Workplace, better: ModelBundle) -> None:
+    with KeptLease(filled, REEMBED), pytest.raises(LeaseHeld):
+        run(better, workplace, None)
+
+
+def test_the_command_says_how_it_went(
+    filled: SqliteIndex, workplace: Workplace, worse: ModelBundle, judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del filled
+    with pytest.raises(SystemExit) as ended:
+        reembed.main(["--bundle", str(worse.folder), "--judged", str(judged), "--index", workplace.index])
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert "gate       refused" in said
+    assert "not live" in said
+
+
+def test_the_newest_bundle_of_a_folder_is_taken(better: ModelBundle, worse: ModelBundle, tmp_path: Path) -> None:
+    del better
+    assert schedule.newest_bundle(tmp_path / "models").encoder_id == worse.encoder_id
+    with pytest.raises(InvalidInput, match="there is no bundle"):
+        schedule.newest_bundle(tmp_path)
+
+
+def test_cron_expressions_have_their_time_zone() -> None:
+    trigger = schedule.cron_trigger("0 3 * * sat", zone="Europe/Stockholm")
+    friday = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    assert trigger.get_next_fire_time(None, friday).astimezone(UTC) == datetime(2026, 1, 3, 2, tzinfo=UTC)
+    with pytest.raises(InvalidInput, match="five fields"):
+        schedule.cron_trigger("every day", zone="UTC")
+    with pytest.raises(InvalidInput, match="no time zone"):
+        schedule.cron_trigger("0 3 * * *", zone="Mars/Olympus")

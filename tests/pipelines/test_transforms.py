@@ -1,0 +1,139 @@
+"""Messages through Ingest on the in-process runner, into a real embedded index."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import PipelineResult
+from apache_beam.testing.util import assert_that, equal_to
+
+from pipelines.metrics import NAMESPACE
+from pipelines.transforms import Ingest
+from pipelines.workplace import Workplace
+from similarity.index.sqlite import SqliteIndex
+from similarity.messages import Message
+
+pytestmark = pytest.mark.pipelines
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def message(number: int, value: dict[str, Any] | bytes | None, *, key: str = "", minutes: int = 0) -> Message:
+    raw = json.dumps(value).encode() if isinstance(value, dict) else value
+    return Message(position=f"test#{number}", key=key.encode() or None, value=raw, time=T0 + timedelta(minutes=minutes))
+
+
+def record(company_id: str, description: str = "Makes boats.") -> dict[str, Any]:
+    return {"id": company_id, "name": f"Company {company_id}", "description": description}
+
+
+def run(
+    messages: Sequence[Message], workplace: Workplace, *, ends: Sequence[tuple[str, str]], **options: Any
+) -> PipelineResult:
+    """Runs them all; `ends` are the expected positions, each with its outcome or the stage of its dead letter."""
+    with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
+        ingested = pipeline | beam.Create(messages) | Ingest(workplace, **options)
+        taken = ingested.taken | beam.Map(lambda each: (each.position, str(each.outcome)))
+        dead = ingested.dead | beam.Map(lambda letter: (letter.message.position, str(letter.stage)))
+        assert_that((taken, dead) | beam.Flatten(), equal_to(list(ends)))
+    return pipeline.result
+
+
+def counted(result: PipelineResult) -> dict[str, int]:
+    counters = result.metrics().query(beam.metrics.MetricsFilter().with_namespace(NAMESPACE))["counters"]
+    return {counter.key.metric.name: counter.committed for counter in counters}
+
+
+def live_vector(index: SqliteIndex, company_id: str) -> list[float]:
+    stored = index.get(index.live().name, [company_id])[company_id]
+    return [float(value) for value in np.round(stored.vector, 3)]
+
+
+def test_a_message_becomes_a_company_in_the_index(index: SqliteIndex, workplace: Workplace) -> None:
+    run([message(1, record("a"))], workplace, ends=[("test#1", "applied")])
+    stored = index.get(index.live().name, ["a"])["a"]
+    assert stored.company.description == "Makes boats."
+    assert np.linalg.norm(stored.vector) == pytest.approx(1)
+
+
+def test_what_cannot_be_understood_is_a_dead_letter_and_the_rest_goes_on(
+    index: SqliteIndex, workplace: Workplace
+) -> None:
+    run(
+        [message(1, b"{"), message(2, record("b")), message(3, {"id": "c"}), message(4, None)],
+        workplace,
+        ends=[("test#1", "decode"), ("test#2", "applied"), ("test#3", "decode"), ("test#4", "decode")],
+    )
+    assert index.stats(index.live().name).companies == 1
+
+
+def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, workplace: Workplace) -> None:
+    del index
+    run([message(1, record("a"), minutes=5)], workplace, ends=[("test#1", "applied")])
+    result = run(
+        [
+            message(1, record("a"), minutes=5),  # read again
+            message(2, record("a", "Makes cars."), minutes=1),  # late
+            message(3, record("a", "Makes cars."), minutes=5),  # contradicts the first
+            message(4, None, key="z"),
+            message(5, b"[]"),
+            message(6, record("b", "Makes anvils.")),
+        ],
+        workplace,
+        ends=[
+            ("test#1", "unchanged"),
+            ("test#2", "superseded"),
+            ("test#3", "write"),
+            ("test#4", "applied"),
+            ("test#5", "decode"),
+            ("test#6", "applied"),
+        ],
+    )
+    counts = counted(result)
+    assert {name: count for name, count in counts.items() if name.startswith("messages_")} == {
+        "messages_unchanged": 1,
+        "messages_superseded": 1,
+        "messages_applied": 2,
+        "messages_dead": 2,
+    }
+    # Company a's text is stored; that of cars is read once, and b's.
+    assert (counts["embedded_texts"], counts["reused_vectors"]) == (2, 2)
+
+
+def test_versions_decide_not_the_order_of_arrival(index: SqliteIndex, workplace: Workplace) -> None:
+    versions = [
+        message(1, record("a", "Anvils."), minutes=1),
+        message(2, record("a", "Cars."), minutes=3),
+        message(3, record("a", "Boats."), minutes=2),
+    ]
+    for number, each in enumerate(versions):
+        run([each], workplace, ends=[(each.position, "applied" if number < 2 else "superseded")])
+    assert live_vector(index, "a") == live_vector_of(index, workplace, "Cars.")
+
+
+def live_vector_of(index: SqliteIndex, workplace: Workplace, description: str) -> list[float]:
+    run([message(9, record("other", description))], workplace, ends=[("test#9", "applied")])
+    return live_vector(index, "other")
+
+
+def test_what_was_deleted_stays_deleted(index: SqliteIndex, workplace: Workplace) -> None:
+    run([message(1, record("a"), minutes=1)], workplace, ends=[("test#1", "applied")])
+    run([message(2, None, key="a", minutes=3)], workplace, ends=[("test#2", "applied")])
+    run([message(3, record("a"), minutes=2)], workplace, ends=[("test#3", "superseded")])
+    assert index.get(index.live().name, ["a"]) == {}
+
+
+def test_batches_are_cut_and_nothing_is_left_in_one(index: SqliteIndex, workplace: Workplace) -> None:
+    messages = [message(n, record(f"c{n}")) for n in range(25)]
+    run(messages, workplace, ends=[(each.position, "applied") for each in messages], batch_messages=10)
+    assert index.stats(index.live().name).companies == 25
+
+
+def test_a_worker_gives_its_lease_back(index: SqliteIndex, workplace: Workplace) -> None:
+    run([message(1, record("a"))], workplace, ends=[("test#1", "applied")])
+    assert index.leases() == []
