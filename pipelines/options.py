@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions
 
 from pipelines.workplace import Workplace
 from similarity.delivery import PATIENCE_SECONDS
@@ -15,6 +15,7 @@ from similarity.ingest import Columns
 SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
 SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
 # Bounded jobs run in this process; a stream on one machine runs on Prism.
+SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
 IN_PROCESS, ONE_MACHINE = "FnApiRunner", "PrismRunner"
 DEFAULT_DEAD_LETTERS = "dead-letters"
 
@@ -38,6 +39,7 @@ class StreamOptions:
     columns: Columns
     dead_letters: str
     dead_letter_topic: str
+    keep_dead_letters: float
     batch_messages: int
     bundle_messages: int
     bundle_seconds: float
@@ -77,6 +79,9 @@ def add_stream_options(parser: ArgumentParser) -> None:
     writing = parser.add_argument_group("how to write")
     writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")
     writing.add_argument("--dead-letter-topic", default="", metavar="TOPIC", help="or this Kafka topic for it")
+    writing.add_argument(
+        "--keep-dead-letters", type=float, default=90.0, metavar="DAYS", help="older files are removed at start [90]"
+    )
     writing.add_argument("--batch-messages", type=int, default=512, help="at most, embedded at once [512]")
     writing.add_argument(
         "--patience", type=float, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
@@ -101,6 +106,7 @@ def stream_options(given: Namespace) -> StreamOptions:
         columns=Columns.from_pairs(given.column, given.attribute),
         dead_letters=given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
         dead_letter_topic=given.dead_letter_topic,
+        keep_dead_letters=given.keep_dead_letters,
         batch_messages=given.batch_messages,
         bundle_messages=given.bundle_messages,
         bundle_seconds=given.bundle_seconds,
@@ -135,6 +141,9 @@ def source_of(given: Namespace) -> Source:
 def beam_options(rest: Sequence[str], *, bounded: bool) -> PipelineOptions:
     """Beam's options from what is left of the command line; the runner is the one that fits, unless it is named."""
     options = PipelineOptions(list(rest))
+    if not bounded:
+        # After so many seconds the SDK stops listening to the runner, by default after a minute.
+        options.view_as(PortableOptions).job_server_timeout = SECONDS_OF_A_STREAM
     standard = options.view_as(StandardOptions)
     if not standard.runner:
         standard.runner = IN_PROCESS if bounded else ONE_MACHINE

@@ -58,14 +58,14 @@ class DeadLetter:
         try:
             entry = json.loads(line)
             message = Message(
-                position=entry["position"],
+                position=_text(entry["position"]),
                 key=_held(entry, "key"),
                 value=_held(entry, "value"),
-                time=datetime.fromisoformat(entry["time"]),
-                unreadable=entry.get("unreadable", ""),
+                time=_time(entry["time"]),
+                unreadable=_text(entry.get("unreadable", "")),
             )
-            return cls(message=message, stage=Stage(entry["stage"]), reason=entry["reason"])
-        except (ValueError, KeyError, TypeError) as error:
+            return cls(message=message, stage=Stage(entry["stage"]), reason=_text(entry["reason"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidInput(f"{line[:80]!r} is no dead letter ({error!r}): keep lines as written") from None
 
 
@@ -78,8 +78,21 @@ def _shown(name: str, content: bytes | None) -> dict[str, str]:
         return {f"{name}_base64": base64.b64encode(content).decode()}
 
 
-def _held(entry: dict[str, str], name: str) -> bytes | None:
+def _held(entry: dict[str, object], name: str) -> bytes | None:
     if (encoded := entry.get(f"{name}_base64")) is not None:
-        return base64.b64decode(encoded)
+        return base64.b64decode(_text(encoded), validate=True)
     text = entry.get(name)
-    return None if text is None else text.encode()
+    return None if text is None else _text(text).encode()
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    return value
+
+
+def _time(value: object) -> datetime:
+    time = datetime.fromisoformat(_text(value))
+    if time.tzinfo is None:
+        raise ValueError(f"{time} has no time zone")
+    return time

@@ -99,7 +99,7 @@ def _record_of(value: bytes) -> dict[str, object]:
     if len(value) > MAX_BYTES:
         raise InvalidCompany("value", f"has {len(value):,} bytes; the limit is {MAX_BYTES:,}")
     try:
-        record = json.loads(value)
+        record = json.loads(value, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise InvalidCompany("value", f"is not JSON: {error}") from None
     if not isinstance(record, dict):
@@ -108,6 +108,11 @@ def _record_of(value: bytes) -> dict[str, object]:
     if schema != SCHEMA:
         raise InvalidCompany("schema", f"is {schema!r:.40}; this release reads {SCHEMA}: upgrade the pipeline first")
     return record
+
+
+def _refuse(constant: str) -> None:
+    """Python reads NaN and Infinity, JSON has neither; as a field they would become the word."""
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _with_attributes(record: dict[str, object], columns: Columns) -> Columns:

@@ -10,7 +10,8 @@ from similarity.errors import InvalidInput
 PREFIX = "SIMILARITY_"
 DEFAULT_INDEX = "similarity.db"
 NAMES = ("INDEX", "BUNDLE", "BUNDLES", "THREADS", "RUNTIME")
-ELASTICSEARCH_PREFIX = "ELASTICSEARCH_"
+# Read by whoever connects.
+OTHERS = ("ELASTICSEARCH_", "KAFKA_")
 
 Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
 RUNTIMES: tuple[Runtime, ...] = ("onnxruntime", "openvino", "auto")
@@ -36,13 +37,13 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str]) -> "Settings":
         """Reads SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS and _RUNTIME.
 
-        SIMILARITY_ELASTICSEARCH_ variables are for the index that connects with them.
+        SIMILARITY_ELASTICSEARCH_ and SIMILARITY_KAFKA_ variables are for what connects with them.
 
         Raises:
             InvalidInput: another SIMILARITY_ variable (a typing error, most likely) or a bad value.
         """
         given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX)}
-        unknown = sorted(name for name in given if name not in NAMES and not name.startswith(ELASTICSEARCH_PREFIX))
+        unknown = sorted(name for name in given if name not in NAMES and not name.startswith(OTHERS))
         if unknown:
             known = ", ".join(PREFIX + name for name in NAMES)
             raise InvalidInput(f"{PREFIX}{unknown[0]} is no setting; there are {known}")

@@ -1,4 +1,5 @@
 import gzip
+import io
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.files import RejectsFile, Row, column_names, count_rows, read_rows
+from similarity.files import RejectsFile, Row, column_names, count_rows, read_rows, read_stream
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -97,6 +98,56 @@ def test_a_cut_off_gzip_file_is_said_to_be_so(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b'{"id": 1}\n' * 10_000)[:-20])
     with pytest.raises(InvalidInput, match="cannot be read to its end"):
         list(read_rows(path))
+
+
+def test_a_damaged_gzip_file_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    whole = gzip.compress(b"".join(b'{"id": %d}\n' % number for number in range(10_000)))
+    path.write_bytes(whole[:1000] + bytes(byte ^ 0xFF for byte in whole[1000:]))
+    with pytest.raises(InvalidInput, match="cannot be read to its end"):
+        list(read_rows(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("s3://bucket/a.jsonl", b'{"id": "1"}\n'),
+        ("gs://bucket/a.jsonl.gz", gzip.compress(b'\xef\xbb\xbf{"id": "1"}\n')),
+        ("a.csv", b"id\n1\n"),
+        ("a.tsv.gz", gzip.compress(b"id\n1\n")),
+    ],
+)
+def test_an_open_stream_reads_like_a_file_and_stays_open(name: str, content: bytes) -> None:
+    stream = io.BytesIO(content)
+    assert [row.record for row in read_stream(stream, name=name)] == [{"id": "1"}]
+    assert not stream.closed
+
+
+def test_parquet_is_read_from_a_stream_that_seeks() -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a", "b"]}), stream)
+    assert [row.record for row in read_stream(stream, name="a.parquet")] == [{"id": "a"}, {"id": "b"}]
+    assert not stream.closed
+
+
+def test_a_failing_stream_fails_as_it_does_since_another_try_may_help() -> None:
+    class Dropped(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            raise ConnectionResetError("connection lost")
+
+        def __next__(self) -> bytes:
+            return self.readline()
+
+    with pytest.raises(ConnectionResetError, match="connection lost"):
+        list(read_stream(Dropped(), name="a.jsonl"))
+
+
+def test_json_rows_and_unreadable_rows_keep_their_own_bytes() -> None:
+    content = b'\xef\xbb\xbf{"id":  1}\n\xff{oops\n'
+    assert [row.raw for row in read_stream(io.BytesIO(content), name="a.jsonl")] == [b'{"id":  1}\n', b"\xff{oops\n"]
+    content = b'id,name\n1,a\n2,"b"\xff\n\n3,c,d\n'
+    rows = list(read_stream(io.BytesIO(content), name="a.csv"))
+    assert [row.raw for row in rows] == [b"", b'2,"b"\xff\n', b"3,c,d\n"]
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:

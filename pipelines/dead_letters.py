@@ -1,0 +1,166 @@
+r"""Where dead letters are kept: in files of a folder (on a disk, S3 or GCS), or in a Kafka topic.
+
+    _ = ingested.dead | WriteDeadLetters.to_folder("s3://bucket/dead-letters")
+    _ = ingested.dead | WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), "companies.dead")
+
+Both write before their bundle is final, and neither has state or a shuffle: what the source acknowledges is
+kept. A bundle that is tried again may write a letter twice; it is the same letter, by its position.
+
+A folder gets one file of JSON lines for each bundle that has dead letters, dead-TIME-RANDOM.jsonl, under
+its name only when it is whole. `remove_expired` removes the files of long ago. A topic's retention is its own
+setting, and so is whether it exists: make it before the job starts, say for 90 days,
+
+    kafka-topics.sh --bootstrap-server HOST:9092 --create --topic companies.dead \
+        --config retention.ms=7776000000 --config max.message.bytes=16777216
+
+(a letter holds its message as text, up to six times as long as its bytes). There the key is the
+position and the value the same line as in a file.
+"""
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines.file_systems import finish_writing, located, matches, open_to_write, require_file_system
+from similarity.dead_letters import DeadLetter
+from similarity.errors import InvalidInput
+from similarity.ingest import utc_now
+from similarity.kafka import KafkaSettings, KeyedProducer
+
+REPLAYED = "replayed"
+FILE_TIME = "%Y%m%dT%H%M%S.%fZ"
+FILE_NAME = re.compile(r"\.?dead-(\d{8}T\d{6}\.\d{6}Z)-[0-9a-f]{8}\.jsonl(\.part)?")
+
+
+class WriteDeadLetters(beam.PTransform):
+    """PCollection[DeadLetter] -> nothing to go on with."""
+
+    def __init__(self, writing: beam.DoFn) -> None:
+        super().__init__()
+        self._writing = writing
+
+    @classmethod
+    def to_folder(cls, folder: str, *, clock: Callable[[], datetime] = utc_now) -> "WriteDeadLetters":
+        """Into files of a folder, which is made where it is missing.
+
+        Raises:
+            InvalidInput: Beam cannot write such paths here.
+        """
+        require_file_system(folder)
+        return cls(_WriteFile(located(folder), clock))
+
+    @classmethod
+    def to_topic(cls, settings: KafkaSettings, topic: str) -> "WriteDeadLetters":
+        """To a Kafka topic.
+
+        Only the addresses of `settings` travel with the job; each worker reads its login from the
+        SIMILARITY_KAFKA_ variables of its own environment.
+        """
+        return cls(_WriteTopic(settings.servers, topic))
+
+    def expand(self, letters: "beam.PCollection[DeadLetter]") -> "beam.PCollection[None]":
+        """Writes them."""
+        return letters | "Write" >> beam.ParDo(self._writing).with_output_types(None)
+
+
+class _WriteFile(beam.DoFn):
+    def __init__(self, folder: str, clock: Callable[[], datetime]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._clock = clock
+
+    def setup(self) -> None:
+        self._file: LetterFile | None = None
+
+    def start_bundle(self) -> None:
+        self._abandon()  # what a failed bundle left; its letters come again
+
+    def teardown(self) -> None:
+        self._abandon()
+
+    def process(self, letter: DeadLetter) -> None:
+        self._file = self._file or LetterFile(self._folder, begun=self._clock())
+        self._file.add(letter)
+
+    def finish_bundle(self) -> None:
+        if self._file is not None:
+            self._file.finish()
+            self._file = None
+
+    def _abandon(self) -> None:
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
+
+
+class LetterFile:
+    """One file of dead letters, under its name when it is finished. `begun` is the time it is named by."""
+
+    def __init__(self, folder: str, *, begun: datetime) -> None:
+        name = file_name(begun)
+        self._final = FileSystems.join(folder, name)
+        self._partial = FileSystems.join(folder, f".{name}.part")
+        self._stream = open_to_write(self._partial)
+
+    def add(self, letter: DeadLetter) -> None:
+        """Writes one letter."""
+        self._stream.write(letter.to_line().encode() + b"\n")
+
+    def finish(self) -> None:
+        """Makes the file durable and visible."""
+        finish_writing(self._stream, self._partial, final=self._final)
+
+    def abandon(self) -> None:
+        """Lets go of the file as it is; it stays invisible until it expires."""
+        self._stream.close()
+
+
+class _WriteTopic(beam.DoFn):
+    def __init__(self, servers: str, topic: str) -> None:
+        super().__init__()
+        self._servers = servers
+        self._topic = topic
+
+    def setup(self) -> None:
+        self._producer = KeyedProducer(KafkaSettings.from_environment(os.environ, servers=self._servers))
+
+    def process(self, letter: DeadLetter) -> None:
+        self._producer.send(self._topic, key=letter.message.position.encode(), value=letter.to_line().encode())
+
+    def finish_bundle(self) -> None:
+        self._producer.flush()
+
+
+def file_name(begun: datetime) -> str:
+    """A name for a file of dead letters; names sort by time."""
+    return f"dead-{begun.astimezone(UTC).strftime(FILE_TIME)}-{uuid.uuid4().hex[:8]}.jsonl"
+
+
+def begun_at(path: str) -> datetime | None:
+    """When the file of dead letters was begun, by its name; None if it is no such file."""
+    match = FILE_NAME.fullmatch(path.rpartition("/")[2])
+    return datetime.strptime(match[1], FILE_TIME).replace(tzinfo=UTC) if match else None
+
+
+def expired(paths: Iterable[str], *, before: datetime) -> list[str]:
+    """The files of dead letters that were begun before a time; left-overs of killed workers are among them."""
+    return [path for path in paths if (begun := begun_at(path)) is not None and begun < before]
+
+
+def remove_expired(folder: str, *, keep: timedelta, now: datetime) -> int:
+    """Removes the files of dead letters that are older than `keep`, replayed ones too; returns how many.
+
+    Raises:
+        InvalidInput: the folder cannot be read, or `keep` is no time at all.
+    """
+    if keep <= timedelta(0):
+        raise InvalidInput("dead letters are kept for some time: say how many days, more than 0")
+    patterns = [FileSystems.join(located(folder), name) for name in ("dead-*", ".dead-*", f"{REPLAYED}/dead-*")]
+    old = expired([path for pattern in patterns for path in matches(pattern)], before=now - keep)
+    FileSystems.delete(old)
+    return len(old)

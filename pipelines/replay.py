@@ -1,0 +1,223 @@
+"""Dead letters are tried again, once what killed them is mended.
+
+    python -m pipelines.replay --dead-letters dead-letters --dry-run
+    python -m pipelines.replay --dead-letters s3://bucket/dead-letters --stage decode --column name=title
+
+A replayed message is the message that died: its bytes, its position, its time. So it loses against what
+came for its company since, and replaying twice changes nothing. When the job has succeeded, the files it
+read are moved to FOLDER/replayed/; what `--stage` left out stays behind. What dies again is a new dead letter.
+"""
+
+import argparse
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.runners.runner import PipelineState
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.console import say
+from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
+from pipelines.file_systems import located, matches, move, open_to_read
+from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options, workplace_of
+from pipelines.stream import prepare, summary
+from pipelines.transforms import Ingest
+from similarity.dead_letters import DeadLetter, Stage
+from similarity.errors import InvalidInput, SimilarityError
+from similarity.ingest import Columns, utc_now
+from similarity.messages import Message
+
+ANY_STAGE = frozenset(Stage)
+# What differs from one message to the next in the same reason: quoted values and numbers.
+PARTICULARS = re.compile(r"b?'[^']*'|b?\"[^\"]*\"|\d[\d.,]*")
+EXAMPLE_CHARACTERS = 60
+
+
+class ReadDeadLetters(beam.PTransform):
+    """PBegin -> PCollection[Message]: what died at one of the stages, as it was, each position once.
+
+    `paths` are files of dead letters (`letter_files`).
+    """
+
+    def __init__(self, paths: Sequence[str], *, stages: frozenset[Stage] = ANY_STAGE) -> None:
+        super().__init__()
+        self._paths = list(paths)
+        self._stages = stages
+
+    def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
+        """Reads the files, and lets the workers share what is in them."""
+        return (
+            begin
+            | "Files" >> beam.Create(self._paths, reshuffle=False)
+            | "Letters" >> beam.FlatMap(letters_in)
+            | "OfStages" >> beam.Filter(_died_at, self._stages)
+            | "ByPosition" >> beam.Map(_with_position).with_output_types(tuple[str, Message])
+            | "OncePerPosition" >> beam.GroupByKey()
+            | "Message" >> beam.Map(_any_message).with_output_types(Message)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """How many messages died at a stage for a kind of reason, and the last of them."""
+
+    stage: Stage
+    reason: str
+    count: int
+    newest: DeadLetter
+
+
+def letter_files(folder: str, *, until: datetime | None = None) -> list[str]:
+    """The files of dead letters in a folder that were begun before `until`, oldest first. Without it, all.
+
+    Raises:
+        InvalidInput: the folder cannot be read.
+    """
+    found = {path: begun_at(path) for path in matches(FileSystems.join(located(folder), "dead-*"))}
+    return sorted(path for path, begun in found.items() if begun and (until is None or begun < until))
+
+
+def letters_in(path: str) -> Iterator[DeadLetter]:
+    """The dead letters of a file.
+
+    Raises:
+        InvalidInput: one of its lines is no dead letter.
+    """
+    with open_to_read(path) as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield DeadLetter.from_line(line.decode())
+            except (InvalidInput, UnicodeDecodeError) as error:
+                raise InvalidInput(f"{path}, line {number}: {error}") from error
+
+
+def causes(letters: Iterable[DeadLetter], *, stages: frozenset[Stage] = ANY_STAGE) -> list[Cause]:
+    """What messages died of, the most frequent cause first. A message that died again counts once, for the last time.
+
+    `letters` come oldest first.
+    """
+    of_position: dict[str, tuple[Stage, str]] = {}
+    newest: dict[tuple[Stage, str], DeadLetter] = {}
+    for letter in letters:
+        if letter.stage in stages:
+            key = letter.stage, PARTICULARS.sub("…", letter.reason)
+            of_position[letter.message.position] = key
+            newest[key] = letter
+    counts = Counter(of_position.values())
+    return [Cause(stage=key[0], reason=key[1], count=count, newest=newest[key]) for key, count in counts.most_common()]
+
+
+def set_aside(folder: str, paths: Iterable[str], *, stages: frozenset[Stage] = ANY_STAGE) -> None:
+    """Moves replayed files to `replayed/`; letters of other stages stay behind in a file of the same time.
+
+    Killed in between, some letters are in both places; replaying them again changes nothing.
+    """
+    folder = located(folder)
+    for path in paths:
+        begun = begun_at(path)
+        others = [letter for letter in letters_in(path) if letter.stage not in stages] if stages != ANY_STAGE else []
+        if others and begun is not None:
+            file = LetterFile(folder, begun=begun)
+            for letter in others:
+                file.add(letter)
+            file.finish()
+        move(path, FileSystems.join(folder, REPLAYED, FileSystems.split(path)[1]))
+
+
+def table_of(found: Sequence[Cause]) -> Table:
+    """Causes as a table to read."""
+    table = Table("stage", "reason", "messages", "newest of them", title="dead letters")
+    for cause in found:
+        message = cause.newest.message
+        value = (message.value or b"").decode(errors="backslashreplace").strip()
+        example = value if len(value) <= EXAMPLE_CHARACTERS else value[: EXAMPLE_CHARACTERS - 1] + "…"
+        told = f"{message.position} of {message.time:%Y-%m-%d %H:%M:%S}\n{example}"
+        table.add_row(cause.stage, escape(cause.reason), f"{cause.count:,}", escape(told))
+    return table
+
+
+def build(
+    pipeline: beam.Pipeline, *, folder: str, paths: Sequence[str], stages: frozenset[Stage], ingest: beam.PTransform
+) -> None:
+    """Adds the whole path from the dead letters to the index; `ingest` is `pipelines.transforms.Ingest` or like it."""
+    messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
+    ingested = messages | "Ingest" >> ingest
+    _ = ingested.dead | "KeepDeadLetters" >> WriteDeadLetters.to_folder(folder)
+
+
+def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Counts, and unless it is a dry run, replays.
+
+    Raises:
+        SimilarityError: something cannot be used as given.
+    """
+    stages = frozenset(map(Stage, given.stage)) or ANY_STAGE
+    paths = letter_files(given.dead_letters, until=given.until)
+    found = causes((letter for path in paths for letter in letters_in(path)), stages=stages)
+    if not found:
+        say(f"there are no such dead letters in {given.dead_letters}")
+        return
+    Console(stderr=True).print(table_of(found))
+    if given.dry_run:
+        return
+    workplace = workplace_of(given)
+    prepare(workplace, os.environ, now=utc_now())
+    pipeline = beam.Pipeline(options=beam_options(rest, bounded=True))
+    ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
+    build(pipeline, folder=given.dead_letters, paths=paths, stages=stages, ingest=ingest)
+    result = pipeline.run()
+    if (state := result.wait_until_finish()) != PipelineState.DONE:
+        raise InvalidInput(f"the job ended as {state}; the dead letters are where they were, so replay them again")
+    set_aside(given.dead_letters, paths, stages=stages)
+    say(summary(result))
+
+
+def moment(text: str) -> datetime:
+    """A time with its offset from UTC, as an option has it."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text} has no time zone; write it with an offset or 'Z'")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Reads the options and replays."""
+    parser = argparse.ArgumentParser(
+        description="Try dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
+    )
+    parser.add_argument("--dead-letters", default=DEFAULT_DEAD_LETTERS, metavar="FOLDER", help="where they are kept")
+    parser.add_argument("--stage", action="append", default=[], choices=list(Stage), help="only what died there")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="only files begun before, e.g. 2026-01-31T12:00Z")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be replayed, and what it died of")
+    parser.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
+    parser.add_argument("--attribute", action="append", default=[], metavar="NAME[=COLUMN]", help="a free filter")
+    add_work_options(parser)
+    try:
+        run(*parser.parse_known_args(arguments))
+    except SimilarityError as error:
+        sys.exit(f"refused: {error}")
+
+
+def _died_at(letter: DeadLetter, stages: frozenset[Stage]) -> bool:
+    return letter.stage in stages
+
+
+def _with_position(letter: DeadLetter) -> tuple[str, Message]:
+    return letter.message.position, letter.message
+
+
+def _any_message(of_position: tuple[str, Iterable[Message]]) -> Message:
+    """The first: letters of one position hold the same message."""
+    return next(iter(of_position[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Messages from files: JSONL, CSV, TSV (all also gzipped) and Parquet, on a disk, S3 or GCS.
+
+    messages = pipeline | ReadFiles(["s3://bucket/companies-*.jsonl.gz"], now=started)
+
+A row becomes the message "file:PATH#ROW"; its value is the row as JSON, for JSONL the line's own bytes.
+One worker reads one file, so cut what is large into several.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+
+import apache_beam as beam
+
+from pipelines.file_systems import matching, open_to_read
+from similarity.errors import InvalidInput
+from similarity.files import Row, format_of, read_stream
+from similarity.messages import Message
+
+
+class ReadFiles(beam.PTransform):
+    """PBegin -> PCollection[Message]: every row of the files that the patterns name when the job is built.
+
+    `now` is the start of the run: the version of rows that carry no event time.
+
+    Raises:
+        InvalidInput: a pattern names no file, a file of an unknown ending, or a store that cannot be read here.
+    """
+
+    def __init__(self, patterns: Sequence[str], *, now: datetime) -> None:
+        super().__init__()
+        self._patterns = list(patterns)
+        self._now = now
+
+    def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
+        """Finds the files, and lets the workers share them."""
+        paths = matching(self._patterns)
+        for path in paths:
+            format_of(path)
+        return (
+            begin
+            | "Files" >> beam.Create(paths, reshuffle=False)
+            | "ShareOut" >> beam.Reshuffle()
+            | "Rows" >> beam.ParDo(_ReadFile(self._now)).with_output_types(Message)
+        )
+
+
+class _ReadFile(beam.DoFn):
+    def __init__(self, now: datetime) -> None:
+        super().__init__()
+        self._now = now
+
+    def process(self, path: str) -> Iterator[Message]:
+        number = 0
+        with open_to_read(path) as stream:
+            try:
+                for row in read_stream(stream, name=path):
+                    number = row.number
+                    yield message_of(row, position=f"file:{path}#{number}", time=self._now)
+            except InvalidInput as error:
+                yield unreadable_rest(error, position=f"file:{path}#{number + 1}", time=self._now)
+
+
+def message_of(row: Row, *, position: str, time: datetime) -> Message:
+    """A row as a message."""
+    if row.unreadable:
+        return Message(position=position, value=row.raw, time=time, unreadable=row.unreadable)
+    return Message(position=position, value=row.raw or _as_json(row.record), time=time)
+
+
+def unreadable_rest(error: Exception, *, position: str, time: datetime) -> Message:
+    """The one message that stands for a file, or the rest of it, that is broken."""
+    return Message(position=position, value=None, time=time, unreadable=str(error))
+
+
+def _as_json(record: Mapping[str, object]) -> bytes:
+    try:
+        text = json.dumps(record, default=_json_form, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(record), default=_json_form)
+    return text.encode()
+
+
+def _json_form(value: object) -> object:
+    """What Parquet holds and JSON does not. An object is refused where a company's field has one, ignored elsewhere."""
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return {type(value).__name__: str(value)}
+
+
+def _finite(value: object) -> object:
+    """A value without the floats that are no numbers: tables have them where a number is missing."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value

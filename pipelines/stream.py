@@ -1,0 +1,191 @@
+"""Companies stream in: read, embed, write; what cannot be taken goes to the dead letters.
+
+    python -m pipelines.stream --files 'new/*.jsonl' --index similarity.db
+    python -m pipelines.stream --kafka-topic companies --index https://search:9200/companies
+    python -m pipelines.stream --kafka-topic companies --runner PortableRunner --job_endpoint flink:8099 ...
+
+Everything is delivered at least once and applied once: a message is acknowledged (its offset committed,
+its file moved) when it is in the index or among the dead letters, and repeating it changes nothing.
+docs/pipelines.md says what each runner keeps of this when its processes are killed.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime, timedelta
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import PipelineResult
+
+from pipelines.console import say
+from pipelines.dead_letters import WriteDeadLetters, remove_expired
+from pipelines.metrics import counted
+from pipelines.options import Source, StreamOptions, add_stream_options, beam_options, stream_options
+from pipelines.sources.files import ReadFiles
+from pipelines.sources.folder import ReadFolder
+from pipelines.sources.kafka import ReadKafka
+from pipelines.sources.pubsub import ReadPubSub
+from pipelines.transforms import Ingest, Ingested
+from pipelines.watch import Log, Progress, StallWatch, StreamFailed, stop_on_signals, watch
+from pipelines.workplace import Workplace
+from similarity.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.errors import SimilarityError
+from similarity.generations.first import ensure_generation, promote_first
+from similarity.index.opening import open_index
+from similarity.ingest import utc_now
+from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
+
+
+def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> Ingested:
+    """Adds the whole path from the source to the index. `now` is the start of the run."""
+    messages = pipeline | "Read" >> reading(options, now=now)
+    ingested: Ingested = messages | "Ingest" >> Ingest(
+        options.workplace,
+        columns=options.columns,
+        batch_messages=options.batch_messages,
+        patience=options.patience,
+        metrics_port=options.metrics_port,
+    )
+    _ = ingested.dead | "KeepDeadLetters" >> keeping(options)
+    return ingested
+
+
+def reading(options: StreamOptions, *, now: datetime) -> beam.PTransform:
+    """The source that the options name."""
+    source = options.source
+    most, longest = options.bundle_messages, options.bundle_seconds
+    if source.kind == "files":
+        return ReadFiles(source.names, now=now)
+    [name] = source.names
+    if source.kind == "folder":
+        return ReadFolder(name, until_end=source.bounded, max_messages=most, max_seconds=longest)
+    if source.kind == "kafka-topic":
+        settings = KafkaSettings.from_environment(os.environ)
+        return ReadKafka(
+            settings,
+            topic=name,
+            group=source.group,
+            until_end=source.bounded,
+            max_messages=most,
+            max_seconds=longest,
+        )
+    return ReadPubSub(name)
+
+
+def keeping(options: StreamOptions) -> beam.PTransform:
+    """Where the options send dead letters."""
+    if options.dead_letter_topic:
+        return WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
+    return WriteDeadLetters.to_folder(options.dead_letters)
+
+
+def prepare(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:
+    """Makes sure there is a generation to write to: an index that is new gets its first one.
+
+    Raises:
+        SimilarityError: the index cannot be opened, or its bundle is damaged.
+    """
+    settings = workplace.settings(environ)
+    with closing(open_index(settings.index, environ, create=True)) as index:
+        if index.write_targets():
+            return
+        store = store_folder(settings.index, settings.bundles)
+        bundle = bundle_for(index, store, chosen=settings.bundle)
+        keep_bundle(bundle, store)
+        ensure_generation(index, bundle, now=now)
+
+
+def go_live(workplace: Workplace, environ: Mapping[str, str]) -> None:
+    """Makes a first generation live as soon as it holds something."""
+    with closing(open_index(workplace.settings(environ).index, environ)) as index:
+        for target in index.write_targets():
+            promote_first(index, target)
+
+
+def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:
+    """Runs the job to its end, or for as long as it is let. One that stands still is started anew.
+
+    Raises:
+        SimilarityError: something cannot be used as given.
+        StreamFailed: a stream ended by itself.
+    """
+    prepare(options.workplace, environ, now=utc_now())
+    if options.dead_letters:
+        remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
+    if options.source.bounded:
+        result = started(options, to_beam)
+        result.wait_until_finish()
+        go_live(options.workplace, environ)
+        log(summary(result))
+        return
+    with stop_on_signals() as stop:
+        while not stop.asked:
+            result = started(options, to_beam)
+            log("running; stop it with Ctrl-C or SIGTERM")
+            if watch(
+                result,
+                stop,
+                StallWatch(options.stalled_after),
+                progress=progress_of(options.source, environ),
+                on_look=lambda: go_live(options.workplace, environ),
+                clock=time.monotonic,
+            ):
+                log(
+                    f"nothing was read for {options.stalled_after:.0f} seconds though there is a backlog: starting anew"
+                )
+
+
+def started(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
+    """Submits the job."""
+    pipeline = beam.Pipeline(options=to_beam)
+    build(pipeline, options, now=utc_now())
+    return pipeline.run()
+
+
+def progress_of(source: Source, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
+    """How far the job is, where its source can tell: what the group has committed of a topic."""
+    if source.kind != "kafka-topic":
+        return lambda: None
+    settings, [topic] = KafkaSettings.from_environment(environ), source.names
+
+    def of_topic() -> Progress | None:
+        try:
+            positions = group_positions(settings, topic=topic, group=source.group)
+        except KafkaUnavailable:
+            return None
+        return Progress(
+            acknowledged=sum(position.committed for position in positions),
+            backlog=sum(position.lag for position in positions),
+        )
+
+    return of_topic
+
+
+def summary(result: PipelineResult) -> str:
+    """How many messages ended how, in a line."""
+    counts = counted(result)
+    ends = {name.removeprefix("messages_"): count for name, count in counts.items() if name.startswith("messages_")}
+    told = ", ".join(f"{count:,} {end}" for end, count in sorted(ends.items())) or "none"
+    return f"{sum(ends.values()):,} messages: {told}; {counts.get('embedded_texts', 0):,} texts embedded"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Reads the options and runs the job."""
+    parser = argparse.ArgumentParser(
+        description="Stream companies into an index.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
+    )
+    add_stream_options(parser)
+    given, rest = parser.parse_known_args(arguments)
+    try:
+        options = stream_options(given)
+        run(options, beam_options(rest, bounded=options.source.bounded), environ=os.environ, log=say)
+    except (SimilarityError, StreamFailed) as error:
+        sys.exit(f"refused: {error}")
+
+
+if __name__ == "__main__":
+    main()

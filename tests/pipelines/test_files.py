@@ -1,0 +1,144 @@
+import gzip
+import json
+import math
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.testing.util import assert_that, equal_to
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.sources.files import ReadFiles, message_of
+from similarity.company import version_of
+from similarity.errors import InvalidCompany, InvalidInput
+from similarity.files import Row
+from similarity.messages import Message, decode
+
+pytestmark = pytest.mark.pipelines
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def read(patterns: list[str], check: Callable[[Iterable[Message]], None]) -> None:
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        assert_that(pipeline | ReadFiles(patterns, now=NOW), check)
+
+
+def test_files_of_every_format_become_messages_with_their_place_and_time(tmp_path: Path) -> None:
+    line = b'{"id":   "j", "name": "caf\xc3\xa9"}\n'
+    (tmp_path / "a.jsonl").write_bytes(line)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b"\n" + line))
+    (tmp_path / "c.csv").write_text("id,name\nc,Cee\n")
+    (tmp_path / "d.tsv.gz").write_bytes(gzip.compress(b"id\tname\nt,Tee\n".replace(b",", b"\t")))
+    pq.write_table(pa.table({"id": ["p"], "event_time": [NOW]}), tmp_path / "e.parquet")
+    expected = [
+        Message(position=f"file:{tmp_path}/a.jsonl#1", value=line, time=NOW),
+        Message(position=f"file:{tmp_path}/b.jsonl.gz#2", value=line, time=NOW),
+        Message(position=f"file:{tmp_path}/c.csv#1", value=b'{"id": "c", "name": "Cee"}', time=NOW),
+        Message(position=f"file:{tmp_path}/d.tsv.gz#1", value=b'{"id": "t", "name": "Tee"}', time=NOW),
+        Message(
+            position=f"file:{tmp_path}/e.parquet#1",
+            value=b'{"id": "p", "event_time": "2026-11-20T00:00:00+00:00"}',
+            time=NOW,
+        ),
+    ]
+    read([f"{tmp_path}/*"], equal_to(expected))
+
+
+def test_a_file_that_two_patterns_name_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    read(
+        [f"{tmp_path}/*.csv", f"{tmp_path}/a.csv"],
+        equal_to([Message(position=f"file:{tmp_path}/a.csv#1", value=b'{"id": "1"}', time=NOW)]),
+    )
+
+
+def test_a_bad_row_is_one_unreadable_message_with_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"id,name\n1,a,\xff\n2,b\n")
+    read(
+        [f"{tmp_path}/a.csv"],
+        equal_to(
+            [
+                Message(
+                    position=f"file:{tmp_path}/a.csv#1",
+                    value=b"1,a,\xff\n",
+                    time=NOW,
+                    unreadable="has 3 values for 2 columns; a text with commas needs quotes",
+                ),
+                Message(position=f"file:{tmp_path}/a.csv#2", value=b'{"id": "2", "name": "b"}', time=NOW),
+            ]
+        ),
+    )
+
+
+def test_a_file_that_breaks_off_costs_one_message_and_no_other_file(tmp_path: Path) -> None:
+    rows = b"".join(b'{"id": "%d"}\n' % number for number in range(1000))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(rows)[:-20])
+    (tmp_path / "b.jsonl").write_bytes(b'{"id": "whole"}\n')
+
+    def check(messages: Iterable[Message]) -> None:
+        found = list(messages)
+        (broken,) = [message for message in found if message.unreadable]
+        read_before = [message for message in found if "a.jsonl.gz" in message.position and not message.unreadable]
+        assert broken.position == f"file:{tmp_path}/a.jsonl.gz#{len(read_before) + 1}"
+        assert "cannot be read to its end" in broken.unreadable
+        assert any(message.value == b'{"id": "whole"}\n' for message in found)
+
+    read([f"{tmp_path}/*"], check)
+
+
+def test_relative_paths_mean_the_same_to_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"{}\n")
+    monkeypatch.chdir(tmp_path)
+    read(["a.jsonl"], equal_to([Message(position=f"file:{tmp_path}/a.jsonl#1", value=b"{}\n", time=NOW)]))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("nothing-*.csv", "no file matches"),
+        ("", "no file matches"),
+        ("notes.txt", "is none of .csv"),
+        ("s3://bucket/a.csv", r"needs Beam's aws extra: pip install 'apache-beam\[aws\]'"),
+        ("gs://bucket/a.csv", r"needs Beam's gcp extra: pip install 'apache-beam\[gcp\]'"),
+        ("hdfs://host/a.csv", "not from hdfs://"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, message: str
+) -> None:
+    monkeypatch.setattr("pipelines.file_systems.is_installed", lambda library: False)
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(InvalidInput, match=message):
+        beam.Pipeline(runner="FnApiRunner") | ReadFiles(
+            [pattern if "//" in pattern else f"{tmp_path}/{pattern}"], now=NOW
+        )
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+
+
+@given(st.dictionaries(st.text(), scalars | st.lists(scalars)))
+def test_a_row_survives_as_json(record: dict[str, object]) -> None:
+    value = message_of(Row(number=1, record=record), position="file:x#1", time=NOW).value
+    assert value is not None
+    assert json.loads(value) == record
+
+
+def test_a_number_that_is_missing_in_a_table_is_missing_in_the_message() -> None:
+    record = {"id": "a", "size": math.nan, "sizes": [1.5, math.inf], "more": {"x": -math.inf}}
+    value = message_of(Row(number=1, record=record), position="p", time=NOW).value
+    assert value == b'{"id": "a", "size": null, "sizes": [1.5, null], "more": {"x": null}}'
+
+
+def test_a_column_without_a_json_form_is_refused_only_where_it_is_a_field() -> None:
+    company = {"id": "a", "name": "A", "description": "Makes bolts."}
+    ignored = message_of(Row(number=1, record={**company, "logo": b"\x89PNG"}), position="p", time=NOW)
+    assert decode(ignored).change.version == version_of(NOW, now=NOW)
+    used = message_of(Row(number=1, record={**company, "industry": b"\x89PNG"}), position="p", time=NOW)
+    with pytest.raises(InvalidCompany, match="industry: must be text, not dict"):
+        decode(used)

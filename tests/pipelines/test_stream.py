@@ -1,0 +1,100 @@
+"""The stream command from its options to the index, on the in-process runner."""
+
+import gzip
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+
+from pipelines.options import StreamOptions, add_stream_options, beam_options, stream_options
+from pipelines.stream import main
+from pipelines.watch import Progress, StallWatch
+from similarity.dead_letters import DeadLetter
+from similarity.errors import InvalidInput
+from similarity.index.protocol import GenerationState
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest import Columns
+
+pytestmark = pytest.mark.pipelines
+
+
+@pytest.fixture
+def companies(tmp_path: Path) -> Path:
+    """Two companies, and a line that is none."""
+    path = tmp_path / "companies.jsonl.gz"
+    lines = [
+        {"ticker": name, "name": f"Firm {len(name)}", "description": f"Makes {name}.", "size": 12}
+        for name in ("boats", "cars")
+    ]
+    path.write_bytes(gzip.compress("\n".join([json.dumps(lines[0]), "{", json.dumps(lines[1])]).encode()))
+    return path
+
+
+def command(companies: Path, tmp_path: Path) -> list[str]:
+    fixed = f"--files {companies} --index {tmp_path}/index.db --dead-letters {tmp_path}/dead --threads 1"
+    return [*fixed.split(), "--column", "id=ticker", "--attribute", "employees=size"]
+
+
+def test_files_become_companies_and_dead_letters(
+    index: SqliteIndex, companies: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(command(companies, tmp_path))
+    stored = index.get(index.live().name, ["boats", "cars"])
+    assert {document.company.attributes["employees"] for document in stored.values()} == {12}
+    assert "3 messages: 2 applied, 1 dead; 2 texts embedded" in capsys.readouterr().err
+    [file] = (tmp_path / "dead").glob("*.jsonl")
+    [line] = file.read_text().splitlines()
+    assert DeadLetter.from_line(line).message.value == b"{\n"
+
+
+def test_a_new_index_gets_its_first_generation_and_goes_live(companies: Path, tmp_path: Path) -> None:
+    main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db")])
+    index = SqliteIndex(tmp_path / "new.db")
+    [generation] = index.generations()
+    assert generation.state is GenerationState.LIVE
+    assert index.stats(generation.name).companies == 2
+    index.close()
+
+
+def given(*arguments: str) -> StreamOptions:
+
+    parser = ArgumentParser()
+    add_stream_options(parser)
+    return stream_options(parser.parse_args(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "name one source"),
+        (["--folder", "in", "--kafka-topic", "companies"], "name one source"),
+        (["--pubsub", "projects/p/subscriptions/s", "--once"], "no end"),
+        (["--folder", "in", "--dead-letters", "dead", "--dead-letter-topic", "dead"], "to a folder or to a topic"),
+        (["--folder", "in", "--column", "id"], "FIELD=COLUMN"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments: list[str], problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        given(*arguments)
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    options = given("--kafka-topic", "companies")
+    assert (options.dead_letters, options.columns) == ("dead-letters", Columns())
+
+
+def test_a_bounded_job_runs_here_and_a_stream_on_prism_unless_a_runner_is_named() -> None:
+    chosen = [beam_options([], bounded=bounded).get_all_options()["runner"] for bounded in (True, False)]
+    assert chosen == ["FnApiRunner", "PrismRunner"]
+    assert beam_options(["--runner=PortableRunner"], bounded=False).get_all_options()["runner"] == "PortableRunner"
+
+
+def test_only_a_backlog_that_stands_still_is_a_stall() -> None:
+    watch = StallWatch(60)
+    seen = [
+        watch.stalled(Progress(acknowledged=acknowledged, backlog=backlog), now=now)
+        for now, acknowledged, backlog in [(0, 0, 5), (50, 0, 5), (59, 1, 4), (100, 1, 4), (118, 1, 4), (119, 1, 4)]
+    ]
+    assert seen == [False, False, False, False, False, True]
+    assert not any(watch.stalled(Progress(acknowledged=5, backlog=0), now=now) for now in (200, 400, 600))
