@@ -4,10 +4,30 @@ from collections import Counter
 
 import pytest
 
-from tests.servers.fixtures import elasticsearch_connection, elasticsearch_url, startable_elasticsearch
+from tests.servers.fixtures import (
+    elasticsearch_connection,
+    elasticsearch_url,
+    flink,
+    kafka,
+    prism,
+    startable_elasticsearch,
+    startable_flink,
+    startable_kafka,
+    startable_prism,
+)
 
 # Servers are one for the whole session, so their fixtures are named once, here.
-__all__ = ["elasticsearch_connection", "elasticsearch_url", "startable_elasticsearch"]
+__all__ = [
+    "elasticsearch_connection",
+    "elasticsearch_url",
+    "flink",
+    "kafka",
+    "prism",
+    "startable_elasticsearch",
+    "startable_flink",
+    "startable_kafka",
+    "startable_prism",
+]
 
 HOW_TO_RUN = {
     "integration": "real components: make test-integration",

@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import flink_installation, prism_installation
 from tests.servers.connection import Connection, external_cluster
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.elasticsearch_installation import DEFAULT_VERSION, unavailable_reason
+from tests.servers.flink import FlinkCluster
+from tests.servers.kafka import KafkaBroker
+from tests.servers.kafka_installation import unavailable_reason as kafka_unavailable_reason
+from tests.servers.prism import Prism
 
 
 def elasticsearch_version() -> str:
@@ -65,3 +70,45 @@ def elasticsearch_connection(
 def elasticsearch_url(elasticsearch_connection: Connection) -> str:
     """The address of `elasticsearch_connection`; use the connection itself where credentials may be needed."""
     return elasticsearch_connection.url
+
+
+@pytest.fixture(scope="session")
+def startable_kafka() -> None:
+    """A test that asks for it is "not run" where no Kafka broker can be started."""
+    if reason := kafka_unavailable_reason():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def kafka(startable_kafka: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker of this session's own. Tests that stop or kill one start another; each uses topics of its own."""
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def startable_prism() -> None:
+    """A test that asks for it is "not run" where no Prism can be started."""
+    if reason := prism_installation.unavailable_reason():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def startable_flink() -> None:
+    """A test that asks for it is "not run" where no Flink can be started."""
+    if reason := flink_installation.unavailable_reason():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def prism(startable_prism: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prism]:
+    """A Prism of this session's own."""
+    with Prism(tmp_path_factory.mktemp("prism")) as prism:
+        yield prism
+
+
+@pytest.fixture(scope="session")
+def flink(startable_flink: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
+    """A Flink cluster of this session's own, with two TaskManagers. A test that killed one starts it again."""
+    with FlinkCluster(tmp_path_factory.mktemp("flink")) as flink:
+        yield flink

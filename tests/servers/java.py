@@ -1,4 +1,4 @@
-"""Finds a Java that is new enough for a server."""
+"""Finds a Java that a server runs on."""
 
 import os
 import re
@@ -14,12 +14,15 @@ USUAL_FOLDERS = (
 )
 
 
-def find_java(*, variable: str, at_least: int) -> Path | None:
-    """The home of the Java that the environment variable names, else of the newest one; None if it is too old."""
+def find_java(*, variable: str, at_least: int, at_most: int = 999) -> Path | None:
+    """The home of the Java that the environment variable names, else of the newest one that is not too new.
+
+    None if that is too old, or too new.
+    """
     chosen = os.environ.get(variable)
     homes = [Path(chosen)] if chosen else [home for pattern in USUAL_FOLDERS for home in _matching(pattern)]
-    newest = max(homes, key=java_version, default=None)
-    return newest if newest and java_version(newest) >= at_least else None
+    homes = [home for home in homes if at_least <= java_version(home) <= at_most]
+    return max(homes, key=java_version, default=None)
 
 
 def java_version(home: Path) -> int:

@@ -1,8 +1,21 @@
-"""Fetches one file with Maven, which knows by its own settings where artifacts come from."""
+"""Fetches files with Maven, which knows by its own settings where artifacts come from."""
 
+import hashlib
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+
+PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tests</groupId>
+  <artifactId>servers</artifactId>
+  <version>1</version>
+  <dependencies>{}</dependencies>
+</project>
+"""
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 
 
 class DownloadFailed(Exception):
@@ -20,14 +33,37 @@ def fetch(coordinates: str, folder: Path) -> None:
     Raises:
         DownloadFailed: Maven is missing, or there is no network or no such artifact.
     """
+    _run("dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}", what=coordinates, cwd=folder)
+
+
+def fetch_all(artifacts: Sequence[str], folder: Path) -> None:
+    """Copies the jars `group:name:version` and all that they need at run time into an existing folder.
+
+    Raises:
+        DownloadFailed: Maven is missing, or there is no network or no such artifact.
+    """
+    dependencies = "".join(DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
+    with tempfile.TemporaryDirectory() as project:
+        (Path(project) / "pom.xml").write_text(PROJECT.format(dependencies), encoding="utf-8")
+        options = ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+        _run("dependency:copy-dependencies", *options, what=artifacts[0], cwd=Path(project))
+
+
+def digest_of(folder: Path) -> str:
+    """SHA-256 of the names and contents of all jars in a folder."""
+    digest = hashlib.sha256()
+    for jar in sorted(folder.glob("*.jar")):
+        digest.update(jar.name.encode() + hashlib.sha256(jar.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _run(goal: str, *options: str, what: str, cwd: Path) -> None:
+    """Runs Maven in a folder of its own, because it looks for a project where it runs."""
     maven = find_maven()
     if not maven:
-        raise DownloadFailed(f"Maven is needed to download {coordinates}; install it (Debian: apt-get install maven)")
-    # Maven looks for a project where it runs, so it runs in the (empty) folder.
-    command = [maven, "--batch-mode", "--strict-checksums", "dependency:copy", f"-Dartifact={coordinates}"]
-    done = subprocess.run(
-        [*command, f"-DoutputDirectory={folder}"], cwd=folder, capture_output=True, text=True, check=False
-    )
+        raise DownloadFailed(f"Maven is needed to download {what}; install it (Debian: apt-get install maven)")
+    command = [maven, "--batch-mode", "--strict-checksums", goal, *options]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         said = "\n".join(line for line in done.stdout.splitlines() if line.startswith("[ERROR]"))
-        raise DownloadFailed(f"Maven could not download {coordinates}; is there a network?\n{said or done.stderr}")
+        raise DownloadFailed(f"Maven could not download {what}; is there a network?\n{said or done.stderr}")

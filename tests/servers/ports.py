@@ -23,3 +23,12 @@ def free_ports(count: int) -> list[int]:
                 continue
             ports.append(port)
     return ports
+
+
+def someone_listens(port: int) -> bool:
+    """Whether a server of this machine accepts connections on the port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False

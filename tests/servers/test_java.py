@@ -36,3 +36,13 @@ def test_the_newest_java_is_taken_where_none_is_named(tmp_path: Path, monkeypatc
     newest = make_java(tmp_path / "java-25", "25.0.3")
     make_java(tmp_path / "java-21", "21.0.1")
     assert find_java(variable="SOME_JAVA_HOME", at_least=17) == newest
+
+
+def test_a_java_that_is_too_new_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOME_JAVA_HOME", raising=False)
+    monkeypatch.setattr("tests.servers.java.USUAL_FOLDERS", (str(tmp_path / "*"),))
+    newest = make_java(tmp_path / "java-25", "25.0.3")
+    fitting = make_java(tmp_path / "java-17", "17.0.15")
+    assert find_java(variable="SOME_JAVA_HOME", at_least=17, at_most=17) == fitting
+    monkeypatch.setenv("SOME_JAVA_HOME", str(newest))
+    assert find_java(variable="SOME_JAVA_HOME", at_least=17, at_most=17) is None

@@ -1,0 +1,221 @@
+"""Runs a real Kafka broker for tests, as a process of this machine.
+
+    with KafkaBroker(tmp_path) as broker:
+        broker.servers                       # "127.0.0.1:PORT", the same after each restart
+        broker.kill()                        # SIGKILL; also pause(), resume(), stop()
+        broker.start()                       # on the same data and ports
+
+One broker that is its own controller (KRaft); topics have one replica.
+`python -m tests.servers.kafka` installs what the tests need, or says why it cannot.
+"""
+
+import os
+import shlex
+import socket
+import struct
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.servers.kafka_installation import install, java_home, unavailable_reason
+from tests.servers.maven import DownloadFailed
+from tests.servers.ports import free_ports
+from tests.servers.processes import ServerProcess
+
+SECONDS_TO_START = 60.0
+LINES_OF_LOG = 25
+# Half of Java's compiler: starts sooner on few cores.
+JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# API key 18 (ApiVersions) version 0, correlation 1, no client id: a broker that is up answers it.
+REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+LOGGING = """<Configuration status="ERROR">
+  <Appenders><Console name="console"><PatternLayout pattern="%d %p %m (%c)%n"/></Console></Appenders>
+  <Loggers><Root level="WARN"><AppenderRef ref="console"/></Root></Loggers>
+</Configuration>
+"""
+
+
+class BrokerNotReady(Exception):
+    """The broker did not start in time; the message ends with its log."""
+
+
+class KafkaBroker:
+    """A broker on free ports of this machine, all of whose files are under one folder.
+
+    As a context manager it runs inside, and no process of it is left afterwards.
+    """
+
+    def __init__(self, folder: Path, *, heap: str = "256m", settings: Mapping[str, object] | None = None) -> None:
+        """Installs Kafka if need be and writes the configuration; starts nothing.
+
+        Args:
+            folder: for data, configuration and log; made if it is missing, empty otherwise.
+            settings: properties that go before those chosen here.
+        """
+        self.folder = folder
+        self.log = folder / "console.log"
+        self._jars = install()
+        self._heap = heap
+        self._process: ServerProcess | None = None
+        self._port, controller_port = free_ports(2)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log4j2.xml").write_text(LOGGING, encoding="utf-8")
+        self._settings = {**_settings(folder / "data", self._port, controller_port), **(settings or {})}
+        self.configure({})
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What a test wrote is of no use after it, so there is no need to wait for an orderly shutdown.
+        self.kill()
+
+    @property
+    def servers(self) -> str:
+        """The address for clients, `host:port`."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def listeners(self) -> str:
+        """The setting of this name."""
+        return str(self._settings["listeners"])
+
+    def configure(self, settings: Mapping[str, object]) -> None:
+        """Changes settings; they hold from the next start on."""
+        self._settings |= settings
+        lines = [f"{name}={value}\n" for name, value in self._settings.items()]
+        self._properties.write_text("".join(lines), encoding="utf-8")
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the broker, None while it does not run."""
+        return self._process.pid if self._process and self._process.running else None
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there; a paused broker and one that still starts are running."""
+        return bool(self._process and self._process.running)
+
+    def start(self, *, timeout: float = SECONDS_TO_START) -> None:
+        """Starts the broker and waits until it answers clients."""
+        if self.running:
+            raise RuntimeError("the broker runs already; kill or stop it first")
+        if not (self.folder / "data").exists():
+            self._format()
+        pid_file = self.folder / "pid"
+        # Java writes no file with its process id; the shell does and then becomes it.
+        script = f"echo $$ > {shlex.quote(str(pid_file))} && exec {shlex.join(self._command('kafka.Kafka'))}"
+        command = ["sh", "-c", f"{script} {shlex.quote(str(self._properties))}"]
+        self._process = ServerProcess(command, environment=os.environ, pid_file=pid_file, log=self.log)
+        self._wait_until_it_answers(timeout)
+
+    def kill(self) -> None:
+        """Ends the broker with SIGKILL, as a crash does; its ports and files are free afterwards."""
+        if self._process:
+            self._process.kill()
+
+    def stop(self) -> None:
+        """Shuts the broker down in order."""
+        if self._process:
+            self._process.stop()
+
+    def pause(self) -> None:
+        """Freezes the broker (SIGSTOP): its connections stay open and it answers nothing."""
+        if not self._process:
+            raise RuntimeError("the broker was never started")
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Lets a paused broker go on (SIGCONT)."""
+        if self._process:
+            self._process.resume()
+
+    @property
+    def _properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    def _command(self, program: str) -> list[str]:
+        java = [str(java_home() or "") + "/bin/java", f"-Xms{self._heap}", f"-Xmx{self._heap}", *JAVA_OPTIONS]
+        logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.xml'}"
+        return [*java, logging, "-cp", f"{self._jars}/*", program]
+
+    def _format(self) -> None:
+        identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = [*self._command("kafka.tools.StorageTool"), "format", "-t", identity, "-c", str(self._properties)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BrokerNotReady(f"Kafka could not prepare its data folder:\n{done.stdout}{done.stderr}")
+
+    def _wait_until_it_answers(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not self._answers():
+            if not self.running:
+                raise BrokerNotReady(f"the broker ended. The end of its log:\n{self._tail()}")
+            if time.monotonic() > deadline:
+                raise BrokerNotReady(f"no answer after {timeout:.0f} s. The end of the log:\n{self._tail()}")
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:
+                connection.sendall(REQUEST)
+                return bool(connection.recv(1))
+        except OSError:
+            return False
+
+    def _tail(self) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
+        return "\n".join(lines[-LINES_OF_LOG:])
+
+
+def _settings(data: Path, port: int, controller_port: int) -> dict[str, object]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,  # 50 by default, each of them a file or two
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        # After SIGKILL a broker may only come back when the controller has given the dead one up (9 s by default).
+        "broker.session.timeout.ms": 2000,
+        "broker.heartbeat.interval.ms": 300,
+        # So that tests of retention and compaction need not wait for minutes.
+        "log.retention.check.interval.ms": 1000,
+        "log.initial.task.delay.ms": 1000,
+        "log.cleaner.backoff.ms": 500,
+    }
+
+
+def main() -> None:
+    """Installs the version that the tests run on."""
+    try:
+        if reason := unavailable_reason():
+            raise DownloadFailed(reason)
+        install()
+    except DownloadFailed as error:
+        sys.stderr.write(f"not run: the tests on real Kafka. {error}\n")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Runs Prism, Beam's runner for one machine, for tests.
+
+    with Prism(tmp_path) as prism:
+        options = PipelineOptions(prism.beam_options(streaming=True))
+        prism.kill()                         # SIGKILL; also stop()
+        prism.start()                        # on the same port; it knows nothing of earlier jobs
+
+The workers are threads of the process that submits the job.
+`python -m tests.servers.prism` builds what the tests need, or says why it cannot.
+"""
+
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.servers.ports import free_ports, someone_listens
+from tests.servers.prism_installation import BuildFailed, install
+from tests.servers.program import Program
+
+SECONDS_TO_START = 30.0
+# How long a job may take, in seconds: the SDK gives up listening to Prism after this time (60 by default).
+SECONDS_OF_A_JOB = 24 * 3600
+
+
+class Prism:
+    """A job service on a free port of this machine, with its log under one folder.
+
+    As a context manager it runs inside, and no process of it is left afterwards.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Builds Prism if need be; starts nothing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (self._port,) = free_ports(1)
+        command = [str(install()), f"-job_port={self._port}", "-serve_http=false", "-log_kind=text"]
+        self._program = Program("prism", folder, command)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the job service, `host:port`, the same after each restart."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def log(self) -> Path:
+        """What Prism and the workers said."""
+        return self._program.log
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None while it does not run."""
+        return self._program.pid
+
+    def beam_options(self, *, streaming: bool = False) -> list[str]:
+        """The options with which a pipeline runs here."""
+        options = ["--runner=PrismRunner", f"--job_endpoint={self.endpoint}", "--environment_type=LOOPBACK"]
+        return [*options, f"--job_server_timeout={SECONDS_OF_A_JOB}", *(["--streaming"] if streaming else [])]
+
+    def start(self) -> None:
+        """Starts Prism and waits until it takes jobs."""
+        self._program.start()
+        self._program.wait_until(lambda: someone_listens(self._port), timeout=SECONDS_TO_START)
+
+    def kill(self) -> None:
+        """Ends Prism with SIGKILL, as a crash does; its jobs are gone with it."""
+        self._program.kill()
+
+    def stop(self) -> None:
+        """Shuts Prism down in order; its jobs are gone all the same."""
+        self._program.stop()
+
+
+def main() -> None:
+    """Builds the version that the tests run on."""
+    try:
+        install()
+    except BuildFailed as error:
+        sys.stderr.write(f"not run: the tests on Prism. {error}\n")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
