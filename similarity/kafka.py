@@ -152,13 +152,13 @@ class TopicConsumer:
         self._outage.raise_refusal()
         return None
 
-    def backlog(self, partition: int) -> int | None:
-        """How many offsets are left, as of the last answer of the broker; None before it. Asks nobody."""
+    def backlog(self, partition: int, position: int) -> int | None:
+        """How many offsets are left from here, as of the last answer of the broker; None before it. Asks nobody."""
         where = self._confluent.TopicPartition(self.topic, partition)
         known = self._consumer.get_watermark_offsets(where, cached=True)
         if known is None or known[1] < NO_OFFSET:
             return None
-        return max(0, int(known[1]) - self.positions[partition])
+        return max(0, int(known[1]) - position)
 
     def close(self) -> None:
         """Lets go of the connections. Nothing is committed."""

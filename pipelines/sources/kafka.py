@@ -36,7 +36,7 @@ OnLost: TypeAlias = Literal["fail", "earliest"]
 WAIT_SECONDS = 0.25
 # For a further record: what has been read waits for the end of the bundle to be written.
 LINGER_SECONDS = 0.01
-# Until an idle reader is asked again. Each time costs Flink before Beam 2.76 some state (Beam issue 27648).
+# Until an idle reader is asked again. Each time costs Flink some state that it keeps (Beam issue 27648, since mended).
 IDLE_SECONDS = 0.5
 SPLIT_SECONDS = 30.0
 NEW_PARTITIONS_SECONDS = 60.0
@@ -276,6 +276,8 @@ class KafkaReader(UnboundedReader):
         return (self._source.reading, self._source.partitions)
 
     def _advanced(self) -> bool:
+        if self._finished():
+            return False
         consumer = self._ready_consumer()
         wait = LINGER_SECONDS if self._in_bundle else WAIT_SECONDS
         deadline = time.monotonic() + wait
@@ -294,7 +296,7 @@ class KafkaReader(UnboundedReader):
                     low, high = consumer.bounds(event.partition)
                     position = self._positions[event.partition]
                     self._positions[event.partition] = self._kept_or_lost(event.partition, position, low=low, high=high)
-                    consumer.read_from(self._positions)
+                    consumer.read_from(self._unfinished())
         return False
 
     def _take(self, record: Record) -> bool:
@@ -328,9 +330,15 @@ class KafkaReader(UnboundedReader):
             self._consumer = consumer_pool().take(self._key) or self._source.reading.consumer()
         if not self._in_bundle:
             self._settle_positions(self._consumer)
-        if self._consumer.positions != self._positions:
-            self._consumer.read_from(self._positions)
+        if self._consumer.positions != (unfinished := self._unfinished()):
+            self._consumer.read_from(unfinished)
         return self._consumer
+
+    def _unfinished(self) -> dict[int, int]:
+        """The positions of partitions that are not read to the agreed end."""
+        if not self._ends:
+            return self._positions
+        return {partition: offset for partition, offset in self._positions.items() if offset < self._ends[partition]}
 
     def _settle_positions(self, consumer: TopicConsumer) -> None:
         """Decides where partitions start that no mark tells of: where the group has committed, else as was chosen."""
@@ -375,6 +383,6 @@ class KafkaReader(UnboundedReader):
         return low
 
     def _report_lag(self, consumer: TopicConsumer) -> None:
-        for partition in self._positions:
-            if (lag := consumer.backlog(partition)) is not None:
+        for partition, position in self._positions.items():
+            if (lag := consumer.backlog(partition, position)) is not None:
                 Metrics.gauge(NAMESPACE, f"lag_messages_{partition}").set(lag)
