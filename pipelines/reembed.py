@@ -190,6 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-promote", dest="promote", action="store_false", help="stop before it goes live")
     parser.add_argument("--compact", action="store_true", help="merge it on disk before it goes live")
     parser.add_argument("--max-rate", type=float, help="documents a second, at most, of each worker")
+    parser.add_argument(
+        "--range-documents", type=int, default=RANGE_DOCUMENTS, help="that a worker takes at once [5000]"
+    )
     parser.add_argument("--wait", type=float, default=600.0, help="seconds for writers to notice the candidate [600]")
     parser.add_argument(
         "--cron", metavar="EXPRESSION", help="run at these times instead of once, such as '0 3 * * sat'"
@@ -205,6 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         compact=given.compact,
         max_rate=given.max_rate,
         wait=given.wait,
+        range_documents=given.range_documents,
     )
 
     def run() -> ReembedReport:

@@ -1,6 +1,8 @@
 """Says what was not run and how to run it: a test that needs more than this machine has is never "passed"."""
 
 from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -36,10 +38,20 @@ HOW_TO_RUN = {
     "training": "compare the bundle with torch: make test-training",
 }
 NOT_RUN = pytest.StashKey[Counter[str]]()
+NOT_READ = pytest.StashKey[Counter[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOT_RUN] = Counter()
+    config.stash[NOT_READ] = Counter()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out what cannot even be imported here: the tests of pipelines, where Beam is not installed."""
+    if collection_path != Path(__file__).parent / "pipelines" or find_spec("apache_beam"):
+        return None
+    config.stash[NOT_READ]["pipelines"] = len(list(collection_path.glob("test_*.py")))
+    return True
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -60,6 +72,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not config.option.markexpr.startswith(tuple(HOW_TO_RUN)):
         for marker, count in sorted(config.stash[NOT_RUN].items()):
             lines.append(f"{count:4} {marker} tests ({HOW_TO_RUN[marker]})")
+        for marker, files in config.stash[NOT_READ].items():
+            lines.append(f"{files:4} files of {marker} tests ({HOW_TO_RUN[marker]})")
     if lines:
         terminalreporter.section("not run")
         for line in lines:
