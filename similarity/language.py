@@ -20,7 +20,7 @@ MIN_CJK_LETTERS = 6
 # Below this the identifier hovers between languages: names in a row, mixed texts. Short plain sentences reach .7.
 MIN_PROBABILITY = 0.6
 # The first sentences decide; a long profile costs no more than a short one.
-MAX_CHARACTERS = 1_000
+MAX_CHARACTERS = 400
 
 _LETTER = re.compile(r"[^\W\d_]")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
