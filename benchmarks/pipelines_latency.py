@@ -1,0 +1,125 @@
+"""How soon a message can be found: from its sending to Kafka until a search returns its company.
+
+python -m benchmarks.pipelines_latency
+
+Real servers, started as the tests start them; `pipelines.stream` as a user runs it, with bundles of at most
+`--bundle-seconds`. Elasticsearch refreshes every `--refresh-seconds`, so a message waits for half of that on
+average before anything that we do counts; the embedded index needs no refresh. Messages come one at a time at
+random moments, so that none meets the rhythm of bundles or refreshes.
+"""
+
+import argparse
+import os
+import platform
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+
+from similarity.errors import SimilarityError
+from similarity.index.opening import open_index
+from similarity.index.protocol import CompanyIndex
+from tests.end_to_end.streaming import Story, eventually, index_on
+from tests.servers.elasticsearch import ElasticsearchCluster
+from tests.servers.flink import FlinkCluster
+from tests.servers.kafka import KafkaBroker
+from tests.servers.prism import Prism
+
+LONGEST_SECONDS = 60.0
+WARM_UP = 5
+
+
+@contextmanager
+def runner_options(name: str, folder: Path) -> Iterator[Sequence[str]]:
+    """The options with which a job runs on Prism or Flink."""
+    if name == "Prism":
+        with Prism(folder / "prism") as prism:
+            yield prism.beam_options(streaming=True)
+        return
+    with FlinkCluster(folder / "flink", taskmanagers=1) as flink:
+        yield [*flink.beam_options(parallelism=1, checkpoint_ms=1000), "--streaming"]
+
+
+def delays(story: Story, *, count: int) -> list[float]:
+    """Seconds from sending to being found, for each of so many companies, one after the other."""
+    found = []
+    choice = random.Random(1)
+    with closing(open_index(story.target, {})) as index:
+        for number in range(WARM_UP + count):
+            time.sleep(choice.uniform(0.1, 1.1))
+            found.append(delay_of(story, index, f"late-{number}"))
+    return found[WARM_UP:]
+
+
+def delay_of(story: Story, index: CompanyIndex, company_id: str) -> float:
+    """Seconds from sending one company to its being found by its name."""
+    name = f"Quick {company_id}"
+    began = time.perf_counter()
+    story.send({"id": company_id, "name": name, "description": f"Makes parts number {company_id} for machines."})
+    while not any(company.id == company_id for company in index.find(index.live().name, name, limit=1)):
+        if time.perf_counter() - began > LONGEST_SECONDS:
+            raise SystemExit(f"{company_id} was not found within {LONGEST_SECONDS:.0f} s:\n{story.said()[-2000:]}")
+        time.sleep(0.01)
+    return time.perf_counter() - began
+
+
+def is_live(target: str) -> bool:
+    """Whether there is something to search."""
+    try:
+        with closing(open_index(target, {})) as index:
+            return bool(index.live())
+    except SimilarityError:
+        return False
+
+
+def measure(name: str, target: str, folder: Path, kafka: KafkaBroker, *, count: int, more: Sequence[str]) -> None:
+    """Prints a line of the table."""
+    where = "Elasticsearch" if target.startswith("http") else "embedded"
+    with runner_options(name, folder) as options:
+        story = Story(folder, kafka=kafka, target=target, runner=options)
+        with story.streaming(*more):
+            story.send({"id": "first", "name": "First", "description": "Is there before the clock runs."})
+            eventually(lambda: is_live(target), story)
+            seconds = np.array(delays(story, count=count))
+    p50, p95 = np.quantile(seconds, [0.5, 0.95])
+    print(f"| {name} | {where} | {p50:.2f} | {p95:.2f} | {seconds.max():.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def main() -> None:
+    """Reads the options and measures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=60, help="messages of each runner")
+    parser.add_argument("--bundle-seconds", type=float, default=0.5)
+    parser.add_argument("--refresh-seconds", type=float, default=1.0)
+    given = parser.parse_args()
+    os.environ["SIMILARITY_ELASTICSEARCH_REFRESH_SECONDS"] = str(given.refresh_seconds)
+    more = [f"--bundle-seconds={given.bundle_seconds}"]
+    print(
+        f"cpus {os.cpu_count()}, beam {beam.__version__}, python {platform.python_version()}, date "
+        f"{datetime.now(UTC):%Y-%m-%d}; bundles of {given.bundle_seconds} s, refresh every {given.refresh_seconds} s, "
+        f"{given.count} messages each\n\n| runner | index | p50, s | p95, s | worst, s | load |\n" + "| --- " * 6 + "|"
+    )
+    with (
+        tempfile.TemporaryDirectory() as place,
+        KafkaBroker(Path(place) / "kafka") as kafka,
+        ElasticsearchCluster(Path(place) / "elasticsearch", nodes=1, heap="1g") as cluster,
+    ):
+        folder = Path(place)
+        for name, embedded in (("Prism", True), ("Prism", False), ("Flink", False)):
+            work = folder / f"{name}-{embedded}"
+            work.mkdir()
+            if embedded:
+                measure(name, str(work / "index.db"), work, kafka, count=given.count, more=more)
+            else:
+                with index_on(cluster.connection) as target:
+                    measure(name, target, work, kafka, count=given.count, more=more)
+
+
+if __name__ == "__main__":
+    main()
