@@ -1,0 +1,157 @@
+"""The judge of killed streams finds what is wrong, and nothing else; and a story is what its seed says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from similarity.errors import InvalidCompany
+from similarity.ingest import VersionedCompany, utc_now
+from similarity.kafka_records import Record
+from similarity.messages import decode
+from tests.faults.stream_check import Content, Topic, Written, acknowledged, invented, outdated, unsettled
+from tests.faults.stream_inputs import Sent, Story
+from tests.faults.stream_kill import Stage, run_campaign
+from tests.faults.stream_report import report
+from tests.faults.stream_schedule import Finished
+
+POISON = Written(sent=Sent(key=b"a", value=b"{", company="a", poison="not JSON"), milliseconds=5)
+
+
+def written(company: str, version: int | None, description: str | None = "boats") -> Written:
+    sent = Sent(key=company.encode(), value=b"", company=company, version=version, description=description)
+    return Written(sent=sent, milliseconds=5)
+
+
+TOPIC: Topic = {
+    (0, 0): written("a", 2, "anvils"),
+    (0, 1): written("a", 4, "boats"),
+    (0, 2): POISON,
+    (1, 0): written("b", 3, None),
+}
+WHOLE = {"a": Content(version=4, description="boats"), "b": Content(version=3, description=None)}
+
+
+def test_only_what_lies_before_the_committed_offset_is_acknowledged() -> None:
+    assert acknowledged(TOPIC, {0: 2}) == [(0, 0), (0, 1)]
+    assert acknowledged(TOPIC, {}) == []
+
+
+def test_what_is_stored_as_it_is_or_newer_is_settled_and_so_is_kept_poison() -> None:
+    assert unsettled(TOPIC, TOPIC, documents=WHOLE, dead={(0, 2)}) == {}
+
+
+def test_a_missing_company_an_older_version_and_forgotten_poison_are_losses() -> None:
+    documents = {"a": Content(version=2, description="anvils")}
+    assert unsettled(TOPIC, TOPIC, documents=documents, dead=set()) == {
+        (0, 1): "0/1 (a) asks for version 4, stored is version 2",
+        (0, 2): "0/2 (a), poison (not JSON), is among no dead letters",
+        (1, 0): "1/0 (b) asks for version 3, stored is nothing",
+    }
+
+
+def test_what_nobody_sent_is_invented() -> None:
+    documents = {**WHOLE, "c": Content(version=2, description="cars"), "a": Content(version=4, description="cars")}
+    problems = invented(TOPIC, documents=documents, dead={(0, 2), (0, 0), (1, 9)})
+    assert [problem.split()[0] for problem in problems] == ["a", "c", "0/0", "1/9"]
+    assert invented(TOPIC, documents=WHOLE, dead={(0, 2)}) == []
+
+
+def test_at_the_end_only_the_highest_version_with_its_content_will_do() -> None:
+    assert outdated(TOPIC, documents=WHOLE) == []
+    raised = WHOLE | {"b": Content(version=2, description="back again")}
+    older = {"b": WHOLE["b"], "a": Content(version=2, description="anvils")}
+    assert [len(outdated(TOPIC, documents=each)) for each in (raised, older, {})] == [1, 1, 2]
+
+
+def test_without_an_event_time_the_time_of_the_message_is_the_version() -> None:
+    assert written("a", None).content.version == 2 * 5 * 1000
+    assert written("a", None, None).content.version == 2 * 5 * 1000 + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_story_means_what_the_codec_makes_of_it(seed: int) -> None:
+    now = utc_now()
+    milliseconds = int(now.timestamp() * 1000)
+    story = Story(seed).next(3_000)
+    assert story == Story(seed).next(3_000)
+    for offset, sent in enumerate(story):
+        record = Record(topic="t", partition=0, offset=offset, key=sent.key, value=sent.value, timestamp=milliseconds)
+        try:
+            change = decode(record.message(now)).change
+        except InvalidCompany:
+            assert sent.poison
+            continue
+        assert (change.id, change.version) == (sent.company, sent.version_at(milliseconds))
+        described = change.company.description if isinstance(change, VersionedCompany) else None
+        assert (sent.poison, sent.description) == ("", described)
+    assert len({sent.poison for sent in story}) == 7
+    assert 10 < sum(bool(sent.poison) for sent in story) < 80
+    assert sum(sent.description is None and not sent.poison for sent in story) > 200
+    assert len(set(map(repr, story))) < 0.9 * len(story)
+
+
+def test_one_version_of_a_company_has_one_content() -> None:
+    contents: dict[tuple[str, int], set[str | None]] = {}
+    for sent in Story(1).next(20_000):
+        if sent.version is not None:
+            contents.setdefault((sent.company, sent.version // 2), set()).add(sent.description)
+    assert {len(each) for each in contents.values()} == {1}
+
+
+LINE: dict[str, Any] = {
+    "store": "sqlite",
+    "planned": 10,
+    "mistake": "",
+    "code": "c",
+    "commit": "abc",
+    "at": "2026-01-01 12:00",
+    "seed": 7,
+    "seconds": 30.0,
+    "kills": 10,
+    "lives": 11,
+    "messages": 1_200,
+    "companies": 200,
+    "poison": 12,
+    "phases": {"between commits": 10},
+    "written_ahead": 4,
+    "unfinished_letters": 1,
+    "acknowledged": 900,
+    "checked": 5_000,
+    "lost": 1,
+    "problems": ["after kill 3: lost: 0/1"],
+}
+
+
+def test_the_report_counts_and_hides_no_problem() -> None:
+    text = report([LINE, {**LINE, "seed": 8, "lost": 0, "problems": []}])
+    assert "| **kills** | 20 |" in text
+    assert "| **committed messages lost** | 1 |" in text
+    assert "seeds 7 to 8 (2) on embedded index at commit abc" in text
+    assert "- sqlite, seed 7: after kill 3: lost: 0/1" in text
+
+
+def test_the_report_tells_planted_mistakes_apart() -> None:
+    found = {**LINE, "mistake": "commit before the write"}
+    text = report([{**LINE, "lost": 0, "problems": []}, found, {**found, "seed": 8, "lost": 0, "problems": []}])
+    assert "| commit before the write | 2 | 1 |" in text
+    assert "| **kills** | 10 |" in text
+    assert "## Problems" not in text
+
+
+def test_only_what_was_fine_is_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[tuple[int, str]] = []
+
+    def play(stage: Stage, seed: int, *, kills: int, mistake: str, keep: Path) -> Finished:
+        played.append((seed, mistake))
+        return Finished(seed=seed, kills=kills, problems=["lost"] * (seed == 13))
+
+    monkeypatch.setattr(Stage, "play", play)
+    results = tmp_path / "faults" / "results.jsonl"
+    run_campaign([12, 13], Stage(), results=results)
+    with results.open("a") as file:
+        file.write('{"seed": 14, "no')  # ended while it wrote this
+    lines = run_campaign([12, 13, 14], Stage(), results=results)
+    assert [line["seed"] for line in lines] == [12, 13, 14]
+    run_campaign([12], Stage(), results=results, mistake="commit before the write")
+    assert played == [(12, ""), (13, ""), (13, ""), (14, ""), (12, "commit before the write")]
