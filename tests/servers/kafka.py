@@ -153,7 +153,8 @@ class KafkaBroker:
         return [*java, logging, "-cp", f"{self._jars}/*", program]
 
     def _format(self) -> None:
-        identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Not beginning with "-", as one in 64 would: Kafka would take it for an option.
+        identity = "k" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:].rstrip("=")
         command = [*self._command("kafka.tools.StorageTool"), "format", "-t", identity, "-c", str(self._properties)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
