@@ -1,11 +1,12 @@
 """The options of jobs. What is not among them goes to Beam and its runner as it stands."""
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 
 from pipelines.workplace import Workplace
 from similarity.delivery import PATIENCE_SECONDS
@@ -16,6 +17,12 @@ SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
 SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
 # Bounded jobs run in this process; a stream on one machine runs on Prism.
 SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
+# Offsets are committed when a checkpoint is complete, so without checkpoints never.
+CHECKPOINTS, CHECKPOINT_MS = "--checkpointing_interval", 5_000
+SAVEPOINT = "--savepoint_path"
+FINISH_BUNDLES = "--finish_bundle_before_checkpointing"
+# Runners that hand a job to a job server: to Flink, as a rule.
+BY_JOB_SERVER = ("PortableRunner", "FlinkRunner")
 IN_PROCESS, ONE_MACHINE = "FnApiRunner", "PrismRunner"
 DEFAULT_DEAD_LETTERS = "dead-letters"
 
@@ -28,6 +35,12 @@ class Source:
     names: tuple[str, ...]
     bounded: bool
     group: str = "similarity"
+
+    @property
+    def job_name(self) -> str:
+        """What a job that reads it is called: the same at each start, in the letters that runners allow."""
+        by = (self.group,) if self.kind == "kafka-topic" else ()
+        return re.sub("[^a-z0-9]+", "-", "-".join(["similarity", *self.names, *by]).lower()).rstrip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,14 +151,42 @@ def source_of(given: Namespace) -> Source:
     )
 
 
-def beam_options(rest: Sequence[str], *, bounded: bool) -> PipelineOptions:
-    """Beam's options from what is left of the command line; the runner is the one that fits, unless it is named."""
-    options = PipelineOptions(list(rest))
+def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> PipelineOptions:
+    """Beam's options from what is left of the command line; the runner is the one that fits, unless it is named.
+
+    `job_name` is that of the job unless the command line has one.
+
+    Raises:
+        InvalidInput: a stream is to start from a savepoint.
+    """
+    options = PipelineOptions([*rest, *([] if bounded else _for_flink(rest))])
     if not bounded:
         # After so many seconds the SDK stops listening to the runner, by default after a minute.
         options.view_as(PortableOptions).job_server_timeout = SECONDS_OF_A_STREAM
+    cloud = options.view_as(GoogleCloudOptions)
+    cloud.job_name = cloud.job_name or job_name or None
     standard = options.view_as(StandardOptions)
     if not standard.runner:
         standard.runner = IN_PROCESS if bounded else ONE_MACHINE
     standard.streaming = not bounded
     return options
+
+
+def _for_flink(rest: Sequence[str]) -> list[str]:
+    """What a stream on Flink needs beyond what is said; Flink's own options are not known to Beam's parser."""
+    said = {argument.partition("=")[0] for argument in rest}
+    if SAVEPOINT in said:
+        raise InvalidInput(
+            f"a stream takes no {SAVEPOINT}: it goes on from what its source says is settled. A savepoint fits only "
+            "the very same transforms, and may be older than that"
+        )
+    if PipelineOptions(list(rest)).view_as(StandardOptions).runner not in BY_JOB_SERVER:
+        return []
+    more = []
+    if CHECKPOINTS not in said:
+        more.append(f"{CHECKPOINTS}={CHECKPOINT_MS}")
+    if FINISH_BUNDLES not in said:
+        # A checkpoint amid a bundle keeps its output back until the next bundle ends (BEAM-6733). The impulse that
+        # starts a source is a bundle without a next one: such a stream would read nothing.
+        more.append(FINISH_BUNDLES)
+    return more

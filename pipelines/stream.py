@@ -1,8 +1,9 @@
-"""Companies stream in: read, embed, write; what cannot be taken goes to the dead letters.
+r"""Companies stream in: read, embed, write; what cannot be taken goes to the dead letters.
 
     python -m pipelines.stream --files 'new/*.jsonl' --index similarity.db
     python -m pipelines.stream --kafka-topic companies --index https://search:9200/companies
-    python -m pipelines.stream --kafka-topic companies --runner PortableRunner --job_endpoint flink:8099 ...
+    python -m pipelines.stream --kafka-topic companies --runner PortableRunner --job_endpoint beam:8099 \
+        --flink_master flink:8081 ...
 
 Everything is delivered at least once and applied once: a message is acknowledged (its offset committed,
 its file moved) when it is in the index or among the dead letters, and repeating it changes nothing.
@@ -15,29 +16,55 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from copy import deepcopy
 from datetime import datetime, timedelta
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.runner import PipelineResult
 
 from pipelines.console import say
 from pipelines.dead_letters import WriteDeadLetters, remove_expired
+from pipelines.flink import master_of
 from pipelines.metrics import counted
-from pipelines.options import Source, StreamOptions, add_stream_options, beam_options, stream_options
+from pipelines.options import (
+    BY_JOB_SERVER,
+    Source,
+    StreamOptions,
+    add_stream_options,
+    beam_options,
+    stream_options,
+)
 from pipelines.sources.files import ReadFiles
 from pipelines.sources.folder import ReadFolder
 from pipelines.sources.kafka import ReadKafka
 from pipelines.sources.pubsub import ReadPubSub
 from pipelines.transforms import Ingest, Ingested
-from pipelines.watch import Log, Progress, StallWatch, StreamFailed, stop_on_signals, watch
+from pipelines.watch import (
+    Log,
+    Progress,
+    StallWatch,
+    Stop,
+    StreamFailed,
+    cancel,
+    seconds_to_wait,
+    stop_on_signals,
+    watch,
+)
 from pipelines.workplace import Workplace
 from similarity.bundle_store import bundle_for, keep_bundle, store_folder
-from similarity.errors import SimilarityError
+from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.generations.first import ensure_generation, promote_first
 from similarity.index.opening import open_index
 from similarity.ingest import utc_now
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
+
+# A job that was submitted is on Flink some seconds later.
+SECONDS_TO_SUBMIT, SECONDS_TO_APPEAR = 60.0, 15.0
+NOT_ENDED = (
+    "Beam's job server was asked to end the job, but on Flink that ends nothing: cancel it there, and next time name "
+    "--flink_master=HOST:8081 (Flink's REST API), with which this command ends its jobs itself"
+)
 
 
 def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> Ingested:
@@ -123,46 +150,81 @@ def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[st
         log(summary(result))
         return
     with stop_on_signals() as stop:
-        while not stop.asked:
-            result = started(options, to_beam)
-            log("running; stop it with Ctrl-C or SIGTERM")
-            if watch(
-                result,
-                stop,
-                StallWatch(options.stalled_after),
-                progress=progress_of(options.source, environ),
-                on_look=lambda: go_live(options.workplace, environ),
-                clock=time.monotonic,
-            ):
-                log(
-                    f"nothing was read for {options.stalled_after:.0f} seconds though there is a backlog: starting anew"
-                )
+        keep_running(options, to_beam, stop, environ=environ, log=log)
+
+
+def keep_running(
+    options: StreamOptions, to_beam: PipelineOptions, stop: Stop, *, environ: Mapping[str, str], log: Log
+) -> None:
+    """Starts the job, and starts it anew whenever it stands still, until it should stop.
+
+    Raises:
+        StreamFailed: the job ended by itself, or cannot be ended.
+        FlinkUnavailable: nor by Flink.
+    """
+    flink, name, in_vain = master_of(to_beam), job_name_of(to_beam), 0
+    if flink and flink.end(name):
+        log(f"ended the job {name} that an earlier command had left on Flink")
+    while not stop.asked:
+        began, result = time.monotonic(), started(options, to_beam)
+        stalls = StallWatch(seconds_to_wait(options.stalled_after, starts_in_vain=in_vain))
+        log("running; stop it with Ctrl-C or SIGTERM")
+        stalled = watch(result, stop, stalls, progress=progress_of(options, environ), clock=time.monotonic)
+        if stalled:
+            log(f"nothing was settled for {stalls.seconds:.0f} seconds though there is a backlog")
+        in_vain = 0 if stalls.moved else in_vain + 1
+        cancel(result)
+        if flink:
+            on_its_way = max(0.0, began + SECONDS_TO_SUBMIT - time.monotonic())
+            flink.end(name, expect_seconds=min(on_its_way, SECONDS_TO_APPEAR))
+        elif to_beam.view_as(StandardOptions).runner in BY_JOB_SERVER:
+            raise StreamFailed(NOT_ENDED)
+        if stalled:
+            log("starting anew")
+
+
+def job_name_of(to_beam: PipelineOptions) -> str:
+    """What the job is called."""
+    return str(to_beam.view_as(GoogleCloudOptions).job_name)
 
 
 def started(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
-    """Submits the job."""
-    pipeline = beam.Pipeline(options=to_beam)
+    """Submits the job. With a copy of the options, because runners change theirs."""
+    pipeline = beam.Pipeline(options=deepcopy(to_beam))
     build(pipeline, options, now=utc_now())
     return pipeline.run()
 
 
-def progress_of(source: Source, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
-    """How far the job is, where its source can tell: what the group has committed of a topic."""
-    if source.kind != "kafka-topic":
-        return lambda: None
-    settings, [topic] = KafkaSettings.from_environment(environ), source.names
+def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
+    """How far the job is: what the group has committed of a topic. None where the source cannot tell, or is away.
 
-    def of_topic() -> Progress | None:
+    Each look also makes a first generation live. While the index is away the job has to wait, so it is None then.
+    """
+
+    def look() -> Progress | None:
         try:
-            positions = group_positions(settings, topic=topic, group=source.group)
-        except KafkaUnavailable:
+            go_live(options.workplace, environ)
+            return of_source(options.source, environ)
+        except (IndexUnavailable, KafkaUnavailable):
             return None
-        return Progress(
-            acknowledged=sum(position.committed for position in positions),
-            backlog=sum(position.lag for position in positions),
-        )
 
-    return of_topic
+    return look
+
+
+def of_source(source: Source, environ: Mapping[str, str]) -> Progress | None:
+    """What a source says of its reader; None where it cannot tell.
+
+    Raises:
+        KafkaUnavailable: no broker answers.
+    """
+    if source.kind != "kafka-topic":
+        return None
+    [topic] = source.names
+    positions = group_positions(KafkaSettings.from_environment(environ), topic=topic, group=source.group)
+    return Progress(
+        acknowledged=sum(position.committed for position in positions),
+        backlog=sum(position.lag for position in positions),
+    )
 
 
 def summary(result: PipelineResult) -> str:
@@ -182,7 +244,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given, rest = parser.parse_known_args(arguments)
     try:
         options = stream_options(given)
-        run(options, beam_options(rest, bounded=options.source.bounded), environ=os.environ, log=say)
+        source = options.source
+        to_beam = beam_options(rest, bounded=source.bounded, job_name="" if source.bounded else source.job_name)
+        run(options, to_beam, environ=os.environ, log=say)
     except (SimilarityError, StreamFailed) as error:
         sys.exit(f"refused: {error}")
 
