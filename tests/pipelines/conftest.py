@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.workplace import Workplace
 from similarity.bundle_store import keep_bundle
-from similarity.generations.first import ensure_generation, promote_first
+from similarity.generations.first import ensure_generation
 from similarity.index.sqlite import SqliteIndex
 from tests.tiny_bundle import write_tiny_bundle
 

@@ -5,7 +5,7 @@
         flink.kill_taskmanager(0)            # SIGKILL
         flink.start_taskmanager(0)
         flink.kill_worker()                  # SIGKILL of a Python worker
-        flink.rest.jobs()                    # and cancel, savepoint, stop: Flink's REST API
+        flink.rest.jobs()                    # and cancel: Flink's REST API
 
 `python -m tests.servers.flink` installs what the tests need, or says why it cannot.
 """
@@ -54,7 +54,7 @@ class FlinkCluster:
         """Installs Flink if need be and writes the configuration; starts nothing.
 
         Args:
-            folder: for checkpoints, savepoints, staged artifacts, configuration and logs; made if it is missing.
+            folder: for checkpoints, staged artifacts, configuration and logs; made if it is missing.
             slots: of each TaskManager, that is how many parallel parts of jobs it takes.
             restarts: how often a job is restarted after failures before it fails for good.
         """
@@ -63,7 +63,7 @@ class FlinkCluster:
         self._heaps = heaps or Heaps()
         rest, rpc, blobs, self._job_port, self._artifact_port, self._pool_port = free_ports(6)
         self.rest = FlinkRest(rest)
-        for name in ("tmp", "checkpoints", "savepoints", "artifacts"):
+        for name in ("tmp", "checkpoints", "artifacts"):
             (folder / name).mkdir(parents=True)
         settings = cluster_settings(folder, JobManagerPorts(rest, rpc, blobs), restarts=restarts)
         self.job_manager = self._job_manager(settings)
@@ -104,14 +104,11 @@ class FlinkCluster:
         for program in reversed(self.programs):
             program.kill()
 
-    def beam_options(
-        self, *, parallelism: int = 1, checkpoint_ms: int | None = None, savepoint: str | None = None
-    ) -> list[str]:
+    def beam_options(self, *, parallelism: int = 1, checkpoint_ms: int | None = None) -> list[str]:
         """The options with which a pipeline runs here.
 
         Args:
             checkpoint_ms: time between checkpoints; without it a job has none, and commits no offsets.
-            savepoint: the place of one, for a job that goes on from there.
         """
         options = [
             "--runner=PortableRunner",
@@ -125,8 +122,6 @@ class FlinkCluster:
             # A checkpoint amid a bundle keeps the bundle's output back until the next bundle ends. The impulse that
             # starts a source is a bundle without a next one: without the second option such a stream reads nothing.
             options += [f"--checkpointing_interval={checkpoint_ms}", "--finish_bundle_before_checkpointing"]
-        if savepoint is not None:
-            options.append(f"--savepoint_path={savepoint}")
         return options
 
     def jobs(self) -> list[Job]:

@@ -2,14 +2,12 @@
 
 import http.client
 import json
-import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from typing import Any, cast
 
 SECONDS_TO_ANSWER = 10.0
-SECONDS_OF_A_SAVEPOINT = 60.0
 RUNNING = "RUNNING"
 
 
@@ -68,26 +66,6 @@ class FlinkRest:
     def cancel(self, job: str) -> None:
         """Asks for the job's end without a savepoint; returns at once."""
         self._ask(f"/jobs/{job}?mode=cancel", method="PATCH")
-
-    def savepoint(self, job: str, *, then_cancel: bool = False) -> str:
-        """Writes a savepoint and returns its place, a URL; the job goes on unless `then_cancel`."""
-        return self._wait_for_savepoint(job, f"/jobs/{job}/savepoints", {"cancel-job": then_cancel})
-
-    def stop(self, job: str, *, drain: bool = False) -> str:
-        """Lets the sources end, writes a savepoint, ends the job, and returns the savepoint's place, a URL."""
-        return self._wait_for_savepoint(job, f"/jobs/{job}/stop", {"drain": drain})
-
-    def _wait_for_savepoint(self, job: str, path: str, body: dict[str, object]) -> str:
-        trigger = self._ask(path, method="POST", body=body)["request-id"]
-        deadline = time.monotonic() + SECONDS_OF_A_SAVEPOINT
-        while time.monotonic() < deadline:
-            answer = self._ask(f"/jobs/{job}/savepoints/{trigger}")
-            if answer["status"]["id"] == "COMPLETED":
-                if cause := answer["operation"].get("failure-cause"):
-                    raise NoAnswer(f"Flink wrote no savepoint: {cause['stack-trace']}")
-                return str(answer["operation"]["location"])
-            time.sleep(0.2)
-        raise NoAnswer(f"Flink wrote no savepoint within {SECONDS_OF_A_SAVEPOINT:.0f} s")
 
     def _ask(self, path: str, *, method: str = "GET", body: dict[str, object] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(self.url + path, method=method)

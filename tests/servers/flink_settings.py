@@ -63,7 +63,6 @@ def cluster_settings(folder: Path, ports: JobManagerPorts, *, restarts: int) -> 
         "classloader.resolve-order": "parent-first",
         "io.tmp.dirs": str(folder / "tmp"),
         "state.checkpoints.dir": (folder / "checkpoints").as_uri(),
-        "state.savepoints.dir": (folder / "savepoints").as_uri(),
         # So that the loss of a process is noticed and mended within seconds.
         "heartbeat.interval": 1000,
         "heartbeat.timeout": 6000,
