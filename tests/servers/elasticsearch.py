@@ -20,8 +20,7 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.connection import Connection, external_cluster
@@ -29,6 +28,7 @@ from tests.servers.elasticsearch_installation import DEFAULT_VERSION, VERSIONS, 
 from tests.servers.elasticsearch_node import ElasticsearchNode
 from tests.servers.maven import DownloadFailed
 from tests.servers.ports import free_ports
+from tests.servers.server import Server
 
 SECONDS_TO_START = 120.0
 SECONDS_TO_ANSWER = 3.0
@@ -42,7 +42,7 @@ class NotHealthy(Exception):
     """The server did not start or did not become healthy in time; the message ends with its log."""
 
 
-class ElasticsearchCluster:
+class ElasticsearchCluster(Server):
     """A cluster of 1 or more nodes on free ports of this machine, all of whose files are under one folder.
 
     As a context manager it is started and healthy inside, and no process of it is left afterwards.
@@ -92,20 +92,6 @@ class ElasticsearchCluster:
                 certificates.copy_to(node.folder / "config")
             if self.connection.password:
                 node.store_secret("bootstrap.password", self.connection.password)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # What a test wrote is of no use after it, so there is no need to wait for an orderly shutdown.
-        self.kill()
 
     @property
     def url(self) -> str:

@@ -15,8 +15,6 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.servers.children import children
 from tests.servers.flink_installation import install, java_home, unavailable_reason
@@ -35,12 +33,13 @@ from tests.servers.flink_settings import (
 from tests.servers.maven import DownloadFailed
 from tests.servers.ports import free_ports, someone_listens
 from tests.servers.program import Program
+from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[2]
 SECONDS_TO_START = 180.0
 
 
-class FlinkCluster:
+class FlinkCluster(Server):
     """JobManager, TaskManagers, job server and a pool of Python workers on free ports of this machine.
 
     Everything they write is under one folder. As a context manager it runs inside, and no process of it is left
@@ -70,20 +69,6 @@ class FlinkCluster:
         self.task_managers = [self._task_manager(f"taskmanager-{i}", settings, slots) for i in range(taskmanagers)]
         self.job_server = self._job_server(rest)
         self.pool = self._pool()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # What a test wrote is of no use after it, so there is no need to wait for an orderly shutdown.
-        self.kill()
 
     @property
     def programs(self) -> list[Program]:

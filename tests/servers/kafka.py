@@ -20,13 +20,12 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.servers.kafka_installation import install, java_home, unavailable_reason
 from tests.servers.maven import DownloadFailed
 from tests.servers.ports import free_ports
 from tests.servers.processes import ServerProcess
+from tests.servers.server import Server
 
 SECONDS_TO_START = 60.0
 LINES_OF_LOG = 25
@@ -45,7 +44,7 @@ class BrokerNotReady(Exception):
     """The broker did not start in time; the message ends with its log."""
 
 
-class KafkaBroker:
+class KafkaBroker(Server):
     """A broker on free ports of this machine, all of whose files are under one folder.
 
     As a context manager it runs inside, and no process of it is left afterwards.
@@ -68,20 +67,6 @@ class KafkaBroker:
         (folder / "log4j2.xml").write_text(LOGGING, encoding="utf-8")
         self._settings = {**_settings(folder / "data", self._port, controller_port), **(settings or {})}
         self.configure({})
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # What a test wrote is of no use after it, so there is no need to wait for an orderly shutdown.
-        self.kill()
 
     @property
     def servers(self) -> str:

@@ -11,19 +11,18 @@ The workers are threads of the process that submits the job.
 
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.servers.ports import free_ports, someone_listens
 from tests.servers.prism_installation import BuildFailed, install
 from tests.servers.program import Program
+from tests.servers.server import Server
 
 SECONDS_TO_START = 30.0
 # How long a job may take, in seconds: the SDK gives up listening to Prism after this time (60 by default).
 SECONDS_OF_A_JOB = 24 * 3600
 
 
-class Prism:
+class Prism(Server):
     """A job service on a free port of this machine, with its log under one folder.
 
     As a context manager it runs inside, and no process of it is left afterwards.
@@ -35,19 +34,6 @@ class Prism:
         (self._port,) = free_ports(1)
         command = [str(install()), f"-job_port={self._port}", "-serve_http=false", "-log_kind=text"]
         self._program = Program("prism", folder, command)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.kill()
 
     @property
     def endpoint(self) -> str:
