@@ -7,6 +7,7 @@
     similarity_batch_messages                  how many messages a batch held
     similarity_batch_seconds                   how long a batch took, from the encoder to the store's answer
     similarity_delay_seconds                   from a message's time to its being searchable, but for the refresh
+    similarity_lag_messages{partition="0"}     what a partition of the topic has left, as of its last reading
 
 Beam's have the same names without `similarity_` and unit endings, in the namespace "similarity".
 """
@@ -16,7 +17,7 @@ from functools import cache
 
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.runners.runner import PipelineResult
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 NAMESPACE = "similarity"
 # The first worker process of a machine has the port asked for, the next ones those above it.
@@ -37,6 +38,7 @@ class WorkerMetrics:
         self.batch = Histogram("similarity_batch_messages", "Batch sizes", buckets=BATCH_SIZES, registry=self.registry)
         self.seconds = Histogram("similarity_batch_seconds", "Batch times", buckets=SECONDS, registry=self.registry)
         self.delay = Histogram("similarity_delay_seconds", "Age when written", buckets=SECONDS, registry=self.registry)
+        self.lag = Gauge("similarity_lag_messages", "Left of a partition", ["partition"], registry=self.registry)
         self._serving = threading.Lock()
         self.port: int | None = None
 

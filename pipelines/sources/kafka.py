@@ -22,7 +22,7 @@ from apache_beam.io.unbounded_source import CheckpointMark, ReadFromUnboundedSou
 from apache_beam.metrics import Metrics
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 
-from pipelines.metrics import NAMESPACE
+from pipelines.metrics import NAMESPACE, worker_metrics
 from pipelines.sources.kafka_consumers import GroupTopic, committer, consumer_pool
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest import utc_now
@@ -386,3 +386,4 @@ class KafkaReader(UnboundedReader):
         for partition, position in self._positions.items():
             if (lag := consumer.backlog(partition, position)) is not None:
                 Metrics.gauge(NAMESPACE, f"lag_messages_{partition}").set(lag)
+                worker_metrics().lag.labels(str(partition)).set(lag)

@@ -4,19 +4,26 @@ import gzip
 import json
 from argparse import ArgumentParser
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+from fastapi.testclient import TestClient
 
+from pipelines.metrics import worker_metrics
 from pipelines.options import StreamOptions, add_stream_options, beam_options, stream_options
 from pipelines.stream import main
 from pipelines.watch import Progress, StallWatch
+from services.search.app import create_app
 from similarity.dead_letters import DeadLetter
 from similarity.errors import InvalidInput
 from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Columns
+from tests.servers.ports import free_ports
 
 pytestmark = pytest.mark.pipelines
+
+KINDS = ("anvils", "boats", "cars")
 
 
 @pytest.fixture
@@ -55,6 +62,30 @@ def test_a_new_index_gets_its_first_generation_and_goes_live(companies: Path, tm
     assert generation.state is GenerationState.LIVE
     assert index.stats(generation.name).companies == 2
     index.close()
+
+
+def test_what_is_put_into_a_folder_is_an_answer_of_the_service(index: SqliteIndex, tmp_path: Path) -> None:
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    records = [{"id": f"{kind}-{n}", "name": f"Firm {n}", "description": kind} for kind in KINDS for n in (1, 2)]
+    (inbox / "new.jsonl").write_text("\n".join(map(json.dumps, records)))
+    main(f"--folder {inbox} --once --index {tmp_path}/index.db --dead-letters {tmp_path}/dead --threads 1".split())
+    assert [file.name for file in (inbox / "done").iterdir()] == ["new.jsonl"]
+    with TestClient(create_app(index=index, encoder=None)) as client:
+        answer = client.get("/similar/boats-1").json()
+    assert answer["hits"][0]["company"]["id"] == "boats-2"
+
+
+def test_each_worker_serves_what_it_counted(companies: Path, tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db"), "--metrics-port", str(port)])
+    served = worker_metrics().port
+    with urlopen(f"http://127.0.0.1:{served}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    counted = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+    assert counted['similarity_messages_total{end="applied"}'] >= 2
+    assert counted['similarity_messages_total{end="dead"}'] >= 1
+    assert counted["similarity_embedded_texts_total"] >= 1
 
 
 def given(*arguments: str) -> StreamOptions:
