@@ -175,7 +175,7 @@ def test_a_killed_re_embed_goes_on_where_it_was(place: Place, judged: Path, tmp_
         asked = ("--bundle", str(new.folder), "--judged", str(judged), "--range-documents", "100", "--max-rate", "60")
         killed = place.start("pipelines.reembed", *asked)
         deadline = time.monotonic() + SECONDS_OF_A_RUN
-        while not sum(index.stats(each.name).companies for each in index.generations() if each.state != "live") > 0:
+        while sum(index.stats(each.name).companies for each in index.generations() if each.state == "candidate") == 0:
             assert time.monotonic() < deadline
             time.sleep(0.2)
         killed.kill()
