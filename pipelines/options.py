@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 
+from pipelines.transforms import BATCH_MESSAGES
 from pipelines.workplace import Workplace
 from similarity.delivery import PATIENCE_SECONDS
 from similarity.errors import InvalidInput
@@ -95,7 +96,7 @@ def add_stream_options(parser: ArgumentParser) -> None:
     writing.add_argument(
         "--keep-dead-letters", type=float, default=90.0, metavar="DAYS", help="older files are removed at start [90]"
     )
-    writing.add_argument("--batch-messages", type=int, default=512, help="at most, embedded at once [512]")
+    writing.add_argument("--batch-messages", type=int, default=BATCH_MESSAGES, help="at most, embedded at once [1024]")
     writing.add_argument(
         "--patience", type=float, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
     )

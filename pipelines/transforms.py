@@ -36,7 +36,8 @@ from similarity.messages import NO_COLUMNS, Message
 from similarity.text import TextSettings
 from similarity.writers import Writer
 
-BATCH_MESSAGES = 512
+# The longer, the better texts of like length meet; a poison costs 2 log2 of it in calls of the encoder.
+BATCH_MESSAGES = 1_024
 # However long the descriptions are, a worker holds no more than about this of each bundle.
 BATCH_BYTES = 4_000_000
 DEAD = "dead"
