@@ -45,7 +45,7 @@ from similarity.ingest import VersionedCompany, utc_now
 from similarity.messages import Message
 from similarity.text import embedding_text
 
-ROUNDS = 3
+ROUNDS = 5
 PROMISE = 0.8
 
 
