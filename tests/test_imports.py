@@ -25,7 +25,7 @@ HOMES = {
     "onnxruntime": ("similarity/encoder.py", "training/"),
     "tokenizers": ("similarity/encoder.py",),
     "openvino": ("similarity/",),
-    "confluent_kafka": ("similarity/kafka.py",),
+    "confluent_kafka": ("similarity/kafka/",),
     "sklearn": ("training/",),
     "matplotlib": ("training/",),
 }

@@ -243,11 +243,6 @@ def _same_text(pairs: Sequence[tuple[EmbeddedCompany, EmbeddedCompany]]) -> Same
     return SameTextCosine(texts=len(cosines), mean=float(np.mean(cosines)), p05=float(np.percentile(cosines, 5)))
 
 
-def _read_by_encoder(document: EmbeddedCompany) -> tuple[str, tuple[str, ...], str]:
-    # Not the text hash: that of imported vectors covers the vector.
-    return document.company.name, document.company.aliases, document.company.description
-
-
 def _quantiles(scores: Sequence[float]) -> Quantiles | None:
     if not scores:
         return None

@@ -14,7 +14,7 @@ from typing import Any
 
 from similarity.dead_letters import DeadLetter
 from similarity.kafka import KafkaSettings, KafkaUnavailable, KeyedProducer, group_positions
-from similarity.kafka_records import GroupPosition
+from similarity.kafka.records import GroupPosition
 from tests.servers.connection import Connection
 from tests.servers.kafka import KafkaBroker
 

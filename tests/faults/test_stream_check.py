@@ -7,7 +7,7 @@ import pytest
 
 from similarity.errors import InvalidCompany
 from similarity.ingest import VersionedCompany, utc_now
-from similarity.kafka_records import Record
+from similarity.kafka.records import Record
 from similarity.messages import decode
 from tests.faults.stream_check import Content, Topic, Written, acknowledged, invented, outdated, unsettled
 from tests.faults.stream_inputs import Sent, Story

@@ -1,0 +1,25 @@
+"""Kafka: a producer that says what was not delivered, a consumer that reads partitions from given offsets.
+
+The one home of confluent-kafka (the extra `kafka`), which is imported when a client is made.
+"""
+
+from similarity.kafka.consumer import TopicConsumer, topic_partitions
+from similarity.kafka.offsets import GroupOffsets, group_positions
+from similarity.kafka.producer import KeyedProducer
+from similarity.kafka.records import End, GroupPosition, KafkaUnavailable, Lost, NotDelivered, Record
+from similarity.kafka.settings import KafkaSettings
+
+__all__ = [
+    "End",
+    "GroupOffsets",
+    "GroupPosition",
+    "KafkaSettings",
+    "KafkaUnavailable",
+    "KeyedProducer",
+    "Lost",
+    "NotDelivered",
+    "Record",
+    "TopicConsumer",
+    "group_positions",
+    "topic_partitions",
+]
