@@ -4,10 +4,11 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 
+from pipelines.sources.kafka import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
 from pipelines.workplace import Workplace
 from similarity.delivery import PATIENCE_SECONDS
@@ -16,7 +17,6 @@ from similarity.ingest import Columns
 
 SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
 SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
-# Bounded jobs run in this process; a stream on one machine runs on Prism.
 SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
 # Offsets are committed when a checkpoint is complete, so without checkpoints never.
 CHECKPOINTS, CHECKPOINT_MS = "--checkpointing_interval", 5_000
@@ -24,6 +24,7 @@ SAVEPOINT = "--savepoint_path"
 FINISH_BUNDLES = "--finish_bundle_before_checkpointing"
 # Runners that hand a job to a job server: to Flink, as a rule.
 BY_JOB_SERVER = ("PortableRunner", "FlinkRunner")
+# Bounded jobs run in this process; a stream on one machine runs on Prism.
 IN_PROCESS, ONE_MACHINE = "FnApiRunner", "PrismRunner"
 DEFAULT_DEAD_LETTERS = "dead-letters"
 
@@ -36,6 +37,8 @@ class Source:
     names: tuple[str, ...]
     bounded: bool
     group: str = "similarity"
+    start: Start = "earliest"
+    on_lost: OnLost = "fail"
 
     @property
     def job_name(self) -> str:
@@ -68,7 +71,6 @@ def add_work_options(parser: ArgumentParser) -> None:
     work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
     work.add_argument("--bundles", default="", help="folder of the index's bundles, reached by all workers")
     work.add_argument("--threads", type=int, help="of the encoder in each worker process [all cores]")
-    work.add_argument("--metrics-port", type=int, help="serve Prometheus' metrics of each worker process there")
 
 
 def workplace_of(given: Namespace) -> Workplace:
@@ -86,11 +88,21 @@ def add_stream_options(parser: ArgumentParser) -> None:
     reading = parser.add_argument_group("how to read")
     reading.add_argument("--once", action="store_true", help="read what is there now, then end")
     reading.add_argument("--kafka-group", default="similarity", help="whose offsets are committed [similarity]")
+    reading.add_argument(
+        "--kafka-start", choices=get_args(Start), default="earliest", help="where a group without offsets starts"
+    )
+    reading.add_argument(
+        "--kafka-lost",
+        choices=get_args(OnLost),
+        default="fail",
+        help="where retention has deleted what was not read: fail, or go on with the earliest that is left [fail]",
+    )
     reading.add_argument("--bundle-messages", type=int, default=1_000, help="at most, between commits [1000]")
     reading.add_argument("--bundle-seconds", type=float, default=1.0, help="at most, between commits [1]")
     reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
     reading.add_argument("--attribute", action="append", default=[], metavar="NAME[=COLUMN]", help="a free filter")
     writing = parser.add_argument_group("how to write")
+    writing.add_argument("--metrics-port", type=int, help="serve Prometheus' metrics of each worker process there")
     writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")
     writing.add_argument("--dead-letter-topic", default="", metavar="TOPIC", help="or this Kafka topic for it")
     writing.add_argument(
@@ -149,6 +161,8 @@ def source_of(given: Namespace) -> Source:
         names=tuple(names) if isinstance(names, list) else (names,),
         bounded=kind == "files" or given.once,
         group=given.kafka_group,
+        start=given.kafka_start,
+        on_lost=given.kafka_lost,
     )
 
 

@@ -6,14 +6,12 @@
 The steps, and that a killed run goes on where it was, are those of `similarity.generations.reembed`;
 this process takes them and holds the lease. Only the backfill is a job: the ids are cut into ranges,
 and each worker fills the ranges it is given from the live generation into the candidate. What a worker
-could not do, or what changed meanwhile, this process finds and does itself in the passes after it.
+could not do, or what changed meanwhile, this process finds and does itself after it.
 """
 
 import argparse
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,20 +26,18 @@ from pipelines.options import add_work_options, beam_options, workplace_of
 from pipelines.schedule import newest_bundle, run_on_schedule
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import keep_bundle, store_folder
+from similarity.bundle_store import keep_bundle
 from similarity.errors import SimilarityError
 from similarity.generations import gate
 from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
 from similarity.generations.first import new_generation
 from similarity.generations.plan import documents_in, plan
 from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
-from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.ingest import utc_now
 
 RANGE_DOCUMENTS = 5_000
 """Of one range: minutes of work, so that workers end at about the same time and a killed one repeats little."""
-
 
 COUNTER = "reembed_"
 COUNTED = ("documents", "applied", "failed", "encoded")
@@ -114,29 +110,28 @@ def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
         result = pipeline.run()
         result.wait_until_finish()
         counts = counted(result)
-        documents, applied, failed, encoded = (counts.get(f"{COUNTER}{name}", 0) for name in COUNTED)
-        filled = Filled(documents=documents, applied=applied, failed=failed, encoded=encoded)
-        filler.on_documents(filled.documents)
+        # What a job counts is for people. Whether something is lacking still, this process looks up itself.
+        filled = filler.fill()
+        for name in COUNTED:
+            setattr(filled, name, getattr(filled, name) + counts.get(f"{COUNTER}{name}", 0))
+        filler.on_documents(counts.get(f"{COUNTER}documents", 0))
         return filled
 
     return fill
 
 
-def run_once(
-    bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str]
-) -> ReembedReport:
+def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOptions) -> ReembedReport:
     """One re-embed, from the lease to the promotion.
 
     Raises:
         SimilarityError: as `similarity.generations.reembed.reembed`.
     """
-    settings = options.workplace.settings(environ)
-    with closing(open_index(settings.index, environ)) as index:
-        wanted = new_generation(bundle, now=utc_now(), taken=[known.name for known in index.generations()])
-        # Before the candidate is there: writers, and this job's workers, take its encoder from the store.
-        keep_bundle(bundle, store_folder(settings.index, settings.bundles))
-        encoder = options.workplace.open().encoders[bundle.encoder_id] if plan(index, wanted).encodes else None
-        return reembed(index, wanted, encoder=encoder, now=utc_now(), options=steps(index, options, to_beam))
+    place = options.workplace.open()
+    wanted = new_generation(bundle, now=utc_now(), taken=[known.name for known in place.index.generations()])
+    # Before the candidate is there: writers, and this job's workers, take its encoder from the store.
+    keep_bundle(bundle, place.store)
+    encoder = place.encoders[bundle.encoder_id] if plan(place.index, wanted).encodes else None
+    return reembed(place.index, wanted, encoder=encoder, now=utc_now(), options=steps(place.index, options, to_beam))
 
 
 def steps(index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions) -> Options:
@@ -213,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def run() -> ReembedReport:
         bundle = ModelBundle.load(given.bundle) if given.bundle else newest_bundle(given.models)
-        report = run_once(bundle, options, beam_options(rest, bounded=True), environ=os.environ)
+        report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(told(report))
         return report
 

@@ -97,6 +97,8 @@ def reading(options: StreamOptions, *, now: datetime) -> beam.PTransform:
             topic=name,
             group=source.group,
             until_end=source.bounded,
+            start=source.start,
+            on_lost=source.on_lost,
             max_messages=most,
             max_seconds=longest,
         )

@@ -53,13 +53,18 @@ class Workplace:
         def open_encoder(bundle: ModelBundle) -> Encoder:
             return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
 
-        return OpenWorkplace(index, StoredEncoders(store_folder(settings.index, settings.bundles), open_encoder))
+        store = store_folder(settings.index, settings.bundles)
+        return OpenWorkplace(index, store, StoredEncoders(store, open_encoder))
 
 
 class OpenWorkplace:
-    """An open index and its encoders by id. Safe to share between threads; the index is closed with the last user."""
+    """An open index, the folder of its bundles, its encoders by id.
 
-    def __init__(self, index: CompanyIndex, encoders: Mapping[str, Encoder]) -> None:
+    Safe to share between threads; the index is closed with the last user.
+    """
+
+    def __init__(self, index: CompanyIndex, store: Path, encoders: Mapping[str, Encoder]) -> None:
         self.index = index
+        self.store = store
         self.encoders = encoders
         weakref.finalize(self, index.close)

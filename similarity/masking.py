@@ -55,7 +55,7 @@ _CJK_HEADING = "|".join(map(re.escape, CJK_LEGAL_FORMS))
 _HEADING = "|".join(LEADING_LEGAL_FORMS)
 _BRACKETS = re.compile(r"\s*[(（][^)）]*[)）]")
 _SENTENCE_GOES_ON = re.compile(r"\s*[^\sA-Z]|[^\s]")
-# Of a folded text. All below 256: a class with one character above costs Python's compiler ten times as much.
+# Of a folded text. All below 256: one character above makes Python compile the class much more slowly.
 _SEPARATOR = r"[\s,.()\-]{1,3}"
 # Legal forms as texts write them; the first letters' case matters, for "as" and "co" are words too.
 _LEGAL_TAIL = re.compile(

@@ -155,6 +155,8 @@ class FolderSource(UnboundedSource):
     settle_seconds: float
     only: frozenset[str] | None = None
     clock: Clock = time.time
+    # The in-process runner asks an idle reader again at once, and every time is a bundle to it.
+    wait_seconds: float = 0.1
 
     def split(self, desired_num_splits: int, options: object = None) -> "Iterable[FolderSource]":
         return [self]
@@ -199,6 +201,8 @@ class FolderReader(UnboundedReader):
             self._file, self._row = self._waiting.pop(0) if self._waiting else None, 0
             self._rows = self._rows_of(self._file)
             if self._file is None:
+                if not self._ended:
+                    time.sleep(self._source.wait_seconds)
                 return False
 
     def get_current(self) -> Message:

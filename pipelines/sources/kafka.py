@@ -375,7 +375,7 @@ class KafkaReader(UnboundedReader):
         if self._source.how.on_lost == "fail":
             raise OffsetsLost(
                 f"{lost}. Send what is missing again from where it is kept, and let the job go on with what is left "
-                '(on_lost="earliest")'
+                "(--kafka-lost earliest)"
             )
         LOGGER.error("%s; going on at %d", lost, low)
         Metrics.counter(NAMESPACE, "lost_offsets").inc(max(0, low - position))

@@ -53,7 +53,7 @@ def drop(folder: Path, name: str, *rows: str, written: float = WRITTEN) -> Path:
 def reader_of(
     folder: Path, clock: Clock, *, settle: float = 5, only: frozenset[str] | None = None, mark: FolderMark | None = None
 ) -> FolderReader:
-    source = FolderSource(folder=folder, settle_seconds=settle, only=only, clock=clock)
+    source = FolderSource(folder=folder, settle_seconds=settle, only=only, clock=clock, wait_seconds=0)
     if mark is not None:
         coder = source.get_checkpoint_mark_coder()
         mark = coder.decode(coder.encode(mark))

@@ -76,7 +76,7 @@ def judged(tmp_path: Path) -> Path:
 
 def run(bundle: ModelBundle, workplace: Workplace, judged: Path | None, **options: Any) -> ReembedReport:
     asked = ReembedOptions(workplace=workplace, judged=judged, range_documents=20, **options)
-    return run_once(bundle, asked, beam_options([], bounded=True), environ={})
+    return run_once(bundle, asked, beam_options([], bounded=True))
 
 
 def test_the_corpus_moves_to_the_new_bundle(

@@ -76,6 +76,21 @@ def test_what_is_put_into_a_folder_is_an_answer_of_the_service(index: SqliteInde
     assert answer["hits"][0]["company"]["id"] == "boats-2"
 
 
+def test_a_job_of_more_bundles_than_the_runner_can_count_says_how_it_went(
+    index: SqliteIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inbox, many = tmp_path / "inbox", 1_050
+    inbox.mkdir()
+    records = [{"id": f"c{n}", "name": f"Firm {n}", "description": KINDS[n % 3]} for n in range(many)]
+    (inbox / "new.jsonl").write_text("\n".join(map(json.dumps, records)))
+    fixed = f"--folder {inbox} --once --index {tmp_path}/index.db --dead-letters {tmp_path}/dead --threads 1"
+    before = worker_metrics().counts().get("messages_applied", 0)
+    main([*fixed.split(), "--bundle-messages", "1"])
+    assert index.stats(index.live().name).companies == many
+    assert worker_metrics().counts()["messages_applied"] - before == many
+    assert "applied" in capsys.readouterr().err
+
+
 def test_each_worker_serves_what_it_counted(companies: Path, tmp_path: Path) -> None:
     [port] = free_ports(1)
     main([*command(companies, tmp_path), "--index", str(tmp_path / "new.db"), "--metrics-port", str(port)])

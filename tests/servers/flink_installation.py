@@ -3,6 +3,7 @@
 Beam publishes the job server's jars to Maven Central with all that they need, and that is Flink itself.
 """
 
+from functools import partial
 from pathlib import Path
 
 from tests.servers import maven
@@ -44,14 +45,8 @@ def install() -> Path:
         maven.DownloadFailed: Maven is missing, or there is no network.
         ValueError: the jars are not the expected ones.
     """
-    return install_once(_home(), _download)
+    return install_once(_home(), partial(maven.fetch_build, JARS, what="Flink", digest=DIGEST))
 
 
 def _home() -> Path:
     return cache_folder() / f"flink-{VERSION}"
-
-
-def _download(folder: Path) -> None:
-    maven.fetch_all(JARS, folder)
-    if (digest := maven.digest_of(folder)) != DIGEST:
-        raise ValueError(f"Maven brought other jars of Flink than expected (together {digest}); try again")

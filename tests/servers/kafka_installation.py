@@ -3,6 +3,7 @@
 Apache publishes the broker's jars to Maven Central; a broker needs nothing else of its distribution.
 """
 
+from functools import partial
 from pathlib import Path
 
 from tests.servers import maven
@@ -43,14 +44,8 @@ def install() -> Path:
         maven.DownloadFailed: Maven is missing, or there is no network.
         ValueError: the jars are not the expected ones.
     """
-    return install_once(_home(), _download)
+    return install_once(_home(), partial(maven.fetch_build, JARS, what=f"Kafka {VERSION}", digest=DIGEST))
 
 
 def _home() -> Path:
     return cache_folder() / f"kafka-{VERSION}"
-
-
-def _download(folder: Path) -> None:
-    maven.fetch_all(JARS, folder)
-    if (digest := maven.digest_of(folder)) != DIGEST:
-        raise ValueError(f"Maven brought other jars of Kafka {VERSION} than expected (together {digest}); try again")

@@ -49,6 +49,18 @@ def fetch_all(artifacts: Sequence[str], folder: Path) -> None:
         _run("dependency:copy-dependencies", *options, what=artifacts[0], cwd=Path(project))
 
 
+def fetch_build(artifacts: Sequence[str], folder: Path, *, what: str, digest: str) -> None:
+    """What `fetch_all` copies, if it is the very build that `digest` (`digest_of`) is of.
+
+    Raises:
+        DownloadFailed: as `fetch_all`.
+        ValueError: the jars are others than expected.
+    """
+    fetch_all(artifacts, folder)
+    if (found := digest_of(folder)) != digest:
+        raise ValueError(f"Maven brought other jars of {what} than expected (together {found}); try again")
+
+
 def digest_of(folder: Path) -> str:
     """SHA-256 of the names and contents of all jars in a folder."""
     digest = hashlib.sha256()
