@@ -52,7 +52,9 @@ ORDINARY_WORDS = frozenset(
 _TOKEN = re.compile(r"\.(?:com|io|ai|co|net|org)\b|(?:(?!\.(?:com|io|ai|co|net|org)\b)[^\s,()（）\-–])+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_HEADING = "|".join(map(re.escape, CJK_LEGAL_FORMS))
-_HEADING = "|".join(LEADING_LEGAL_FORMS)
+# A legal form in front of a name; searched for in what precedes it.
+_HEADING = re.compile(rf"(?<!\w)(?:{'|'.join(LEADING_LEGAL_FORMS)})\s+\Z", re.IGNORECASE)
+_HEADING_CHARACTERS = 40
 _BRACKETS = re.compile(r"\s*[(（][^)）]*[)）]")
 _SENTENCE_GOES_ON = re.compile(r"\s*[^\sA-Z]|[^\s]")
 # Of a folded text. All below 256: one character above makes Python compile the class much more slowly.
@@ -99,7 +101,10 @@ def mask_names(text: str, names: Iterable[str]) -> str:
     position = 0
     for match in _pattern(cores).finditer(folded):
         start, end = match.span()
-        _, kind = cores[int(match.lastindex or 1) - 1]
+        words, kind = cores[int(match.lastindex or 1) - 1]
+        heading = _HEADING.search(folded, max(0, start - _HEADING_CHARACTERS), start)
+        if heading is not None and not _CJK.search(words):
+            start = heading.start()
         tail = _LEGAL_TAIL.match(text, end)
         if start < position or not _is_name(kind, text, start, end, has_legal_form=tail is not None):
             continue
@@ -132,7 +137,7 @@ def _alternative(words: str) -> str:
     if _CJK.search(words):
         return rf"(?:{_CJK_HEADING})?{body}"
     closing = r"\)?" if _SEPARATOR in body else ""
-    return rf"(?<!\w)(?:(?:{_HEADING})\s+)?{body}(?!\w){closing}"
+    return rf"(?<!\w){body}(?!\w){closing}"
 
 
 def _cores_of(names: Iterable[str]) -> Cores:

@@ -43,3 +43,25 @@ def test_broken_unicode_does_not_hide_the_language() -> None:
 def test_english_is_told_from_the_rest() -> None:
     assert [language for language, text in TEXTS.items() if detect_language(text) == "en"] == ["en"]
     assert detect_language("Anvils") != "en"
+
+
+# Without a letter that English lacks, and with the words that English shares.
+PLAIN_LETTERS = (
+    "Perusahaan ini mengembangkan perangkat lunak untuk rumah sakit dan menjualnya kepada klinik di seluruh wilayah.",
+    "Bedriften utvikler programvare for sykehus, selger den til klinikker i hele regionen og leier ut utstyr til dem.",
+    "Het bedrijf of de dochter ervan levert software aan ziekenhuizen, en is met die software in de regio bekend.",
+    "Kampuni hii hutengeneza programu za kompyuta kwa hospitali na kuziuza kwa zahanati katika eneo lote.",
+    "Die maatskappy ontwikkel sagteware vir hospitale en verkoop dit aan klinieke in die hele streek.",
+)
+
+
+@pytest.mark.parametrize("text", PLAIN_LETTERS)
+def test_another_language_in_plain_letters_is_not_taken_for_english(text: str) -> None:
+    assert detect_language(text) != "en"
+    assert detect_language(text * 3) != "en"
+
+
+def test_a_few_english_words_do_not_make_a_text_english() -> None:
+    assert (
+        detect_language(TEXTS["de"].replace("ü", "ue").replace("ä", "ae") + " The Art of the Deal and the Rest") != "en"
+    )
