@@ -9,7 +9,7 @@ and every thread runs a whole batch: for models of this size that beats sharing 
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from time import perf_counter
@@ -93,17 +93,18 @@ class TextEncoder:
         """
         if isinstance(texts, str):
             raise TypeError("texts is a single text; pass a list, encode([text])")
-        token_ids = list(self.tokenise(texts))
-        vectors = np.empty((len(token_ids), self.dimension), dtype=np.float32)
+        distinct, places = _distinct(self.tokenise(texts))
+        copies = np.bincount(places, minlength=len(distinct))
+        vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
         done = 0
         # Closed at once when a callback raises, so that no thread goes on with the rest.
-        with closing(_run_all(self._session, token_ids, self._threads)) as finished:
+        with closing(_run_all(self._session, distinct, self._threads)) as finished:
             for rows, batch_vectors in finished:
                 vectors[rows] = batch_vectors
-                done += len(rows)
+                done += int(copies[rows].sum())
                 if progress is not None:
-                    progress(done, len(token_ids))
-        return vectors
+                    progress(done, len(places))
+        return vectors if len(distinct) == len(places) else vectors[places]
 
     def tokenise(self, texts: Sequence[str]) -> Iterator[TokenIds]:
         """The token ids of each text, int64 `[tokens]`, cut to the bundle's limit."""
@@ -163,6 +164,23 @@ def padded(token_ids: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
         input_ids[row, : len(ids)] = ids
         attention_mask[row, : len(ids)] = 1
     return input_ids, attention_mask
+
+
+def _distinct(token_ids: Iterable[TokenIds]) -> tuple[list[TokenIds], NDArray[np.intp]]:
+    """The different ones among texts' token ids, and which of them each text has.
+
+    Texts that differ only beyond the token limit are the same to the model: so are a third of the texts
+    that explain a match, which lack one phrase each.
+    """
+    known: dict[bytes, int] = {}
+    distinct: list[TokenIds] = []
+    places: list[int] = []
+    for ids in token_ids:
+        place = known.setdefault(ids.tobytes(), len(distinct))
+        if place == len(distinct):
+            distinct.append(ids)
+        places.append(place)
+    return distinct, np.array(places, dtype=np.intp)
 
 
 def _clean(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 
@@ -93,15 +94,36 @@ def test_a_cut_never_leaves_half_a_word(encoder: TextEncoder, monkeypatch: pytes
 
 
 def test_progress_is_told_after_each_batch_up_to_the_end(encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 6)
+    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 8)
     told: list[tuple[int, int]] = []
-    encoder.encode(["anvils"] * 5, lambda done, total: told.append((done, total)))
+    texts = ["anvils boats", "boats anvils", "cars anvils", "anvils cars", "cars boats"]
+    encoder.encode(texts, lambda done, total: told.append((done, total)))
     assert told == [(2, 5), (4, 5), (5, 5)]
 
 
+def test_texts_that_are_the_same_to_the_model_are_encoded_once(
+    encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+    run = OnnxRuntimeSession.run
+
+    def count(session: OnnxRuntimeSession, ids: TokenIds, mask: TokenIds) -> NDArray[np.float32]:
+        runs.append(len(ids))
+        return run(session, ids, mask)
+
+    monkeypatch.setattr(OnnxRuntimeSession, "run", count)
+    told: list[tuple[int, int]] = []
+    vectors = encoder.encode(["anvils", "boats", "Anvils", "anvils"], lambda done, total: told.append((done, total)))
+    assert sum(runs) == 2
+    assert told[-1] == (4, 4)
+    same, other = expected_vector("anvils"), expected_vector("boats")
+    np.testing.assert_allclose(vectors, [same, other, same, same], atol=1e-6)
+
+
 def test_a_failing_progress_callback_stops_the_work(bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 6)
+    monkeypatch.setattr(encoder_module, "BATCH_TOKENS", 22)
     encoder = TextEncoder(bundle, threads=2)
+    texts = [" ".join(words) for words in product(("anvils", "boats", "cars"), repeat=9)]
     runs: list[int] = []
     run = OnnxRuntimeSession.run
 
@@ -114,8 +136,8 @@ def test_a_failing_progress_callback_stops_the_work(bundle: ModelBundle, monkeyp
 
     monkeypatch.setattr(OnnxRuntimeSession, "run", count)
     with pytest.raises(KeyboardInterrupt):
-        encoder.encode(["anvils"] * 20_000, stop)
-    assert sum(runs) < 20_000
+        encoder.encode(texts, stop)
+    assert sum(runs) < len(texts)
 
 
 def test_threads_that_share_an_encoder_get_their_own_vectors(encoder: TextEncoder) -> None:
