@@ -29,7 +29,8 @@ import uvicorn
 from fastapi import FastAPI, Query
 
 from services.search.app import create_app
-from services.search.schemas import SimilarQuery, SimilarToCompany
+from services.search.question_schemas import SimilarQuery
+from services.search.ranking_schemas import SimilarToCompany
 from services.search.service import SearchService
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.index.protocol import Calibration, CompanyIndex, FieldFilter, Generation, SimilarCompanies
@@ -127,7 +128,7 @@ def validating_app() -> FastAPI:
 
 def time_service(k: int) -> list[float]:
     service = SearchService(constant_index())
-    query = SimilarQuery(k=k)
+    query = SimilarQuery(k=k, reasons=0)
     return [timed(lambda: service.similar_to_company("nike", query).model_dump_json()) for _ in range(REQUESTS)]
 
 

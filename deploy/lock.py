@@ -15,15 +15,16 @@ LOCKS = Path(__file__).parent / "locks"
 BUILD = "hatchling\neditables\n"
 # name of the lock file -> the extras it holds, beside the base install
 EXTRAS = {
-    "integration": ("search", "elasticsearch", "kafka", "pipelines", "dev", "integration"),
-    "dev": ("search", "elasticsearch", "dev"),
+    "integration": ("search", "client", "elasticsearch", "kafka", "pipelines", "dev", "integration"),
+    "dev": ("search", "client", "elasticsearch", "dev"),
     "base": (),
     "search": ("search",),
+    "client": ("client",),
     "openvino": ("openvino",),
     "elasticsearch": ("elasticsearch",),
     "kafka": ("kafka",),
     "pipelines": ("elasticsearch", "kafka", "pipelines"),
-    "training": ("search", "elasticsearch", "dev", "training", "weights", "openvino"),
+    "training": ("search", "client", "elasticsearch", "dev", "training", "weights", "openvino"),
 }
 FIRST = "integration"
 

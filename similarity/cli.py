@@ -15,6 +15,7 @@ from similarity.cli_context import (
     AttributeOption,
     BundleOption,
     ColumnOption,
+    FilterOption,
     IndexOption,
     RejectsOption,
     columns_of,
@@ -24,6 +25,7 @@ from similarity.cli_context import (
     settings_of,
 )
 from similarity.cli_generations import generations
+from similarity.cli_http import UrlOption, find_over_http, service_address, similar_over_http
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.tables import Line, OutputFormat, show, similar_lines
 
@@ -45,6 +47,8 @@ A first session:
 
 Every command works on one index, a file or https://HOST:9200/NAME of Elasticsearch:
 --index, else SIMILARITY_INDEX, else ./similarity.db
+
+`similar` and `find` also ask a service: --url, else SIMILARITY_URL, with the key in SIMILARITY_API_KEY
 """
 
 app = typer.Typer(
@@ -130,7 +134,9 @@ def similar(
     k: CountOption = 10,
     country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
     industry: Annotated[list[str] | None, typer.Option(help="Only of this industry (repeatable)")] = None,
+    only: FilterOption = None,
     output: FormatOption = OutputFormat.TABLE,
+    url: UrlOption = None,
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
@@ -138,17 +144,38 @@ def similar(
 
     Examples: `similarity similar nike.com`, `similarity similar "Coca-Cola" -k 5 --country Mexico`,
     `similarity similar nike.com adidas.com --unlike zalando.com`,
-    `similarity similar --text "makes insulin pumps" --format csv`
+    `similarity similar --text "makes insulin pumps" --format csv`,
+    `similarity similar nike.com --url http://127.0.0.1:8080`,
+    `similarity similar nike.com --filter 'attributes.employees>=100' --filter 'tags!=retail'`
+
+    Of one field, several --filter with = are any of these values, and all else must hold together.
+    The shell takes a bare &gt; or &lt; for itself, so quote it.
     """
+    from similarity.filter_text import parse_filters
     from similarity.index.protocol import FieldFilter
     from similarity.query import similar_to_companies, similar_to_text
 
     if bool(company) == (text is not None):
         raise InvalidInput("say either a company or --text, for example: similarity similar nike.com")
-    if text is not None and (unlike or exclude):
+    address = service_address(url, index=index)
+    if text is not None and (unlike or exclude) and not address:
         raise InvalidInput("--unlike and --exclude go with companies, not with --text")
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
+    filters += parse_filters(only or ())
+    if address:
+        similar_over_http(
+            address,
+            company or (),
+            text=text,
+            unlike=unlike or (),
+            exclude=exclude or (),
+            filters=filters,
+            words=hybrid,
+            k=k,
+            output=output,
+        )
+        return
     with opened(index, bundle) as work:
         if company:
             anchors, found = similar_to_companies(
@@ -167,9 +194,15 @@ def find(
     query: Annotated[str, typer.Argument(help="A name, the start of one, a domain, or words")],
     limit: Annotated[int, typer.Option(min=1, max=250)] = 10,
     output: FormatOption = OutputFormat.TABLE,
+    url: UrlOption = None,
     index: IndexOption = None,
 ) -> None:
     """Look companies up by name, domain or words."""
+    address = service_address(url, index=index)
+    if address:
+        if not find_over_http(address, query, limit=limit, output=output):
+            fail(f"nothing found for {query!r}")
+        return
     with opened(index) as work:
         found = work.index.find(work.index.live().name, query, limit=limit)
         show([Line(company=company) for company in found], output)

@@ -32,6 +32,14 @@ AttributeOption = Annotated[
     list[str] | None,
     typer.Option("--attribute", "-a", metavar="NAME[=COLUMN]", help="Keep a column as a free filter"),
 ]
+FilterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="FIELD=VALUE",
+        help="Only where this holds; also FIELD!=VALUE, and FIELD>=NUMBER and FIELD<=NUMBER of attributes (repeatable)",
+    ),
+]
 RejectsOption = Annotated[
     Path | None, typer.Option("--rejects", help="Where bad rows go, with reasons [default: FILE.rejects.jsonl]")
 ]

@@ -10,8 +10,8 @@ from similarity.errors import InvalidInput
 PREFIX = "SIMILARITY_"
 DEFAULT_INDEX = "similarity.db"
 NAMES = ("INDEX", "BUNDLE", "BUNDLES", "THREADS", "RUNTIME")
-# Read by whoever connects.
-OTHERS = ("ELASTICSEARCH_", "KAFKA_")
+# Read by whoever connects, by the search service, and by those who ask it.
+OTHERS = ("ELASTICSEARCH_", "KAFKA_", "SERVICE_", "URL", "API_KEY")
 
 Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
 RUNTIMES: tuple[Runtime, ...] = ("onnxruntime", "openvino", "auto")
@@ -37,7 +37,8 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str]) -> "Settings":
         """Reads SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS and _RUNTIME.
 
-        SIMILARITY_ELASTICSEARCH_ and SIMILARITY_KAFKA_ variables are for what connects with them.
+        SIMILARITY_ELASTICSEARCH_ and SIMILARITY_KAFKA_ variables are for what connects with them, SIMILARITY_SERVICE_
+        ones for the search service.
 
         Raises:
             InvalidInput: another SIMILARITY_ variable (a typing error, most likely) or a bad value.

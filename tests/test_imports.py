@@ -9,13 +9,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("similarity", "services", "pipelines", "training")
-SOURCE_FOLDERS = (*PARTS, "benchmarks", "deploy")
+SOURCE_FOLDERS = (*PARTS, "benchmarks", "deploy", "examples")
 FORBIDDEN_MODULE_NAMES = {"utils", "helpers", "common", "base", "manager", "core"}
 # heavy library -> where alone it may be imported
 HOMES = {
     "fastapi": ("services/",),
     "starlette": ("services/",),
     "uvicorn": ("services/",),
+    "httpx2": ("similarity/client/",),
+    "opentelemetry": ("services/",),
     "apache_beam": ("pipelines/",),
     "apscheduler": ("pipelines/",),
     "prometheus_client": ("pipelines/", "services/"),

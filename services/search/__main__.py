@@ -3,7 +3,8 @@
 python -m services.search --index similarity.db
 
 SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME and, where the index is a URL of Elasticsearch,
-SIMILARITY_ELASTICSEARCH_ variables are read from the environment; options win.
+SIMILARITY_ELASTICSEARCH_ variables are read from the environment; options win. What it allows and how
+it is run: SIMILARITY_SERVICE_ variables (docs/operating-the-service.md).
 """
 
 import argparse
@@ -11,22 +12,38 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import uvicorn
+from fastapi import FastAPI
 
 from services.search.app import create_app
-from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address
-from similarity.bundle_store import bundle_for, store_folder
+from services.search.guards import Guards, host_names, limited
+from services.search.key_ring import KeyRing
+from services.search.lifecycle import DrainingServer, Lifecycle
+from services.search.logs import start_logs
+from services.search.metrics import ServiceMetrics
+from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address, ServiceSettings
+from services.search.shedding import early_refusal
+from services.search.slow_clients import patient_connection
+from services.search.telemetry import open_telemetry
+from services.search.write_setup import KafkaTopic, Writing, set_up_writing
+from services.search.writing import WriteMode
+from similarity.bundle import ModelBundle
+from similarity.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, NoLiveGeneration, SimilarityError
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
+from similarity.ingest import Encoder
+from similarity.kafka import KafkaSettings
 from similarity.settings import Settings
-
-SECONDS_TO_FINISH = 10
+from similarity.workspace.opening import open_workspace
+from similarity.workspace.protocol import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +51,7 @@ log = logging.getLogger(__name__)
 def serve(
     settings: Settings,
     *,
+    service: ServiceSettings | None = None,
     host: str = DEFAULT_HOST,
     port: int = DEFAULT_PORT,
     allow_unauthenticated_network: bool = False,
@@ -41,42 +59,132 @@ def serve(
     """Answers over HTTP until it is told to stop (Ctrl-C, SIGTERM); requests under way are finished.
 
     Raises:
-        InvalidInput: the address may not be listened on, or there is no index yet.
+        InvalidInput: the address may not be listened on, there is no index yet, or the keys cannot be used.
         InvalidBundle: the bundle that the settings name cannot be used.
         IndexUnavailable: the index cannot be opened.
     """
-    address = Address(host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network)
+    service = service or ServiceSettings()
+    address = Address(
+        host=host,
+        port=port,
+        authenticated=service.keys is not None,
+        allow_unauthenticated_network=allow_unauthenticated_network,
+    )
+    guards = guards_of(service, address)
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    index = open_index(settings.index, os.environ)
-    try:
-        encoder = load_encoder(settings, index)
+    with ExitStack() as opened:
+        index = opened.enter_context(closing(open_index(settings.index, os.environ)))
+        workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
+        encoders = encoders_of(settings, index, guards.metrics)
+        writing = writing_of(service, index, encoders, workspace)
+        opened.callback(writing.writes.close)
         warm_up(index)
-        uvicorn.run(
-            create_app(index=index, encoder=encoder),
-            host=address.host,
-            port=address.port,
-            server_header=False,
-            timeout_graceful_shutdown=SECONDS_TO_FINISH,
+        app = create_app(
+            index=guards.metrics.timed_index(index),
+            encoders=encoders,
+            workspace=workspace,
+            writing=writing,
+            guards=guards,
+            cursor_key=service.cursor_secret.encode() or None,
         )
-    finally:
-        index.close()
+        run(app, address, guards)
 
 
-def load_encoder(settings: Settings, index: CompanyIndex) -> TextEncoder | None:
-    """The encoder for free text: the chosen bundle's, else the live generation's own; None where there is none.
+def guards_of(service: ServiceSettings, address: Address) -> Guards:
+    """What stands between the network and the routes of a service that listens on `address`.
+
+    Raises:
+        InvalidInput: the keys cannot be used, or OpenTelemetry is asked for and not installed.
+    """
+    return Guards(
+        settings=service,
+        lifecycle=Lifecycle(drain_seconds=service.drain_seconds),
+        keys=KeyRing(service.keys) if service.keys else None,
+        tracing=open_telemetry() if service.otel else None,
+        names=host_names(service, address),
+        limited=limited(address),
+    )
+
+
+def encoders_of(settings: Settings, index: CompanyIndex, metrics: ServiceMetrics) -> Mapping[str, Encoder]:
+    """The encoders of the index's bundles, timed; the live generation's is opened now, others when they are needed.
 
     Raises:
         InvalidBundle: the settings name a bundle that cannot be used.
     """
+
+    def open_encoder(bundle: ModelBundle) -> Encoder:
+        encoder = TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
+        return metrics.timed_encoder(encoder)
+
+    store = store_folder(settings.index, settings.bundles)
     try:
-        bundle = bundle_for(index, store_folder(settings.index, settings.bundles), chosen=settings.bundle)
+        first = [open_encoder(bundle_for(index, store, chosen=settings.bundle))]
     except InvalidBundle as error:
         if settings.bundle is not None:
             raise
         log.warning("free text will not be answered: %s", error)
-        return None
-    return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
+        first = []
+    return StoredEncoders(store, open_encoder, opened=first)
+
+
+def writing_of(
+    service: ServiceSettings, index: CompanyIndex, encoders: Mapping[str, Encoder], workspace: Workspace
+) -> Writing:
+    """How companies are written, as the settings choose.
+
+    Raises:
+        InvalidInput: writes go to Kafka, and its settings cannot be used.
+    """
+    mode = WriteMode(service.writes)
+    kafka = None
+    if mode is WriteMode.KAFKA:
+        kafka = KafkaTopic(settings=KafkaSettings.from_environment(os.environ), topic=service.kafka_topic)
+    return set_up_writing(mode, index=index, encoders=encoders, workspace=workspace, kafka=kafka)
+
+
+def run(app: FastAPI, address: Address, guards: Guards) -> None:
+    """Listens on `address` until told to stop; serves the metrics beside it."""
+    service = guards.settings
+    server = DrainingServer(server_config(app, address, guards), lifecycle=guards.lifecycle)
+    stop_metrics = guards.metrics.serve(service.metrics_host, service.metrics_port) if service.metrics_port else None
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        # Ctrl-C, raised again by uvicorn after it has stopped in order.
+        return
+    finally:
+        if stop_metrics is not None:
+            stop_metrics()
+    if not server.started:
+        sys.exit(f"services.search: it cannot listen on {address.host}:{address.port}; its log says why")
+
+
+def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Config:
+    """How uvicorn is to treat connections."""
+    service = guards.settings
+    return uvicorn.Config(
+        app,
+        host=address.host,
+        port=address.port,
+        http=patient_connection(
+            head_seconds=service.head_seconds,
+            head_bytes=service.head_bytes,
+            write_seconds=service.write_seconds,
+            refusal=early_refusal(guards.gates, guards.shed),
+        ),
+        ws="none",
+        h11_max_incomplete_event_size=service.head_bytes,
+        limit_concurrency=service.connections,
+        timeout_keep_alive=service.idle_seconds,
+        timeout_graceful_shutdown=service.finish_seconds,
+        proxy_headers=bool(service.proxies),
+        forwarded_allow_ips=list(service.proxies),
+        server_header=False,
+        access_log=False,
+        log_config=None,
+    )
 
 
 def warm_up(index: CompanyIndex) -> None:
@@ -90,13 +198,15 @@ def warm_up(index: CompanyIndex) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the service from the command line; expected errors are one line and exit status 1."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s")
     options = _parser().parse_args(arguments)
     try:
+        service = ServiceSettings.from_environment(os.environ)
+        start_logs(sys.stderr, form=service.logs)
         settings = Settings.from_environment(os.environ)
         settings = replace(settings, index=options.index or settings.index, bundle=options.bundle or settings.bundle)
         serve(
             settings,
+            service=service,
             host=options.host,
             port=options.port,
             allow_unauthenticated_network=options.allow_unauthenticated_network,

@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 from services.search.problems import CompanyReference
-from services.search.schemas import CompanyRecord, Hit, Model
+from services.search.schemas import CompanyRecord, Model
 from similarity.company import Company, EmbeddedCompany, SimilarCompany, time_of_version
-from similarity.index.protocol import Calibration, Generation, SimilarCompanies
+from similarity.index.protocol import Calibration, Generation
 
 UNFLAGGED_LANGUAGES = frozenset({"en", "und"})
 
@@ -23,27 +23,15 @@ def probability_of(score: float, calibration: Calibration | None) -> float | Non
 def company_members(anchor: EmbeddedCompany, reference: str, live: Generation) -> dict[str, Any]:
     """The members of a `CompanyAnswer` for the anchor that was found as `reference`."""
     return {
-        **_stored_members(anchor),
+        **stored_members(anchor),
         "redirected_from": None if reference == anchor.id else reference,
         "generation": live.name,
         "model": model_of(live),
     }
 
 
-def hits_of(found: SimilarCompanies, calibration: Calibration | None) -> list[Hit]:
-    """The ranked hits, with probabilities where there is a calibration."""
-    return [
-        Hit(
-            **_stored_members(hit),
-            rank=rank,
-            score=round(hit.score, 6),
-            probability=probability_of(hit.score, calibration),
-        )
-        for rank, hit in enumerate(found.hits, 1)
-    ]
-
-
-def _stored_members(document: EmbeddedCompany | SimilarCompany) -> dict[str, Any]:
+def stored_members(document: EmbeddedCompany | SimilarCompany) -> dict[str, Any]:
+    """The members of a `StoredCompany`."""
     return {
         "company": record_of(document.company),
         "updated_at": time_of_version(document.version),

@@ -1,34 +1,81 @@
 """The search service as an application: `create_app` puts the parts together."""
 
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
 from services.search import problems
-from services.search.envelope import Envelope
 from services.search.failures import answer_failures
+from services.search.feedback import FeedbackService
+from services.search.feedback_next import NextService
+from services.search.feedback_routes import feedback_routes
+from services.search.guards import Guards, guard
+from services.search.lists import ListsService
+from services.search.lists_routes import lists_routes
 from services.search.manual import manual_page
+from services.search.map_routes import map_routes
+from services.search.maps import MapService
+from services.search.match_routes import match_routes
+from services.search.matching import MatchService
+from services.search.models import Models
 from services.search.routes import search_routes
-from services.search.service import QueryEncoder, SearchService
+from services.search.service import SearchService
+from services.search.write_routes import write_routes
+from services.search.write_setup import Writing, set_up_writing
+from services.search.writing import WriteMode
 from similarity.index.protocol import CompanyIndex
+from similarity.ingest import Encoder
+from similarity.workspace.protocol import Workspace
+from similarity.workspace.sqlite import SqliteWorkspace
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"
 DESCRIPTION = (
     "Who competes with a company, judged by what the companies say about themselves. Every error is a problem "
-    "document (RFC 9457). One index, one tenant, no authentication: the service listens on this machine only."
+    "document (RFC 9457). One index, one tenant. Where the service has keys, send one as `Authorization: Bearer KEY`."
 )
 
 
-def create_app(*, index: CompanyIndex, encoder: QueryEncoder | None = None) -> FastAPI:
+def create_app(
+    *,
+    index: CompanyIndex,
+    encoder: Encoder | None = None,
+    encoders: Mapping[str, Encoder] | None = None,
+    workspace: Workspace | None = None,
+    writing: Writing | None = None,
+    guards: Guards | None = None,
+    cursor_key: bytes | None = None,
+) -> FastAPI:
     """A new application that answers from `index`.
 
-    `encoder` is for free text and may be missing; questions by company never use it. Both stay the
-    caller's: whoever opened the index closes it after the application has stopped.
+    `encoders` by their ids are for free text, reasons and writes: the live generation's is used, so a
+    promoted model is followed; `encoder` stands for one alone. Without any, questions by company go on
+    working. `workspace` keeps verdicts and lists; without one they last as long as the application.
+    `writing` is how companies are written; without it directly into the index, or not at all where there
+    is no encoder. `guards` stand before the routes. Processes that share `cursor_key` go on with each
+    other's pages.
+
+    What is passed in stays the caller's, to be closed after the application has stopped.
     """
+    own = ExitStack()
+    guards = guards or Guards()
+    encoders = encoders if encoders is not None else {encoder.encoder_id: encoder} if encoder else {}
+    if workspace is None:
+        workspace = _passing_workspace(own)
+    if writing is None:
+        mode = WriteMode.DIRECT if encoders else WriteMode.OFF
+        writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
+        own.callback(writing.writes.close)
+    models = Models(encoders, cache_asked=guards.metrics.cache_asked)
+    search = SearchService(index, models, cursor_key=cursor_key)
+
     app = FastAPI(
         title="Company similarity",
         version=API_VERSION,
@@ -37,13 +84,35 @@ def create_app(*, index: CompanyIndex, encoder: QueryEncoder | None = None) -> F
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
+        lifespan=_closing(own),
     )
-    app.add_middleware(Envelope)
     answer_failures(app)
-    app.include_router(search_routes(SearchService(index, encoder)))
+    app.include_router(write_routes(writing.writes, writing.erasures))
+    app.include_router(search_routes(search))
+    app.include_router(map_routes(MapService(search)))
+    app.include_router(match_routes(MatchService(index)))
+    app.include_router(feedback_routes(FeedbackService(search, workspace), NextService(search, workspace)))
+    app.include_router(lists_routes(ListsService(search, workspace)))
     _add_pages(app)
     _say_problem_media_type(app)
+    guard(app, guards)
     return app
+
+
+def _passing_workspace(own: ExitStack) -> Workspace:
+    folder = own.enter_context(tempfile.TemporaryDirectory(prefix="similarity-workspace-"))
+    workspace = SqliteWorkspace(Path(folder) / "workspace")
+    own.callback(workspace.close)
+    return workspace
+
+
+def _closing(own: ExitStack) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await run_sync(own.close)
+
+    return lifespan
 
 
 def _add_pages(app: FastAPI) -> None:
@@ -68,7 +137,7 @@ def _say_problem_media_type(app: FastAPI) -> None:
             for operations in document["paths"].values():
                 for operation in operations.values():
                     for status, response in operation["responses"].items():
-                        if not status.startswith("2"):
+                        if not status.startswith("2") and "content" in response:
                             response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
         return app.openapi_schema or {}
 

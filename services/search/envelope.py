@@ -1,13 +1,17 @@
 """What every answer has in common, around the whole application: headers, HEAD, and no bare failure."""
 
 import logging
+import re
+import secrets
 from collections.abc import Mapping
+from contextvars import ContextVar
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search import problems
 from services.search.problems import Problem, problem_response
+from services.search.refusals import header
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -21,14 +25,21 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+REQUEST_ID = "X-Request-Id"
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""Of the request that is being worked on, in worker threads too; empty outside of one."""
 
 log = logging.getLogger(__name__)
 
 
 class Envelope:
-    """Adds the security headers, answers HEAD like GET, and turns an unforeseen error into a problem.
+    """Adds the security headers and the request's id, answers HEAD like GET, and turns an unforeseen
+    error into a problem.
 
-    Outside every other middleware, so that no answer escapes it. The server drops a HEAD's body.
+    Outside the other middlewares, so that no answer escapes it. The server drops a HEAD's body. The id
+    is the caller's own `X-Request-Id`, where that is 1-64 letters, digits, '.', '_' or '-'.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,6 +50,8 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        identity = _identity(scope)
+        request_id.set(identity)
         started = False
 
         async def send_with_headers(message: Message) -> None:
@@ -48,6 +61,7 @@ class Envelope:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
+                headers[REQUEST_ID] = identity
             await send(message)
 
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
@@ -57,6 +71,12 @@ class Envelope:
             # Half an answer cannot be taken back; the server cuts the connection.
             if started:
                 raise
-            log.exception("%s %s failed", scope["method"], scope["path"])
+            # Quoted: a path may hold line breaks.
+            log.exception("%s %r failed", scope["method"], scope["path"])
             problem = Problem(problems.INTERNAL_ERROR, "the service failed on this request; its log says why")
             await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
+
+
+def _identity(scope: Scope) -> str:
+    given = (header(scope, b"x-request-id") or b"").decode("latin-1")
+    return given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)

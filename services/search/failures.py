@@ -1,7 +1,8 @@
 """Which problem each error becomes."""
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -28,6 +29,11 @@ STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     ),
 }
 REASONS = {"extra_forbidden": "there is no such parameter here; see /docs", "missing": "is missing"}
+
+OFFENCES_TOLD = 20
+LONGEST_NAME = 100
+
+_PARAMETER = re.compile(r"\{[^}]*\}")
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +67,11 @@ def _on_invalid_input(request: Request, error: Exception) -> Response:
 def _on_invalid_request(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    offences = [_offence(each) for each in error.errors()]
+    errors = error.errors()
+    offences = [_offence(each) for each in errors[:OFFENCES_TOLD]]
     detail = "; ".join(f"{offence.parameter}: {offence.reason}" for offence in offences)
+    if len(errors) > len(offences):
+        detail += f"; and {len(errors) - len(offences):,} more"
     return problem_response(Problem(problems.INVALID_REQUEST, detail, errors=offences), path=request.url.path)
 
 
@@ -75,10 +84,34 @@ def _on_http_exception(request: Request, error: Exception) -> Response:
         405: Problem(problems.METHOD_NOT_ALLOWED, f"{path} does not take {method}"),
     }
     problem = known.get(error.status_code, Problem(problems.OTHER_REFUSAL, str(error.detail)))
-    return problem_response(problem, path=path, headers=dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    methods = allowed_methods(request.app.openapi()["paths"], path) if error.status_code == 405 else []
+    return problem_response(problem, path=path, headers=headers | ({"Allow": ", ".join(methods)} if methods else {}))
+
+
+def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+    """The methods of the address that says most of `path` literally; none if no address in `paths` does.
+
+    The framework's own `Allow` names those of the first route alone.
+    """
+    fitting = [template for template in paths if _pattern(template).fullmatch(path)]
+    closest = max(fitting, key=lambda template: len(_PARAMETER.sub("", template)), default=None)
+    return [] if closest is None else sorted(method.upper() for method in paths[closest])
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(".+".join(map(re.escape, _PARAMETER.split(template))), re.DOTALL)
 
 
 def _offence(error: Mapping[str, Any]) -> Offence:
     where, *names = error["loc"]
     reason = REASONS.get(error["type"]) or str(error["msg"]).replace("Input should be", "must be", 1)
-    return Offence(parameter=str(names[0]) if names else "", where=str(where), reason=reason)
+    # Which of a repeated parameter's values it was does not matter; in a body it does.
+    path = _path(names if where == "body" else names[:1])
+    return Offence(parameter=path or str(where), where=str(where), reason=reason)
+
+
+def _path(names: Sequence[str | int]) -> str:
+    """The way to a member: `anchors[0].weight`."""
+    parts = (f"[{name}]" if isinstance(name, int) else f".{name}" for name in names)
+    return "".join(parts).removeprefix(".")[:LONGEST_NAME]

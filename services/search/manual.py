@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from html import escape
+from itertools import chain
 from typing import Any, TypeAlias
 
 from services.search.problems import KINDS, Kind
 
 Row: TypeAlias = tuple[str, str, str]
+Schema: TypeAlias = Mapping[str, Any]
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -42,9 +44,9 @@ def manual_page(document: Mapping[str, Any]) -> str:
     """The manual of the API that an OpenAPI document describes, as an HTML page."""
     schemas = document["components"]["schemas"]
     operations = (
-        _operation(path, operation, schemas)
+        _operation(method, path, operation, schemas)
         for path, methods in document["paths"].items()
-        for operation in methods.values()
+        for method, operation in methods.items()
     )
     return PAGE.format(
         title=escape(document["info"]["title"]),
@@ -54,69 +56,109 @@ def manual_page(document: Mapping[str, Any]) -> str:
     )
 
 
-def _operation(path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    return (
-        f"<section><h2><code>GET {escape(path)}</code></h2>\n<p><strong>{escape(operation['summary'])}.</strong> "
-        f"{_prose(operation['description'])}</p>\n"
-        + _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])])
-        + _table("Answer", list(_members(answer, schemas)))
-        + f"<p>Problems: {', '.join(_statuses(operation)) or 'none'}.</p></section>"
-    )
+def _operation(method: str, path: str, operation: Schema, schemas: Schema) -> str:
+    parts = [
+        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>\n"
+        f"<p><strong>{escape(operation['summary'])}.</strong> {_prose(operation.get('description', ''))}</p>\n",
+        _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])]),
+        *_contents("Body", operation.get("requestBody", {}), schemas),
+    ]
+    for status, response in _answers(operation):
+        parts += _contents("Answer" if status == "200" else f"Answer {status}", response, schemas)
+    parts.append(f"<p>Problems: {', '.join(_problems(operation)) or 'none'}.</p></section>")
+    return "".join(parts)
 
 
-def _parameter(parameter: Mapping[str, Any]) -> Row:
-    schema = parameter["schema"]
-    limits = [f"{schema['minimum']} to {schema['maximum']}"] if "maximum" in schema else []
+def _contents(title: str, described: Schema, schemas: Schema) -> Iterator[str]:
+    """What a body or an answer holds: a table of members, or for what has none (CSV, lines) its media type."""
+    contents = described.get("content", {})
+    if not contents and described.get("description"):
+        yield f"<p>{title}: {_prose(described['description'])}.</p>\n"
+    for media_type, content in contents.items():
+        rows = list(_members(content.get("schema", {}), schemas))
+        if rows:
+            yield _table(title, rows)
+        else:
+            example = str(content.get("example", "")).strip()
+            yield f"<p>{title} as <code>{escape(media_type)}</code>"
+            yield f", for example:</p>\n<pre>{escape(example)}</pre>\n" if example else ".</p>\n"
+
+
+def _parameter(parameter: Schema) -> Row:
+    schema = _value(parameter["schema"])
+    limits = [" or ".join(map(str, schema["enum"]))] if "enum" in schema else []
+    limits += [f"{schema['minimum']} to {schema['maximum']}"] if "maximum" in schema else []
     limits += [f"default {schema['default']}"] if schema.get("default") else []
-    limits += ["required"] if parameter.get("required") else ["may be repeated"] if schema["type"] == "array" else []
+    limits += (
+        ["required"] if parameter.get("required") else ["may be repeated"] if schema.get("type") == "array" else []
+    )
     return parameter["name"], ", ".join(limits), parameter.get("description", "")
 
 
-def _members(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[Row]:
+def _members(schema: Schema, schemas: Schema) -> Iterator[Row]:
     """Name, type and meaning of every member of an object, those of inner objects as `outer.inner`."""
     described: dict[str, str] = {}
+    known = {**schemas, **schema.get("$defs", {})}
 
-    def walk(name_of_schema: str, prefix: str) -> Iterator[Row]:
-        for name, member in schemas[name_of_schema]["properties"].items():
-            inner = member.get("items", member)
-            path = f"{prefix}{name}" if inner is member else f"{prefix}{name}[]"
-            inner_name = _schema_name(inner)
-            if not inner_name:
+    def walk(described_object: Schema, prefix: str) -> Iterator[Row]:
+        for name, member in described_object.get("properties", {}).items():
+            inner = _value(member)
+            listed = inner.get("type") == "array"
+            inner = _value(inner.get("items", {})) if listed else inner
+            path = f"{prefix}{name}[]" if listed else f"{prefix}{name}"
+            names = _schema_names(inner)
+            if not names:
                 yield f"{prefix}{name}", _type(member), _meaning(member)
-            elif inner_name in described:
-                yield path, "object", f"The same members as `{described[inner_name]}`."
+            elif names in described:
+                yield path, "object", f"The same members as `{described[names]}`."
             else:
-                described[inner_name] = path
-                yield from walk(inner_name, f"{path}.")
+                described[names] = path
+                for each in names.split():
+                    yield from walk(known[each], f"{path}.")
 
-    return walk(_schema_name(schema), "")
-
-
-def _schema_name(schema: Mapping[str, Any]) -> str:
-    return str(schema.get("$ref", "")).rsplit("/", 1)[-1]
+    names = _schema_names(schema)
+    return chain.from_iterable(walk(known[each], "") for each in names.split()) if names else walk(schema, "")
 
 
-def _meaning(member: Mapping[str, Any]) -> str:
+def _value(schema: Schema) -> Schema:
+    """What a value is where it is not null."""
+    options = [option for option in schema.get("anyOf", []) if option.get("type") != "null"]
+    return {**schema, **options[0], "anyOf": []} if len(options) == 1 else schema
+
+
+def _schema_names(schema: Schema) -> str:
+    """The names of the objects that a value may be, by blanks; empty if it is no object with members of its own."""
+    options = schema.get("anyOf") or schema.get("oneOf") or [schema]
+    return " ".join(str(option["$ref"]).rsplit("/", 1)[-1] for option in options if "$ref" in option)
+
+
+def _meaning(member: Schema) -> str:
     examples = member.get("examples", [])
     if member.get("description") or not examples:
         return str(member.get("description", ""))
     example = examples[0]
-    return f"For example `{', '.join(example) if isinstance(example, list) else example}`"
+    return f"For example `{', '.join(map(str, example)) if isinstance(example, list) else example}`"
 
 
-def _type(member: Mapping[str, Any]) -> str:
-    if "anyOf" in member:
-        return " or ".join(_type(option) for option in member["anyOf"])
-    kind = str(member.get("format") or member["type"])
-    return f"{kind} of {_type(member['items'])}" if kind == "array" else kind
+def _type(member: Schema) -> str:
+    options = member.get("anyOf") or member.get("oneOf")
+    if options:
+        return " or ".join(dict.fromkeys(map(_type, options)))
+    if "enum" in member or "const" in member:
+        return " or ".join(map(str, member.get("enum", [member.get("const")])))
+    kind = str(member.get("format") or member.get("type", "any value"))
+    return f"{kind} of {_type(member['items'])}" if kind == "array" and member.get("items") else kind
 
 
-def _statuses(operation: Mapping[str, Any]) -> list[str]:
+def _answers(operation: Schema) -> list[tuple[str, Schema]]:
+    return [(status, each) for status, each in operation["responses"].items() if status < "400"]
+
+
+def _problems(operation: Schema) -> list[str]:
     return [
         f"{status} {escape(response['description'])}"
         for status, response in operation["responses"].items()
-        if not status.startswith("2")
+        if status >= "400"
     ]
 
 

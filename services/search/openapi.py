@@ -1,6 +1,6 @@
-"""The committed OpenAPI document, so that a change of the API is a visible change of a file.
+"""What describes the API outside the code, so that a change of the API is a visible change of files.
 
-python -m services.search.openapi    rewrites services/search/openapi.json
+python -m services.search.openapi    rewrites services/search/openapi.json, and the problems in docs/api.md
 """
 
 import json
@@ -8,21 +8,31 @@ from pathlib import Path
 from typing import cast
 
 from services.search.app import create_app
+from services.search.problems import KINDS
 from similarity.index.protocol import CompanyIndex
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
+GUIDE = Path(__file__).parents[2] / "docs" / "api.md"
+TABLE_BEGINS = "|---|---|---|\n"
 
 
 def document_text() -> str:
-    """The document as it is committed."""
+    """The OpenAPI document as it is committed."""
     # Describing the API asks no index.
     app = create_app(index=cast("CompanyIndex", None))
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
+def with_problems(guide: str) -> str:
+    """The guide with a row for each kind of problem in the table at its end."""
+    rows = "".join(f"| `{kind.slug}` | {kind.status} | {kind.meaning} |\n" for kind in KINDS)
+    return guide.partition(TABLE_BEGINS)[0] + TABLE_BEGINS + rows
+
+
 def main() -> None:
-    """Rewrites the committed document."""
+    """Rewrites both files."""
     DOCUMENT.write_text(document_text(), encoding="utf-8")
+    GUIDE.write_text(with_problems(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -95,6 +95,161 @@ ENCODER_NOT_LOADED = Kind(
     "(`--bundle FOLDER` or SIMILARITY_BUNDLE), or ingest again with the loaded one.",
     retry_after=300,
 )
+KEY_NEEDED = Kind(
+    slug="key-needed",
+    status=401,
+    title="A valid key is needed",
+    meaning="Send your key as `Authorization: Bearer KEY`. It may be missing, unknown, revoked or expired; whoever "
+    "runs the service makes keys with `python -m services.search.keys add`.",
+)
+SCOPE_MISSING = Kind(
+    slug="scope-missing",
+    status=403,
+    title="The key is not allowed this",
+    meaning="The key is valid but lacks the scope that `detail` names.",
+)
+RATE_LIMITED = Kind(
+    slug="rate-limited",
+    status=429,
+    title="Too many requests",
+    meaning="Wait for the seconds in `Retry-After`. The `RateLimit` header of every answer says how many are left.",
+)
+OVERLOADED = Kind(
+    slug="overloaded",
+    status=503,
+    title="Too busy just now",
+    meaning="As many requests as the service can work on are under way. Nothing was done; ask again later.",
+    retry_after=1,
+)
+TOOK_TOO_LONG = Kind(
+    slug="took-too-long",
+    status=503,
+    title="Not answered in time",
+    meaning="The service gave up waiting for its own work. A write may have been done or not: send it again, "
+    "repeating it is safe.",
+    retry_after=5,
+)
+SLOW_BODY = Kind(
+    slug="slow-body",
+    status=408,
+    title="The request did not arrive in time",
+    meaning="The body must arrive within the service's time limit.",
+)
+BODY_TOO_LARGE = Kind(
+    slug="body-too-large",
+    status=413,
+    title="The request is too large",
+    meaning="`detail` names the limit. Send a large upload in parts.",
+)
+COMPRESSED_BODY = Kind(
+    slug="compressed-body",
+    status=415,
+    title="Compressed bodies are not taken",
+    meaning="Send the body as it is, without `Content-Encoding`.",
+)
+NESTED_TOO_DEEPLY = Kind(
+    slug="nested-too-deeply",
+    status=400,
+    title="The JSON is nested too deeply",
+    meaning="No request of this service needs such depth; `detail` names the limit.",
+)
+UNKNOWN_HOST = Kind(
+    slug="unknown-host",
+    status=421,
+    title="Not the service's name",
+    meaning="The `Host` header is not a name this service answers to. Whoever runs it can add names with "
+    "SIMILARITY_SERVICE_HOSTS.",
+)
+FOREIGN_PAGE = Kind(
+    slug="foreign-page",
+    status=403,
+    title="Asked from another site's page",
+    meaning="A browser sent this for a page of another origin, which may not change anything here. Whoever runs the "
+    "service can name trusted origins with SIMILARITY_SERVICE_ORIGINS.",
+)
+STOPPING = Kind(
+    slug="stopping",
+    status=503,
+    title="The service is stopping",
+    meaning="It answers what is under way and still arrives, but new requests belong elsewhere.",
+    retry_after=5,
+)
+WRONG_MEDIA_TYPE = Kind(
+    slug="wrong-media-type",
+    status=415,
+    title="Not a form this address takes",
+    meaning="`detail` names the media types it takes; say one in `Content-Type`.",
+)
+WRITES_OFF = Kind(
+    slug="writes-off",
+    status=403,
+    title="This service only reads",
+    meaning="Whoever runs it can turn writing on: SIMILARITY_SERVICE_WRITES=direct (or kafka), and a model bundle.",
+)
+WRITE_REJECTED = Kind(
+    slug="write-rejected",
+    status=422,
+    title="The company cannot be stored as it is",
+    meaning="`detail` says why: the same event time is stored with other content, say. Send it with a newer one.",
+)
+WRITE_FAILED = Kind(
+    slug="write-failed",
+    status=503,
+    title="The write was not taken",
+    meaning="The store or Kafka did not take it in time. It may be written or not: send it again, which is harmless.",
+    retry_after=5,
+)
+WRITE_ENCODER_MISSING = Kind(
+    slug="write-encoder-missing",
+    status=503,
+    title="An encoder that the write needs is not at hand",
+    meaning="Every generation must get every change, each with vectors of its own encoder. Nothing was written. "
+    "Put the missing bundle into the index's bundle folder (SIMILARITY_BUNDLES), or retire its generation.",
+    retry_after=60,
+)
+EVENT_CONFLICT = Kind(
+    slug="event-conflict",
+    status=409,
+    title="This event already says something else",
+    meaning="Feedback is only ever added. The same event may be sent again; a new verdict needs a new `id`, or none.",
+)
+UNKNOWN_LIST = Kind(
+    slug="unknown-list",
+    status=404,
+    title="Unknown list",
+    meaning="No list has this name; `GET /lists` says which there are.",
+)
+UNUSABLE_LIST = Kind(
+    slug="unusable-list",
+    status=409,
+    title="This list can no longer be answered",
+    meaning="Its question was saved by another release and has a part that this one does not know. Save it anew.",
+)
+TOO_MANY_LISTS = Kind(
+    slug="too-many-lists",
+    status=409,
+    title="There are too many lists",
+    meaning="Delete a list that nobody needs, or save under the name of one that is there.",
+)
+CURSOR_EXPIRED = Kind(
+    slug="cursor-expired",
+    status=410,
+    title="The ranking that this page belongs to is gone",
+    meaning="The generation it came from was retired meanwhile. Ask again without `cursor`.",
+)
+WRONG_CURSOR = Kind(
+    slug="wrong-cursor",
+    status=422,
+    title="Not a cursor of this question",
+    meaning="Send `next_cursor` as it came, with the question it came with. Cursors do not outlive the service's "
+    "process, unless whoever runs it gave it a key to sign them with.",
+)
+NO_CALIBRATION = Kind(
+    slug="no-calibration",
+    status=422,
+    title="There are no probabilities here",
+    meaning="The live generation has no calibration, so `min_probability` cannot be judged. Ask without it.",
+)
 KINDS = (
     OTHER_REFUSAL,
     UNKNOWN_ADDRESS,
@@ -107,6 +262,30 @@ KINDS = (
     NO_LIVE_GENERATION,
     GENERATION_GONE,
     ENCODER_NOT_LOADED,
+    KEY_NEEDED,
+    SCOPE_MISSING,
+    RATE_LIMITED,
+    OVERLOADED,
+    TOOK_TOO_LONG,
+    SLOW_BODY,
+    BODY_TOO_LARGE,
+    COMPRESSED_BODY,
+    NESTED_TOO_DEEPLY,
+    UNKNOWN_HOST,
+    FOREIGN_PAGE,
+    STOPPING,
+    WRONG_MEDIA_TYPE,
+    WRITES_OFF,
+    WRITE_REJECTED,
+    WRITE_FAILED,
+    WRITE_ENCODER_MISSING,
+    EVENT_CONFLICT,
+    UNKNOWN_LIST,
+    UNUSABLE_LIST,
+    TOO_MANY_LISTS,
+    CURSOR_EXPIRED,
+    WRONG_CURSOR,
+    NO_CALIBRATION,
 )
 
 
@@ -175,10 +354,10 @@ DOCUMENTS: dict[str, type[ProblemDocument]] = {
 }
 
 
-def problem_response(problem: Problem, *, path: str, headers: dict[str, str] | None = None) -> Response:
-    """The answer to the request for `path` that ran into `problem`."""
+def problem_document(problem: Problem, *, path: str) -> ProblemDocument:
+    """The document for the request for `path` that ran into `problem`."""
     kind = problem.kind
-    document = DOCUMENTS.get(kind.slug, ProblemDocument).model_validate(
+    return DOCUMENTS.get(kind.slug, ProblemDocument).model_validate(
         {
             "type": f"/docs#{kind.slug}",
             "title": kind.title,
@@ -188,9 +367,14 @@ def problem_response(problem: Problem, *, path: str, headers: dict[str, str] | N
             **problem.extras,
         }
     )
+
+
+def problem_response(problem: Problem, *, path: str, headers: dict[str, str] | None = None) -> Response:
+    """The answer to the request for `path` that ran into `problem`."""
+    kind = problem.kind
     retry = {} if kind.retry_after is None else {"Retry-After": str(kind.retry_after)}
     return Response(
-        document.model_dump_json(),
+        problem_document(problem, path=path).model_dump_json(),
         status_code=kind.status,
         headers={**retry, **(headers or {})},
         media_type=MEDIA_TYPE,

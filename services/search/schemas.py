@@ -25,27 +25,6 @@ Word = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 Words = Annotated[list[Word], Field(max_length=MAX_FILTER_VALUES)]
 
 
-class SimilarQuery(BaseModel):
-    """The parameters of a question for competitors."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    k: int = Field(default=10, ge=1, le=MAX_HITS, description="How many competitors at most.")
-    country: Words = Field(
-        default=[],
-        description="Only from this country; repeat it for any of several. Upper and lower case are the same, "
-        "an empty value means any.",
-        examples=[["Germany", "France"]],
-    )
-    industry: Words = Field(default=[], description="Only of this industry; repeat it for any of several.")
-
-
-class TextQuery(SimilarQuery):
-    """The parameters of a question in free words."""
-
-    text: Text
-
-
 class FindQuery(BaseModel):
     """The parameters of a look-up."""
 
@@ -89,17 +68,6 @@ class StoredCompany(BaseModel):
     )
 
 
-class Hit(StoredCompany):
-    """One competitor."""
-
-    rank: int = Field(description="1 is the nearest.", examples=[1])
-    score: float = Field(description="Cosine of the two descriptions' vectors, -1 to 1.", examples=[0.734])
-    probability: float | None = Field(
-        description="How likely it is a competitor, 0 to 1; null if the live generation has no calibration.",
-        examples=[0.81],
-    )
-
-
 class Model(BaseModel):
     """The model whose vectors were compared."""
 
@@ -122,26 +90,6 @@ class CompanyAnswer(Source, StoredCompany):
         description="The domain, name or alias that was asked for, if it was not the id.",
         examples=["nike.com"],
     )
-
-
-class Ranking(Source):
-    """Competitors, nearest first."""
-
-    hits: list[Hit]
-    approximate: bool = Field(description="False: every company was compared. True: some nearer ones may be missing.")
-    took_ms: float = Field(description="Time spent on this answer inside the service.", examples=[2.4])
-
-
-class SimilarToCompany(Ranking, CompanyAnswer):
-    """A company's competitors. The company itself is never among them."""
-
-
-class SimilarToText(Ranking):
-    """The companies nearest to a description in free words."""
-
-    text: str = Field(examples=["rents out electric scooters by the minute"])
-    language: str = Field(description="ISO 639 code of the text; `und` if it is too short to tell.")
-    warning: str | None = Field(default=None, description="Set where the text is not English: scores mean less there.")
 
 
 class FoundCompanies(BaseModel):

@@ -1,38 +1,51 @@
-"""Where the service listens, checked before anything is opened."""
+"""Where the service listens and what it allows, checked before anything is opened.
+
+`ServiceSettings` holds what SIMILARITY_SERVICE_ variables choose. docs/operating-the-service.md lists
+them; a test keeps that list and these fields the same.
+"""
 
 import ipaddress
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
+from services.search.logs import LogFormat
 from similarity.errors import InvalidInput
 
+PREFIX = "SIMILARITY_SERVICE_"
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 NETWORK_OPTION = "--allow-unauthenticated-network"
+SHORTEST_SECRET = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """A host and port to listen on.
 
-    The service has no authentication, so any host but this machine's own must be asked for twice.
+    Without authentication, any host but this machine's own must be asked for twice.
 
     Raises:
-        InvalidInput: the port is out of range, or the host is reachable from the network and
-            `allow_unauthenticated_network` is not set.
+        InvalidInput: the port is out of range, or the host is reachable from the network and neither
+            `authenticated` (there are keys) nor `allow_unauthenticated_network` is set.
     """
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
+    authenticated: bool = False
     allow_unauthenticated_network: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.port < 65_536:
             raise InvalidInput(f"port {self.port} is out of range; choose one between 1 and 65535")
-        if not is_loopback(self.host) and not self.allow_unauthenticated_network:
+        if not (is_loopback(self.host) or self.authenticated or self.allow_unauthenticated_network):
             raise InvalidInput(
                 f"{self.host or 'an empty host'} can be reached from the network and the service has no "
                 f"authentication; listen on {DEFAULT_HOST}, or add {NETWORK_OPTION} if something in front of it "
-                "decides who may ask"
+                f"decides who may ask, or make keys (python -m services.search.keys) and set {PREFIX}KEYS"
             )
 
 
@@ -44,3 +57,186 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _says(what: str, *, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    return {"says": what, "low": low, "high": high}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """What the service allows and how it is run; each field is the variable SIMILARITY_SERVICE_ + its name.
+
+    Raises:
+        InvalidInput: a value is out of its range.
+    """
+
+    keys: Path | None = field(
+        default=None, metadata=_says("file of API keys; without it nobody has to log in, on this machine only")
+    )
+    writes: str = field(
+        default="direct",
+        metadata=_says("`direct`: companies are written before the answer; `kafka`: published; `off`: refused"),
+    )
+    kafka_topic: str = field(default="companies", metadata=_says("topic that writes are published to"))
+    cursor_secret: str = field(
+        default="",
+        repr=False,
+        metadata=_says("signs cursors; processes that share it go on with each other's pages"),
+    )
+    hosts: tuple[str, ...] = field(
+        default=(), metadata=_says("further names of the service in the Host header, by commas; `*` for any")
+    )
+    origins: tuple[str, ...] = field(
+        default=(), metadata=_says("origins of other sites whose pages may ask (CORS), by commas")
+    )
+    proxies: tuple[str, ...] = field(
+        default=(), metadata=_says("addresses of proxies whose X-Forwarded-For is believed, by commas")
+    )
+    rate: float = field(
+        default=50.0,
+        metadata=_says("requests a second of one caller in the long run; 0 for no limit", low=0.0, high=1e6),
+    )
+    burst: int = field(default=100, metadata=_says("requests of one caller at once", low=1, high=10**6))
+    service_rate: float = field(
+        default=1000.0,
+        metadata=_says("requests a second of all callers of one process; 0 for no limit", low=0.0, high=1e6),
+    )
+    service_burst: int = field(default=2000, metadata=_says("requests of all callers at once", low=1, high=10**6))
+    at_once: int = field(
+        default=0, metadata=_says("requests worked on at once; 0 for 4 per core (at most 24)", low=0, high=24)
+    )
+    heavy_at_once: int = field(
+        default=0, metadata=_says("heavy requests worked on at once; 0 for 1 per core (at most 8)", low=0, high=8)
+    )
+    queue: int = field(
+        default=0,
+        metadata=_says("requests that wait for a place; 0 for as many as are worked on at once", low=0, high=1000),
+    )
+    queue_seconds: float = field(
+        default=1.0, metadata=_says("how long one waits before it is answered 503", low=0.01, high=60.0)
+    )
+    request_seconds: float = field(
+        default=30.0,
+        metadata=_says("how long a request may be worked on before it is answered 503", low=0.05, high=3600.0),
+    )
+    body_bytes: int = field(default=2_000_000, metadata=_says("bytes of a request body", low=1, high=10**9))
+    upload_bytes: int = field(
+        default=10_000_000, metadata=_says("bytes of an upload (bulk writes, matching a list)", low=1, high=10**9)
+    )
+    held_bytes: int = field(
+        default=100_000_000, metadata=_says("bytes of all bodies that are held at once", low=1, high=10**11)
+    )
+    body_seconds: float = field(
+        default=30.0,
+        metadata=_says("how long a body may take to arrive before it is answered 408", low=0.05, high=3600.0),
+    )
+    json_depth: int = field(default=32, metadata=_says("levels of nested JSON", low=4, high=500))
+    head_bytes: int = field(default=32_768, metadata=_says("bytes of a request's head", low=1024, high=10**6))
+    head_seconds: float = field(
+        default=10.0, metadata=_says("how long a request's head may take to arrive", low=0.05, high=600.0)
+    )
+    write_seconds: float = field(
+        default=20.0, metadata=_says("how long a client may stop taking its answer", low=0.05, high=600.0)
+    )
+    idle_seconds: int = field(
+        default=5, metadata=_says("how long a connection may wait for its next request", low=1, high=3600)
+    )
+    connections: int = field(default=1000, metadata=_says("open connections; more are answered 503", low=1, high=10**5))
+    drain_seconds: float = field(
+        default=2.0, metadata=_says("how long requests are still taken after SIGTERM", low=0.0, high=3600.0)
+    )
+    finish_seconds: int = field(
+        default=10, metadata=_says("how long requests under way may then take to finish", low=1, high=3600)
+    )
+    metrics_port: int = field(default=0, metadata=_says("port of the metrics; 0 for none", low=0, high=65_535))
+    metrics_host: str = field(
+        default=DEFAULT_HOST, metadata=_says("address of the metrics; who can reach it can read them")
+    )
+    logs: LogFormat = field(default="text", metadata=_says("`json` or `text`"))
+    log_clients: bool = field(default=False, metadata=_says("1: the log says from which address each request came"))
+    otel: bool = field(
+        default=False, metadata=_says("1: a span for each request through OpenTelemetry, which must be installed")
+    )
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, bounds = getattr(self, each.name), each.metadata
+            if bounds["low"] is not None and not bounds["low"] <= value <= bounds["high"]:
+                raise InvalidInput(
+                    f"{variable(each)} is {value}; it must be from {bounds['low']:g} to {bounds['high']:g}"
+                )
+        for name, allowed in (("logs", ("json", "text")), ("writes", ("direct", "kafka", "off"))):
+            if getattr(self, name) not in allowed:
+                raise InvalidInput(
+                    f"{PREFIX}{name.upper()} is {getattr(self, name)!r}; it must be {' or '.join(allowed)}"
+                )
+        if self.cursor_secret and len(self.cursor_secret) < SHORTEST_SECRET:
+            raise InvalidInput(
+                f"{PREFIX}CURSOR_SECRET is too short to be one; use {SHORTEST_SECRET} characters or more"
+            )
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "ServiceSettings":
+        """Reads the SIMILARITY_SERVICE_ variables.
+
+        Raises:
+            InvalidInput: one that does not exist (a typing error, most likely), or a bad value.
+        """
+        known = {variable(each): each for each in fields(cls)}
+        given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise InvalidInput(f"{unknown[0]} is no setting; there are {', '.join(known)}")
+        return cls(**{known[name].name: _read(known[name], value) for name, value in given.items()})
+
+    @property
+    def places(self) -> int:
+        """Requests worked on at once."""
+        return self.at_once or min(24, 4 * (os.cpu_count() or 1))
+
+    @property
+    def heavy_places(self) -> int:
+        """Heavy requests worked on at once."""
+        return self.heavy_at_once or min(8, os.cpu_count() or 1)
+
+
+def variable(setting: "Field[Any]") -> str:
+    """The environment variable of a setting."""
+    return PREFIX + setting.name.upper()
+
+
+def settings_table() -> list[tuple[str, str, str]]:
+    """Variable, default and meaning of every setting, as the guide for operators shows them."""
+    return [(variable(each), _shown(each.default), each.metadata["says"]) for each in fields(ServiceSettings)]
+
+
+def _shown(default: object) -> str:
+    if default is None or default == ():
+        return "none"
+    return str(int(default)) if isinstance(default, bool) else str(default)
+
+
+def _read(setting: "Field[Any]", text: str) -> Any:
+    """The value that `text` stands for, by the type of the setting's default."""
+    default = setting.default
+    try:
+        if isinstance(default, bool):
+            return {"0": False, "1": True}[text]
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return _finite(text)
+    except (KeyError, ValueError) as error:
+        wanted = "0 or 1" if isinstance(default, bool) else "a number"
+        raise InvalidInput(f"{variable(setting)} is {text!r}; it must be {wanted}") from error
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return Path(text) if default is None else text
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

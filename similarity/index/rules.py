@@ -6,7 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from similarity.company import ID_PATTERN, DeletedCompany, EmbeddedCompany, Vector, name_key
-from similarity.errors import EncoderMismatch, GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.errors import (
+    EncoderMismatch,
+    GenerationConflict,
+    InvalidFilter,
+    InvalidInput,
+    NoLiveGeneration,
+    UnknownGeneration,
+)
 from similarity.index.protocol import Generation, GenerationState, Lease
 
 GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -121,6 +128,15 @@ def lagging_behind(target: str, live: str, count: int) -> GenerationConflict:
     return GenerationConflict(
         f"generation {target!r} lacks the newest version of {count:,} documents of {live!r}; write them to it first, "
         "or roll back with force to serve the older ones"
+    )
+
+
+def ranges_would_miss(generation: str) -> InvalidFilter:
+    """The error for a range in a generation that holds companies whose numbers were not kept for ranges."""
+    return InvalidFilter(
+        f"generation {generation!r} holds companies that a release without ranges of numbers wrote, and at_least and "
+        "at_most would miss them; copy it (similarity generations copy, which encodes nothing) once no process of that "
+        "release writes any more, or ask without the range"
     )
 
 

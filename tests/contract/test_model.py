@@ -210,7 +210,8 @@ class IndexHistory(RuleBasedStateMachine):
     )
     def search(self, seed: int, k: int, country: str, keep: bool, exclude: set[str]) -> None:
         query = unit_vector(seed)
-        filters = [FieldFilter(field="country", **{"any_of" if keep else "none_of": (country,)})] if country else []
+        any_of, none_of = ((country,), ()) if keep else ((), (country,))
+        filters = [FieldFilter(field="country", any_of=any_of, none_of=none_of)] if country else []
         for name, generation in self.model.items():
             expected = sorted(
                 (-float((held.vector * query.astype(np.float64)).sum()), held.id)

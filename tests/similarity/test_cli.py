@@ -136,6 +136,23 @@ def test_filters_narrow_the_answer(filled: Shell) -> None:
     assert {row["id"] for row in rows} == {"keg", "bank"}
 
 
+def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
+    records = [
+        {"id": name, "name": name.title(), "description": f"{name} brews beer.", "staff": staff, "tags": tags}
+        for name, staff, tags in [("a", 5, []), ("b", 10, []), ("c", 50, ["bar"]), ("d", 90.5, []), ("e", "50", [])]
+    ]
+    (shell.folder / "c.jsonl").write_text("\n".join(map(json.dumps, records)))
+    shell("ingest", "c.jsonl", "-a", "staff")
+
+    def ids(*filters: str) -> set[str]:
+        options = [option for each in filters for option in ("--filter", each)]
+        return {row["id"] for row in json.loads(shell("similar", "a", "-f", "json", *options))}
+
+    assert ids("attributes.staff>=10") == {"b", "c", "d"}
+    assert ids("attributes.staff>=10", "attributes.staff<=90", "tags!=bar") == {"b"}
+    assert ids("attributes.staff=10", "attributes.staff=50") == {"b", "c", "e"}
+
+
 def test_find_looks_up_names(filled: Shell) -> None:
     assert "Hops AG" in filled("find", "hop")
     assert "nothing found" in filled("find", "zzzz", fails=True)
@@ -156,6 +173,7 @@ def test_a_backup_is_an_index(filled: Shell) -> None:
     [
         (["similar", "x"], "there is no index similarity.db yet; make one with: similarity ingest FILE"),
         (["similar"], "say either a company or --text"),
+        (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
         (["ingest", "missing.csv"], "there is no file missing.csv"),
         (["ingest", "note.txt"], "is none of .csv"),
         (["ingest", "other.csv"], "which column holds the id? Say --column id=COLUMN"),

@@ -1,391 +1,159 @@
-"use strict";
+// The page: from the address to an answer, and the parts around it. Nothing is built; the browser loads it as it is.
 
-// The address is the state: everything shown follows from it, so every view can be shared and gone back to.
-// ?company=ID or ?text=WORDS, with k=, country= and industry= (both repeatable).
+import { ProblemError, ask, download } from "./ask.js";
+import { closeOptions, startCombobox, submitCombobox } from "./combobox.js";
+import { byId, counted, el, lastly, say } from "./dom.js";
+import { countOf, downloadPairs, followVerdicts, judgedFor, loadVerdicts, rejected, showPairCount, showVerdict } from "./feedback.js";
+import { dropFilters, loadFacets, showApplied } from "./filters.js";
+import { startDialogs, startKeys } from "./keys.js";
+import { companyChip, toTop } from "./links.js";
+import { lookForLists, newSinceLook, questionOfList, startLists } from "./lists.js";
+import { isWanted, isWide, loadMap, redraw, spotlight } from "./map.js";
+import { startMatching } from "./match.js";
+import { clearProblem, mindManners, showMisses, showProblem, softly, toast } from "./problems.js";
+import { showQuestion, titleOf } from "./question.js";
+import { addPage, addReasons, openAll, rowOf, showHits, showNew, shownHits } from "./results.js";
+import { DEFAULT_K, addressOf, current, follow, go, note, onlyWords, requestFor } from "./state.js";
 
-const FILTERS = ["country", "industry"];
-const DEFAULT_K = "25";
 const EXAMPLES = ["Nike", "Spotify", "Toyota", "Siemens", "Pfizer", "Netflix"];
+const SKELETON_ROWS = 8;
+const MOST_ROWS = 250; // of one answer
+const MOST_REASONS = 50;
 
-const byId = (id) => document.getElementById(id);
+let answer = null; // the first page of what is shown
+let cursor = null; // of the next page
+let loading = new AbortController();
 
-function el(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(props)) {
-    if (value === null || value === undefined) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value);
-  }
-  node.append(...children.filter((child) => child !== null && child !== ""));
-  return node;
-}
-
-// ---- Asking the service
-
-class ProblemError extends Error {
-  constructor(problem) {
-    super(problem.detail);
-    this.problem = problem;
-  }
-}
-
-async function ask(path, params, signal) {
-  let response;
-  try {
-    response = await fetch(`${path}?${new URLSearchParams(params)}`, { signal });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ProblemError({ title: "The service does not answer", status: 0, detail: "It may have been stopped. Start it again, then retry." });
-  }
-  const body = await response.json().catch(() => null);
-  if (response.ok && body) return body;
-  throw new ProblemError(body ?? { title: "Unexpected answer", status: response.status, detail: `The service answered with status ${response.status}.` });
-}
-
-// ---- State
-
-let state = readAddress();
-let shown = null; // the answer on the page
-let facets = { key: "", hits: [] }; // what the filters are built from: the same question without filters
-let current = new AbortController();
-
-function readAddress() {
-  const params = new URLSearchParams(location.search);
-  const k = params.get("k");
-  return {
-    company: params.get("company") ?? "",
-    text: params.get("text") ?? "",
-    k: [...byId("k").options].some((option) => option.text === k) ? k : DEFAULT_K,
-    country: params.getAll("country"),
-    industry: params.getAll("industry"),
-  };
-}
-
-function addressOf({ company, text, k, country, industry }) {
-  const params = new URLSearchParams();
-  if (company) params.set("company", company);
-  else if (text) params.set("text", text);
-  if (k !== DEFAULT_K) params.set("k", k);
-  for (const value of country) params.append("country", value);
-  for (const value of industry) params.append("industry", value);
-  const query = params.toString();
-  return query ? `/?${query}` : "/";
-}
-
-function go(change) {
-  state = { ...state, ...change };
-  history.pushState(null, "", addressOf(state));
-  return load();
-}
-
-const goToCompany = (company) => go({ company, text: "", country: [], industry: [] }).then(toTop);
-const goToText = (text) => go({ company: "", text, country: [], industry: [] }).then(toTop);
-
-function toTop() {
-  window.scrollTo(0, 0);
-  if (shown) byId("anchor-name").focus({ preventScroll: true });
-}
-
-// ---- Loading
+// ---- From the address to an answer
 
 async function load() {
-  current.abort();
-  current = new AbortController();
-  const { signal } = current;
+  loading.abort();
+  loading = new AbortController();
+  const { signal } = loading;
   showForm();
-  if (!state.company && !state.text) return showStart();
-  byId("start").hidden = true;
-  document.body.classList.add("waiting");
-  byId("results").setAttribute("aria-busy", "true");
+  clearProblem();
+  if (!current().anchors.length && !current().list) return showStart();
+  wait(true);
   try {
-    const [answer, unfiltered] = await Promise.all([question(true, signal), unfilteredHits(signal)]);
-    facets = unfiltered ?? { key: facetKey(), hits: answer.hits };
-    showAnswer(answer);
+    if (!current().anchors.length) await questionOfList(current().list, signal);
+    showForm();
+    const found = await similar({ reasons: 0 }, signal);
+    showAnswer(found, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!(error instanceof ProblemError)) throw error;
-    showProblem(error.problem);
+    answer = null;
+    byId("answer").hidden = true;
+    document.title = `${error.problem.title} · Company similarity`;
+    showProblem(error.problem, load);
   } finally {
-    if (current.signal === signal) {
-      document.body.classList.remove("waiting");
-      byId("results").removeAttribute("aria-busy");
-    }
+    if (loading.signal === signal) wait(false);
   }
 }
 
-function question(filtered, signal) {
-  const params = [["k", state.k]];
-  if (filtered) for (const name of FILTERS) for (const value of state[name]) params.push([name, value]);
-  if (state.company) return ask(`/similar/${encodeURIComponent(state.company)}`, params, signal);
-  return ask("/similar", [["text", state.text], ...params], signal);
+async function similar(extra, signal) {
+  const { path, params, body } = requestFor("/similar", current(), extra);
+  return ask(path, { params, body, signal });
 }
 
-const facetKey = () => JSON.stringify([state.company, state.text, state.k]);
-
-async function unfilteredHits(signal) {
-  if (facets.key === facetKey()) return facets;
-  if (FILTERS.every((name) => state[name].length === 0)) return null;
-  return { key: facetKey(), hits: (await question(false, signal)).hits };
+function wait(isWaiting) {
+  byId("start").hidden = true;
+  document.body.classList.toggle("waiting", isWaiting);
+  byId("results").toggleAttribute("aria-busy", isWaiting);
+  document.body.classList.toggle("first", isWaiting && !answer);
+  if (isWaiting && !answer) showSkeleton();
+  else byId("skeleton").hidden = true;
 }
 
-// ---- Showing
-
-function showForm() {
-  if (state.company || state.text) setMode(state.text ? "text" : "company");
-  byId("search").value = "";
-  byId("words").value = state.text;
-  byId("k").value = state.k;
-  byId("message").replaceChildren();
-  closeOptions();
+function showSkeleton() {
+  byId("answer").hidden = false;
+  byId("skeleton").replaceChildren(...Array.from({ length: SKELETON_ROWS }, () => el("div", { class: "row" }, el("i"), el("b"), el("i"), el("i"))));
+  byId("skeleton").hidden = false;
+  for (const id of ["hits", "facets", "active", "misses"]) byId(id).replaceChildren();
+  byId("question").replaceChildren(el("div", { class: "bones", "aria-hidden": "true" }, el("b"), ...Array.from({ length: 5 }, () => el("i"))));
+  byId("provenance").textContent = "";
+  byId("more").hidden = true;
 }
+
+function showAnswer(found, signal) {
+  answer = found;
+  cursor = found.next_cursor;
+  byId("answer").hidden = false;
+  const title = titleOf(found);
+  const isCompany = Boolean(found.anchors[0].company);
+  document.title = `${isCompany ? `Competitors of ${title}` : "Companies like your description"} · Company similarity`;
+  byId("results-title").textContent = isCompany ? "Competitors" : "Companies like it";
+  say(`${counted(found.hits.length, "company", "companies")} like ${title}`);
+  showQuestion(found);
+  showApplied();
+  showMisses(found.misses ?? [], removeMisses);
+  showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
+  showTally();
+  // Each of these stands by itself: one that fails says so and leaves the ranking as it is.
+  softly(loadVerdicts)(found, signal);
+  softly(loadFacets)(found, signal);
+  softly(loadMap)(signal);
+  if (current().list) softly(async () => showNew(await newSinceLook(current().list, signal)))();
+}
+
+async function findReasons(pageCursor, place, reasons, signal) {
+  const found = await similar({ reasons, ...(pageCursor ? { cursor: pageCursor } : {}) }, signal);
+  addReasons(place, found);
+}
+
+const showMore = softly(async () => {
+  const { signal } = loading;
+  const asked = cursor;
+  const found = await similar({ reasons: 0, cursor: asked }, signal);
+  const first = shownHits().length;
+  addPage(found, asked);
+  cursor = found.next_cursor;
+  showTally();
+  shownHits()[first] && rowOf(shownHits()[first].company.id).node.focus();
+  say(`${counted(found.hits.length, "more company", "more companies")}`);
+});
+
+function removeMisses(misses) {
+  const change = {};
+  for (const [role, place] of [["anchor", "anchors"], ["negative", "negatives"], ["exclude", "exclude"]]) {
+    const gone = new Set(misses.filter((miss) => miss.role === role).map(({ asked }) => asked));
+    if (gone.size) change[place] = current()[place].filter((each) => !gone.has(each.company ?? each.text ?? each));
+  }
+  go(change).then(() => byId("results-title").focus());
+}
+
+// ---- The start
 
 async function showStart() {
-  shown = null;
-  document.body.classList.remove("waiting");
+  answer = null;
+  wait(false);
   document.title = "Company similarity";
   byId("answer").hidden = true;
   byId("start").hidden = false;
-  byId("status").textContent = "";
+  say("");
   const examples = await exampleCompanies().catch(() => []);
   byId("examples").replaceChildren(...(examples.length ? ["Try ", ...examples.map((each) => companyChip(each))] : []));
 }
 
 async function exampleCompanies() {
-  const found = await Promise.all(EXAMPLES.map((q) => ask("/companies", { q, limit: 1 })));
+  const found = await Promise.all(EXAMPLES.map((q) => ask("/companies", { params: { q, limit: 1 } })));
   const known = found.flatMap(({ query, companies }) => companies.filter(({ name }) => name.startsWith(query)));
-  return known.length ? known : (await ask("/companies", { q: "a", limit: 6 })).companies;
+  return known.length ? known : (await ask("/companies", { params: { q: "a", limit: 6 } })).companies;
 }
 
-function companyChip(company) {
-  const where = [company.domain, company.country].filter(Boolean).join(" · ");
-  return companyLink(company, "chip", company.name, where ? el("small", {}, where) : null);
-}
-
-function companyLink(company, style, ...children) {
-  const href = addressOf({ ...state, company: company.id, text: "", country: [], industry: [] });
-  const onclick = (event) => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-    event.preventDefault();
-    goToCompany(company.id);
-  };
-  return el("a", { href, class: style, onclick }, ...children);
-}
-
-function siteLink(domain, style) {
-  if (!domain) return null;
-  return el("a", { href: `https://${domain}`, class: style, target: "_blank", rel: "noopener noreferrer" }, domain);
-}
-
-function showProblem(problem) {
-  shown = null;
-  byId("answer").hidden = true;
-  byId("start").hidden = true;
-  document.title = `${problem.title} · Company similarity`;
-  const choices = problem.candidates ?? problem.suggestions ?? [];
-  const box = el("section", { class: problem.candidates ? "problem choice" : "problem" }, el("h1", {}, problem.title), el("p", { class: "detail" }, problem.detail));
-  if (choices.length) box.append(el("p", { class: "chips" }, ...choices.map(companyChip)));
-  if (problem.status === 0 || problem.status >= 500) {
-    box.append(el("p", { class: "chips" }, el("button", { type: "button", class: "quiet", onclick: refresh }, "Try again")));
+const showReadiness = async () => {
+  try {
+    const ready = await ask("/readyz");
+    byId("corpus").textContent = counted(ready.companies, "company", "companies");
+    byId("ask-words").disabled = !ready.free_text;
+    if (!ready.free_text) byId("words-note").textContent = `Not available: ${ready.free_text_reason}.`;
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    if (!current().anchors.length) showProblem(error.problem, refresh);
   }
-  byId("message").replaceChildren(box);
-}
+};
 
-function showAnswer(answer) {
-  shown = answer;
-  byId("answer").hidden = false;
-  const name = answer.company?.name ?? "your description";
-  document.title = `${answer.company ? `Competitors of ${name}` : "Companies like your description"} · Company similarity`;
-  byId("results-title").textContent = answer.company ? "Competitors" : "Companies like it";
-  byId("status").textContent = `${answer.hits.length} companies like ${name}`;
-  showAnchor(answer);
-  showFilters();
-  showHits(answer);
-}
-
-function showAnchor({ company, text, language, warning, updated_at, redirected_from }) {
-  const heading = el("h1", { id: "anchor-name", tabindex: "-1" }, company?.name ?? "Your description");
-  const facts = company ? [company.country, company.industry].filter(Boolean).map((fact) => el("span", {}, fact)) : [];
-  const site = company ? siteLink(company.domain, null) : null;
-  byId("anchor").replaceChildren(
-    heading,
-    el("p", { class: "facts" }, ...facts, site),
-    el("p", { class: "about", lang: language === "und" ? null : language, dir: "auto", tabindex: "0" }, company?.description ?? text),
-    ...(warning ? [el("p", { class: "tag" }, warning)] : []),
-    ...(company ? [el("p", { class: "note" }, anchorNote(company, updated_at, redirected_from))] : []),
-  );
-}
-
-function anchorNote(company, updatedAt, redirectedFrom) {
-  const parts = [`id ${company.id}`, `as of ${updatedAt.slice(0, 10)}`];
-  if (redirectedFrom) parts.unshift(`found as “${redirectedFrom}”`);
-  if (company.aliases.length) parts.unshift(`also ${company.aliases.slice(0, 4).join(", ")}`);
-  return parts.join(" · ");
-}
-
-function showFilters() {
-  byId("facets").replaceChildren(...FILTERS.map((name) => facetGroup(name, countValues(name))));
-  const chosen = FILTERS.flatMap((name) => state[name].map((value) => [name, value]));
-  byId("filter-count").textContent = chosen.length ? `· ${chosen.length}` : "";
-  const chips = chosen.map(([name, value]) =>
-    el("button", { type: "button", class: "chip", "aria-label": `Remove filter ${value}`, onclick: () => toggle(name, value) }, value, el("small", { "aria-hidden": "true" }, "✕")));
-  byId("active").replaceChildren(...chips);
-}
-
-function countValues(name) {
-  const counts = new Map(state[name].map((value) => [value, 0]));
-  for (const { company } of facets.hits) if (company[name]) counts.set(company[name], (counts.get(company[name]) ?? 0) + 1);
-  return [...counts].sort((one, other) => other[1] - one[1] || one[0].localeCompare(other[0]));
-}
-
-function facetGroup(name, counts) {
-  const boxes = counts.map(([value, count]) => {
-    const box = el("input", { type: "checkbox", name, value, onchange: () => toggle(name, value) });
-    box.checked = state[name].includes(value);
-    return el("label", {}, box, el("span", {}, value), el("small", {}, String(count || "")));
-  });
-  return el("div", { role: "group", "aria-label": name }, el("h2", {}, name[0].toUpperCase() + name.slice(1)), ...boxes);
-}
-
-async function toggle(name, value) {
-  const chosen = state[name].includes(value) ? state[name].filter((each) => each !== value) : [...state[name], value];
-  await go({ [name]: chosen });
-  // The boxes were built anew: give the keyboard its place back.
-  document.querySelector(`#facets input[name="${name}"][value="${CSS.escape(value)}"]`)?.focus();
-}
-
-function showHits({ hits, approximate, took_ms, generation, model }) {
-  const calibrated = hits.some(({ probability }) => probability !== null);
-  byId("match-head").textContent = calibrated ? "Likely competitor" : "Cosine";
-  byId("hits").replaceChildren(...hits.map((hit) => hitRow(hit)));
-  byId("none").hidden = hits.length > 0;
-  const meaning = calibrated
-    ? "The percentage is the chance of being a competitor, estimated from the cosine of the two descriptions. "
-    : "The cosine says how alike two descriptions are; it is no probability. ";
-  const how = approximate ? "Approximate search" : "Every company compared";
-  byId("provenance").textContent = `${meaning}${how} in ${took_ms.toFixed(1)} ms · index ${generation} · encoder ${model.encoder_id}`;
-}
-
-function hitRow({ rank, company, score, probability, language, warning }) {
-  const share = probability ?? Math.max(score, 0);
-  const bar = el("i");
-  bar.style.width = `${share * 100}%`; // set by script, because the security policy allows no inline styles
-  return el("li", { class: "row" },
-    el("span", { class: "rank" }, String(rank)),
-    el("div", { class: "what" },
-      companyLink(company, "name", company.name),
-      siteLink(company.domain, "site"),
-      warning ? el("span", { class: "tag", title: warning }, `not English: ${language}`) : null,
-      description(company, rank, language)),
-    el("div", { class: "place" }, el("span", { class: "country" }, company.country), el("span", { class: "industry" }, company.industry)),
-    el("span", { class: "match" },
-      probability === null ? score.toFixed(2) : `${Math.round(share * 100)} %`,
-      el("span", { class: "track", "aria-hidden": "true" }, bar),
-      probability === null ? null : el("small", {}, `cosine ${score.toFixed(2)}`)));
-}
-
-function description(company, rank, language) {
-  const id = `about-${rank}`;
-  const button = el("button", { type: "button", class: "link more", "aria-controls": id, "aria-label": `Description of ${company.name}` });
-  const box = el("div", { class: "about-hit" },
-    el("p", { id, lang: language === "und" ? null : language, dir: "auto" }, company.description), button);
-  const set = (open) => {
-    box.classList.toggle("short", !open);
-    button.setAttribute("aria-expanded", String(open));
-    button.textContent = open ? "less" : "more";
-  };
-  set(byId("expand").getAttribute("aria-pressed") === "true");
-  button.addEventListener("click", () => set(button.getAttribute("aria-expanded") !== "true"));
-  return box;
-}
-
-// ---- Search as you type: an ARIA combobox
-
-let options = [];
-let active = -1;
-let typing = new AbortController();
-let timer = 0;
-
-function suggest() {
-  clearTimeout(timer);
-  typing.abort();
-  const q = byId("search").value.trim();
-  if (!q) return closeOptions();
-  timer = setTimeout(async () => {
-    typing = new AbortController();
-    try {
-      const { companies } = await ask("/companies", { q, limit: 8 }, typing.signal);
-      openOptions(companies);
-    } catch (error) {
-      if (error instanceof ProblemError) showProblem(error.problem);
-      else if (error.name !== "AbortError") throw error;
-    }
-  }, 90);
-}
-
-function openOptions(companies) {
-  options = companies;
-  active = -1;
-  const items = companies.map((company, position) =>
-    el("li", { role: "option", id: `option-${position}`, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); choose(position); } },
-      el("span", {}, company.name),
-      el("span", { class: "where" }, [company.country, company.industry].filter(Boolean).join(" · "))));
-  if (!items.length) items.push(el("li", { class: "nothing", role: "option", "aria-disabled": "true" }, "No company found"));
-  byId("options").replaceChildren(...items);
-  byId("options").hidden = false;
-  byId("search").setAttribute("aria-expanded", "true");
-  byId("search").removeAttribute("aria-activedescendant");
-}
-
-function closeOptions() {
-  clearTimeout(timer);
-  typing.abort();
-  options = [];
-  active = -1;
-  byId("options").hidden = true;
-  byId("search").setAttribute("aria-expanded", "false");
-  byId("search").removeAttribute("aria-activedescendant");
-}
-
-function move(step) {
-  if (!options.length) return;
-  // One place before the first option stands for the typed text itself.
-  active = ((active + 1 + step + options.length + 1) % (options.length + 1)) - 1;
-  [...byId("options").children].forEach((item, position) => item.setAttribute("aria-selected", String(position === active)));
-  if (active < 0) return byId("search").removeAttribute("aria-activedescendant");
-  byId("search").setAttribute("aria-activedescendant", `option-${active}`);
-  byId(`option-${active}`).scrollIntoView({ block: "nearest" });
-}
-
-function choose(position) {
-  const chosen = options[position];
-  if (chosen) goToCompany(chosen.id);
-}
-
-function onSearchKey(event) {
-  if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-    event.preventDefault();
-    if (byId("options").hidden) suggest();
-    else move(event.key === "ArrowDown" ? 1 : -1);
-  } else if (event.key === "Escape") {
-    event.preventDefault();
-    if (byId("options").hidden) byId("search").value = "";
-    closeOptions();
-  }
-}
-
-function onSubmit(event) {
-  event.preventDefault();
-  if (mode() === "text") {
-    const text = byId("words").value.trim();
-    if (text && !byId("ask-words").disabled) goToText(text);
-    return;
-  }
-  const typed = byId("search").value.trim();
-  if (active >= 0) choose(active);
-  else if (typed) goToCompany(typed);
-}
-
-// ---- The two ways to ask
+// ---- The form: by company, or in one's own words
 
 const mode = () => document.querySelector("input[name=mode]:checked").value;
 
@@ -395,68 +163,109 @@ function setMode(value) {
   byId("by-text").hidden = value !== "text";
 }
 
-async function showReadiness() {
+function showForm() {
+  const [first] = current().anchors;
+  if (first) setMode(first.text ? "text" : "company");
+  byId("search").value = "";
+  byId("words").value = first?.text ?? "";
+  const sizes = [...byId("k").options].map(({ text }) => Number(text));
+  if (!sizes.includes(current().k)) byId("k").add(new Option(current().k));
+  byId("k").value = current().k;
+  closeOptions();
+}
+
+function onSubmit(event) {
+  event.preventDefault();
+  if (mode() === "company") return submitCombobox();
+  const text = byId("words").value.trim();
+  if (text && !byId("ask-words").disabled) go(onlyWords(text)).then(toTop);
+  return null;
+}
+
+function search() {
+  setMode("company");
+  byId("search").focus();
+}
+
+// ---- Verdicts and taking it along
+
+function showTally() {
+  const hits = shownHits();
+  for (const { company } of hits) showVerdict(rowOf(company.id).node, company.id);
+  const { accepted, rejected: out } = countOf(hits.map(({ company }) => company.id));
+  const about = answer?.anchors.length > 1 && judgedFor();
+  byId("tally").textContent = [
+    current().list && `“${current().list}”`, counted(hits.length, "company", "companies"),
+    accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${about.name}`,
+  ].filter(Boolean).join(" · ");
+  byId("csv").title = out ? `${counted(hits.length - out, "company", "companies")}, without the ${out} rejected` : counted(hits.length, "company", "companies");
+}
+
+// What is on the page, without what was rejected.
+const downloadCsv = softly(async () => {
+  const out = rejected().filter((id) => rowOf(id));
+  const rows = Math.min(shownHits().length - out.length, MOST_ROWS);
+  if (rows < 1) return toast("Every company is rejected; nothing to download.");
+  const state = current();
+  const asked = { ...state, k: rows, exclude: [...state.exclude, ...out] };
+  const name = answer.anchors[0].company?.id ?? "description";
+  const { path, params, body } = requestFor("/similar", asked, { reasons: Math.min(rows, MOST_REASONS), format: "csv" });
+  await download(path, { params, body, name: `competitors-${name}.csv` });
+  return toast(`${counted(rows, "company", "companies")} downloaded${out.length ? `, without the ${out.length} rejected` : ""}.`);
+});
+
+const share = softly(async () => {
+  const address = new URL(addressOf(current()), location.href).href;
   try {
-    const ready = await ask("/readyz", {});
-    byId("corpus").textContent = `${ready.companies.toLocaleString("en")} companies`;
-    byId("ask-words").disabled = !ready.free_text;
-    if (!ready.free_text) byId("words-note").textContent = `Not available: ${ready.free_text_reason}.`;
-  } catch (error) {
-    if (!(error instanceof ProblemError)) throw error;
-    if (!state.company && !state.text) showProblem(error.problem);
+    await navigator.clipboard.writeText(address);
+    toast("Link copied: it carries the whole question.");
+  } catch {
+    toast("Copy the address of this page: it carries the whole question.");
   }
-}
-
-// ---- Taking it along
-
-function downloadCsv() {
-  const columns = ["rank", "id", "name", "domain", "country", "industry", "score", "probability", "description"];
-  const rows = shown.hits.map((hit) => columns.map((column) => cell(hit[column] ?? hit.company[column] ?? "")).join(","));
-  const blob = new Blob([`\ufeff${columns.join(",")}\r\n${rows.join("\r\n")}\r\n`], { type: "text/csv" });
-  const link = el("a", { href: URL.createObjectURL(blob), download: `competitors-${shown.company?.id ?? "description"}.csv` });
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
-function cell(value) {
-  // A leading quote keeps spreadsheets from running a company's words as a formula.
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return `"${text.replaceAll('"', '""')}"`;
-}
+});
 
 // ---- Beginning
 
 function start() {
+  mindManners();
+  startCombobox();
+  startDialogs();
+  startLists();
+  startMatching();
+  startKeys({ search });
+  followVerdicts(showTally);
   byId("filters").open = matchMedia("(min-width: 761px)").matches;
   byId("ask").addEventListener("submit", onSubmit);
-  byId("search").addEventListener("input", suggest);
-  byId("search").addEventListener("keydown", onSearchKey);
-  byId("search").addEventListener("blur", closeOptions);
   byId("words").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) onSubmit(event); });
   for (const radio of document.querySelectorAll("input[name=mode]")) {
     radio.addEventListener("change", () => { setMode(radio.value); byId(radio.value === "text" ? "words" : "search").focus(); });
   }
-  byId("k").addEventListener("change", (event) => go({ k: event.target.value }));
+  byId("k").addEventListener("change", (event) => go({ k: Number(event.target.value) || DEFAULT_K }));
   byId("csv").addEventListener("click", downloadCsv);
-  byId("none").querySelector("button").addEventListener("click", () => go({ country: [], industry: [] }));
-  byId("expand").addEventListener("click", ({ currentTarget: button }) => {
-    button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
-    if (shown) showHits(shown);
+  byId("share").addEventListener("click", share);
+  byId("pairs").addEventListener("click", downloadPairs);
+  byId("more").querySelector("button").addEventListener("click", showMore);
+  byId("none").querySelector("button").addEventListener("click", dropFilters);
+  byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); });
+  byId("map-toggle").addEventListener("click", () => { note({ map: !isWanted() }); softly(loadMap)(loading.signal); });
+  byId("expand").addEventListener("click", ({ currentTarget: each }) => {
+    const isOpen = each.getAttribute("aria-pressed") !== "true";
+    each.setAttribute("aria-pressed", String(isOpen));
+    openAll(isOpen);
   });
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.matches("input:not([type=radio]), textarea, select")) return;
-    event.preventDefault();
-    setMode("company");
-    byId("search").focus();
-  });
-  window.addEventListener("popstate", () => { state = readAddress(); load(); });
-  if (!state.company && !state.text && matchMedia("(min-width: 761px)").matches) byId("search").focus();
+  isWide.addEventListener("change", () => { if (answer) softly(loadMap)(loading.signal); });
+  window.addEventListener("resize", lastly(150, redraw));
+  document.addEventListener("row", lastly(30, ({ detail }) => spotlight(detail)));
+  follow(load);
+  if (!current().anchors.length && !current().list && matchMedia("(min-width: 761px)").matches) byId("search").focus();
   refresh();
 }
 
 function refresh() {
   showReadiness();
   load();
+  lookForLists();
+  showPairCount();
 }
 
 start();

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, name_key
-from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
+from similarity.index.numbers import number_keys
 from similarity.index.protocol import filter_values
 
 ATTRIBUTES = "attributes."
@@ -58,7 +59,7 @@ def company_source(company: Company) -> Body:
 
 
 def filters_source(company: Company) -> Body:
-    """The values filters compare, in `name_key` form; free attributes under `attributes`."""
+    """The values filters compare, in `name_key` form; free attributes and the keys of numbers under `attributes`."""
     fields: Body = {}
     attributes: Body = {}
     for field, values in filter_values(company).items():
@@ -67,7 +68,9 @@ def filters_source(company: Company) -> Body:
             attributes[field.removeprefix(ATTRIBUTES)] = keys
         else:
             fields[field] = keys
-    return {**fields, "attributes": attributes} if attributes else fields
+    if not attributes:
+        return fields
+    return {**fields, "attributes": {**attributes, **number_keys(company.attributes), NUMBERS_KEPT: "true"}}
 
 
 def document_of(source: Mapping[str, Any], *, encoder_id: str) -> EmbeddedCompany | DeletedCompany:

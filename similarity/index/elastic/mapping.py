@@ -14,6 +14,8 @@ Body: TypeAlias = dict[str, Any]
 
 SCHEMA_VERSION = 1
 WORD_FIELDS = ("name", "aliases", "domain", "description")
+# Says of a document that its numbers have keys; an older release wrote none, and ranges would miss it in silence.
+NUMBERS_KEPT = "numbers.kept"
 DERIVED = ("names", "shortest_name", "filters", "words")
 
 
@@ -42,6 +44,7 @@ def generation_mapping(*, encoder_id: str, bundle_id: str, dimension: int, vecto
                     "industry": keyword,
                     "tags": keyword,
                     "domain": keyword,
+                    # Each attribute's text, each number's key, and NUMBERS_KEPT (`documents.filters_source`).
                     "attributes": {"type": "flattened"},
                 }
             },

@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 from similarity.index.elastic.documents import fold
-from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.fusion import query_words
+from similarity.index.numbers import key_range, number_name
 from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key, storable
 
@@ -31,6 +32,10 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
             kept.append({"terms": {path: _keys(each.any_of)}})
         if each.none_of:
             dropped.append({"terms": {path: _keys(each.none_of)}})
+        if each.has_range:
+            # Both ends always: Elasticsearch 9.2 takes no open range in a flattened field.
+            lowest, highest = key_range(each.at_least, each.at_most)
+            kept.append({"range": {number_name(path): {"gte": lowest, "lte": highest}}})
     if exclude:
         dropped.append({"terms": {"id": sorted(exclude)}})
     return {"bool": {"filter": kept, "must_not": dropped}}
@@ -39,6 +44,14 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
 def count(query: Body, *, up_to: int) -> Body:
     """How many documents match, counted no further than just above `up_to`."""
     return {"query": query, "size": 0, "track_total_hits": up_to + 1}
+
+
+def without_numbers() -> Body:
+    """How many companies have attributes whose numbers have no keys, because an older release wrote them: 0, or 1."""
+    attributes = "filters.attributes"
+    kept: list[Body] = [{"term": {"deleted": False}}, {"exists": {"field": attributes}}]
+    lacking = {"bool": {"filter": kept, "must_not": [{"term": {f"{attributes}.{NUMBERS_KEPT}": "true"}}]}}
+    return count(lacking, up_to=0)
 
 
 def nearest(

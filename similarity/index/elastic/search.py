@@ -15,7 +15,7 @@ from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.fusion import DEPTH, fuse
 from similarity.index.protocol import FieldFilter, SimilarCompanies
-from similarity.index.rules import check_query
+from similarity.index.rules import check_query, ranges_would_miss
 
 # So many excluded ids are asked for in addition and dropped here: a filter would cost every search
 # a pass over all documents, and nearly every search excludes its own anchor.
@@ -49,6 +49,11 @@ class Question:
         return bool(self.filters) or len(self.exclude) > OVERFETCHED
 
     @property
+    def has_range(self) -> bool:
+        """Whether a filter asks for numbers."""
+        return any(each.has_range for each in self.filters)
+
+    @property
     def depth(self) -> int:
         """How many hits to ask for."""
         wanted = max(self.k, DEPTH) if self.words else self.k
@@ -61,6 +66,7 @@ def nearest(cluster: Cluster, entry: Entry, question: Question) -> SimilarCompan
 
     Raises:
         InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
+        InvalidFilter: a range is asked for, and an older release wrote companies that it would miss.
         UnknownGeneration: the index is gone.
     """
     check_query(question.vector, k=question.k, dimension=entry.record.dimension)
@@ -94,13 +100,17 @@ def _ask(cluster: Cluster, entry: Entry, question: Question) -> tuple[list[Answe
     words = queries.with_words(question.words, size=question.depth, filter_query=passing)
     if words is not None:
         bodies.append(words)
-    counted, found, *worded = (answer["hits"] for answer in cluster.searches(entry.index, bodies))
+    if question.has_range:
+        bodies.append(queries.without_numbers())
+    counted, found, *others = (answer["hits"] for answer in cluster.searches(entry.index, bodies))
+    if question.has_range and others.pop()["total"]["value"]:
+        raise ranges_would_miss(entry.record.name)
     matched = counted["total"]["value"]
     approximate = matched > settings.exact_limit
     if matched and not approximate:
         body = queries.nearest_exactly(vector, size=question.depth, matched=matched, filter_query=passing)
         found = cluster.search(entry.index, body)["hits"]
-    return found["hits"], worded[0]["hits"] if worded else None, approximate
+    return found["hits"], others[0]["hits"] if others else None, approximate
 
 
 def _neighbour(hit: Answer) -> SimilarCompany:

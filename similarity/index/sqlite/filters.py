@@ -4,16 +4,27 @@ import json
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias
 
+from similarity.index.numbers import key_range, number_name
 from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key
 
-HAS_ANY = """
+HAS_VALUE = """
     EXISTS (
         SELECT 1 FROM lookups
         WHERE lookups.generation = documents.generation AND lookups.document = documents.document
-        AND lookups.field = ? AND lookups.value IN (SELECT value FROM json_each(?))
+        AND lookups.field = ? AND lookups.value {compared}
     )
 """
+HAS_ANY = HAS_VALUE.format(compared="IN (SELECT value FROM json_each(?))")
+IN_RANGE = HAS_VALUE.format(compared="BETWEEN ? AND ?")
+
+
+class KeyRange(NamedTuple):
+    """The lowest and the highest key (`index.numbers`) that pass, both included, and the field that holds keys."""
+
+    field: str
+    lowest: str
+    highest: str
 
 
 class Condition(NamedTuple):
@@ -22,6 +33,7 @@ class Condition(NamedTuple):
     field: str
     any_of: tuple[str, ...]
     none_of: tuple[str, ...]
+    range: KeyRange | None
 
 
 Conditions: TypeAlias = tuple[Condition, ...]
@@ -29,19 +41,28 @@ Conditions: TypeAlias = tuple[Condition, ...]
 
 def conditions(filters: Sequence[FieldFilter]) -> Conditions:
     """What all of these filters ask of a company."""
-    return tuple(Condition(held.field, _stored(held.any_of), _stored(held.none_of)) for held in filters)
+    return tuple(
+        Condition(held.field, _stored(held.any_of), _stored(held.none_of), _key_range(held)) for held in filters
+    )
 
 
 def where(asked: Conditions) -> tuple[str, list[str]]:
     """The conditions on a row of `documents` as SQL, " AND ..." or empty, and the values to bind."""
     terms = ""
     values = []
-    for field, any_of, none_of in asked:
-        for term, wanted in ((f" AND {HAS_ANY}", any_of), (f" AND NOT {HAS_ANY}", none_of)):
+    for condition in asked:
+        for term, wanted in ((f" AND {HAS_ANY}", condition.any_of), (f" AND NOT {HAS_ANY}", condition.none_of)):
             if wanted:
                 terms += term
-                values += [field, json.dumps(wanted)]
+                values += [condition.field, json.dumps(wanted)]
+        if condition.range:
+            terms += f" AND {IN_RANGE}"
+            values += condition.range
     return terms, values
+
+
+def _key_range(held: FieldFilter) -> KeyRange | None:
+    return KeyRange(number_name(held.field), *key_range(held.at_least, held.at_most)) if held.has_range else None
 
 
 def _stored(values: Collection[str]) -> tuple[str, ...]:

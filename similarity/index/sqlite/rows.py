@@ -1,6 +1,7 @@
 """Documents as rows of the embedded index, and rows as documents again."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -9,12 +10,13 @@ import numpy as np
 
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, name_key
 from similarity.index import rules
+from similarity.index.numbers import number_keys
 from similarity.index.protocol import filter_values
 
 Row: TypeAlias = tuple[Any, ...]
 
 PROFILE_COLUMNS = "name, description, aliases, domain, country, industry, tags, attributes"
-NAME_FIELD = "name"  # of lookups, beside the filter fields
+NAME_FIELD = "name"  # of lookups, beside the filter fields and those of `number_lookups`
 LITTLE_ENDIAN_FLOAT32 = np.dtype("<f4")
 
 
@@ -87,11 +89,16 @@ def vector_of(stored: bytes) -> Vector:
 
 
 def lookup_values(company: Company) -> set[tuple[str, str]]:
-    """The (field, value) pairs that a company is found by exactly, values in `name_key` form."""
+    """The (field, value) pairs that a company is found by: values in `name_key` form, and keys of numbers."""
     pairs = {(NAME_FIELD, name_key(name)) for name in (company.name, *company.aliases)}
     for field, values in filter_values(company).items():
         pairs.update((field, name_key(value)) for value in values)
-    return pairs
+    return pairs | set(number_lookups(company.attributes).items())
+
+
+def number_lookups(attributes: Mapping[str, object]) -> dict[str, str]:
+    """The key of each attribute that is a number, by the field of lookups that ranges look into."""
+    return {f"attributes.{name}": key for name, key in number_keys(attributes).items()}
 
 
 def microseconds(moment: datetime) -> int:

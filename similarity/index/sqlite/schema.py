@@ -6,13 +6,15 @@
     registry, leases
 
 A tombstone is a row of `documents` alone. `lookups` holds what a company is found by exactly: its
-names and every filter value, all in `company.name_key` form. The wide columns live apart from
-`documents`, so that a newer version of the same words rewrites a hundred bytes and not the profile.
+names and every filter value, all in `company.name_key` form, and the key of every number
+(`index.numbers`). The wide columns live apart from `documents`, so that a newer version of the same
+words rewrites a hundred bytes and not the profile.
 
 `PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to
 `MIGRATIONS`; one that was published is never edited.
 """
 
+import json
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from similarity.errors import IndexUnavailable
+from similarity.index.sqlite.rows import number_lookups
 
 Migration: TypeAlias = Sequence[str]
 
@@ -154,7 +157,40 @@ SECOND_VERSION: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION)
+# A process of an older release that has the file open writes companies without the keys of their numbers,
+# which ranges would then miss in silence; so the file refuses them.
+LACKS_NUMBERS = """
+    EXISTS (
+        SELECT 1 FROM json_each(new.attributes) AS attribute
+        WHERE attribute.type IN ('integer', 'real') AND NOT EXISTS (
+            SELECT 1 FROM lookups
+            WHERE lookups.document = new.document AND lookups.field = 'attributes.' || attribute.key || '.number'
+        )
+    )
+"""
+REFUSED = (
+    "a process of an older release writes to this index, which was upgraded; stop it and start it with the new release"
+)
+
+THIRD_VERSION: Migration = (
+    """
+    INSERT INTO lookups (generation, field, value, document)
+    SELECT generation, number.key, number.value, document
+    FROM companies JOIN documents USING (document), json_each(number_lookups(attributes)) AS number
+    """,
+    f"""
+    CREATE TRIGGER companies_added_with_numbers AFTER INSERT ON companies WHEN new.attributes <> '{{}}' BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}') WHERE {LACKS_NUMBERS};
+    END
+    """,
+    f"""
+    CREATE TRIGGER companies_changed_with_numbers AFTER UPDATE ON companies WHEN new.attributes <> '{{}}' BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}') WHERE {LACKS_NUMBERS};
+    END
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION)
 
 
 def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
@@ -185,6 +221,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, 
     Raises:
         IndexUnavailable: the file has seen more migrations than this release knows.
     """
+    connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         seen = _number(connection, "PRAGMA user_version")
@@ -224,6 +261,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_tim
             time.sleep(0.01)
     if mode != "wal":
         raise IndexUnavailable(f"{path} is on a file system without shared memory; use a local disk")
+
+
+def _number_lookups(attributes: str) -> str:
+    """`rows.number_lookups` of attributes as they are stored, as JSON; SQLite itself reads decimals inexactly."""
+    return json.dumps(number_lookups(json.loads(attributes)))
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from similarity.company import Vector
 from similarity.index import rules
 from similarity.index.sqlite import generations
-from similarity.index.sqlite.filters import Conditions
+from similarity.index.sqlite.filters import Conditions, KeyRange
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
 from similarity.index.sqlite.rows import vector_of
@@ -134,11 +134,13 @@ class _LevelMatrix:
 
     def _matching_rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
         kept: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
-        for field, any_of, none_of in conditions:
-            if any_of:
-                kept &= self._matrix.mask(self._documents(connection, field, any_of))
-            if none_of:
-                kept &= ~self._matrix.mask(self._documents(connection, field, none_of))
+        for condition in conditions:
+            if condition.any_of:
+                kept &= self._matrix.mask(self._documents(connection, condition.field, condition.any_of))
+            if condition.none_of:
+                kept &= ~self._matrix.mask(self._documents(connection, condition.field, condition.none_of))
+            if condition.range:
+                kept &= self._matrix.mask(self._documents_in(connection, condition.range))
         return np.flatnonzero(kept)
 
     def _documents(self, connection: sqlite3.Connection, field: str, values: tuple[str, ...]) -> Rows:
@@ -151,3 +153,10 @@ class _LevelMatrix:
             )
         ]
         return np.array(documents, dtype=np.int64)
+
+    def _documents_in(self, connection: sqlite3.Connection, keys: KeyRange) -> Rows:
+        found = connection.execute(
+            "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value BETWEEN ? AND ?",
+            (self._number, *keys),
+        )
+        return np.array([document for (document,) in found], dtype=np.int64)

@@ -152,13 +152,7 @@ def _bookkeeping(row: DocumentRow) -> tuple[int, bool, str, str, int]:
 
 
 def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Sequence[tuple[int, DocumentRow]]) -> None:
-    connection.executemany(
-        "INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET "
-        "name = excluded.name, description = excluded.description, aliases = excluded.aliases, "
-        "domain = excluded.domain, country = excluded.country, industry = excluded.industry, "
-        "tags = excluded.tags, attributes = excluded.attributes",
-        [(document, *row.profile) for document, row in rows if row.profile],
-    )
+    # Lookups first: the file takes no company whose numbers are not there (`schema.THIRD_VERSION`).
     # Sorted, because neighbours in the table then share a page.
     lookups = sorted(
         (generation, field, value, document)
@@ -167,6 +161,13 @@ def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Seque
         for field, value in lookup_values(row.company)
     )
     connection.executemany("INSERT INTO lookups VALUES (?, ?, ?, ?)", lookups)
+    connection.executemany(
+        "INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET "
+        "name = excluded.name, description = excluded.description, aliases = excluded.aliases, "
+        "domain = excluded.domain, country = excluded.country, industry = excluded.industry, "
+        "tags = excluded.tags, attributes = excluded.attributes",
+        [(document, *row.profile) for document, row in rows if row.profile],
+    )
 
 
 def _write_vectors(connection: sqlite3.Connection, rows: Iterable[tuple[int, DocumentRow]]) -> None:

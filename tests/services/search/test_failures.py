@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.search.app import create_app
+from services.search.failures import allowed_methods
 from services.search.problems import KINDS
 from similarity.company import DeletedCompany, Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
@@ -159,11 +160,45 @@ def test_another_method_is_405_and_says_which_is_allowed(client: TestClient, pat
     assert answer.headers["allow"] == "GET"
 
 
+PATHS: dict[str, dict[str, Any]] = {
+    "/things": {"get": {}, "post": {}},
+    "/things/all": {"post": {}},
+    "/things/{id}": {"get": {}, "put": {}},
+    "/things/{id}/parts": {"delete": {}},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/things", ["GET", "POST"]),
+        ("/things/all", ["POST"]),
+        ("/things/one", ["GET", "PUT"]),
+        ("/things/a/b\nc", ["GET", "PUT"]),
+        ("/things/one/parts", ["DELETE"]),
+        ("/things/", []),
+        ("/elsewhere", []),
+    ],
+)
+def test_the_allowed_methods_are_all_those_of_the_address(path: str, methods: list[str]) -> None:
+    assert allowed_methods(PATHS, path) == methods
+
+
+def test_an_address_that_is_asked_by_get_and_by_post_says_so(client: TestClient) -> None:
+    assert client.put("/similar").headers["allow"] == "GET, POST"
+    assert client.put("/similar/batch").headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/similar/a%0Ab", "/similar?text=a%0Ab"])
+def test_a_line_break_in_an_address_is_no_fault(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code in {404, 503}
+
+
 def test_free_text_without_an_encoder_is_503_with_the_reason(client: TestClient) -> None:
     answer = client.get("/similar", params={"text": "shoes"})
     assert problem(answer, "encoder-not-loaded")["detail"] == (
-        "no model bundle is loaded; start the service with the one of encoder encoder-1 (--bundle FOLDER or "
-        "SIMILARITY_BUNDLE)"
+        "no model bundle of encoder encoder-1 is loaded, which the live generation was made with; start the service "
+        "with it (--bundle FOLDER or SIMILARITY_BUNDLE)"
     )
     assert answer.headers["retry-after"] == "300"
 
@@ -173,7 +208,7 @@ def test_free_text_with_another_encoder_is_503_and_companies_still_answer(read_o
     encoder.encoder_id = "encoder-2"
     client = TestClient(create_app(index=read_only_index, encoder=encoder))
     detail = problem(client.get("/similar", params={"text": "shoes"}), "encoder-not-loaded")["detail"]
-    assert detail.startswith("the live generation was made with encoder encoder-1, but encoder encoder-2 is loaded;")
+    assert detail.startswith("no model bundle of encoder encoder-1 is loaded, which the live generation was made with;")
     assert client.get("/similar/acme").status_code == 200
     assert encoder.texts == []
 

@@ -12,7 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from services.search.__main__ import load_encoder, main, serve
+from services.search.__main__ import encoders_of, main, serve
+from services.search.metrics import ServiceMetrics
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
@@ -35,7 +36,7 @@ def test_it_does_not_listen_to_the_network_unasked() -> None:
 
 def test_a_bundle_that_is_named_must_be_one(tmp_path: Path) -> None:
     with closing(SqliteIndex(tmp_path / "index.db")) as index, pytest.raises(InvalidBundle, match="manifest"):
-        load_encoder(Settings(bundle=tmp_path), index)
+        encoders_of(Settings(bundle=tmp_path), index, ServiceMetrics())
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_it_answers_and_stops_cleanly_when_told(tmp_path: Path, stop: signal.Sig
         process.wait()
     assert process.returncode == 0, log
     assert "Traceback" not in log
-    # The index was closed: SQLite has folded its write-ahead log into the file.
-    assert [path.name for path in tmp_path.iterdir()] == ["index.db"]
+    # Both were closed: SQLite has folded their write-ahead logs into the files.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.db", "index.db.workspace"]
 
 
 def fetched(url: str, process: subprocess.Popen[str]) -> bytes:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from services.search.app import create_app
 from similarity.index.sqlite import SqliteIndex
+from similarity.text import DEFAULT_SETTINGS
 from tests.factories import ENCODER_ID
 from tests.services.search.corpus import CALIBRATION, add_generation, at_cosine, companies, company, filled_index
 
@@ -19,6 +20,7 @@ class AxisEncoder:
     """Takes every text for a description of `acme`, and remembers the texts."""
 
     encoder_id = ENCODER_ID
+    text_settings = DEFAULT_SETTINGS
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -129,14 +131,14 @@ def test_a_description_that_is_not_english_carries_a_warning(client: TestClient)
 
 def test_no_model_runs_for_a_question_by_company(read_only_index: SqliteIndex) -> None:
     client = TestClient(create_app(index=read_only_index, encoder=NoEncoder()))
-    assert ids(client.get("/similar/Acme", params={"k": 1})) == ["boots"]
+    assert ids(client.get("/similar/Acme", params={"k": 1, "reasons": 0})) == ["boots"]
     assert client.get("/companies/acme").status_code == 200
 
 
 def test_free_text_is_encoded_and_compared_with_every_company(read_only_index: SqliteIndex) -> None:
     encoder = AxisEncoder()
     client = TestClient(create_app(index=read_only_index, encoder=encoder))
-    answer = client.get("/similar", params={"text": "  makes shoes  ", "k": 2})
+    answer = client.get("/similar", params={"text": "  makes shoes  ", "k": 2, "reasons": 0})
     assert ids(answer) == ["acme", "boots"]
     assert encoder.texts == ["makes shoes"]
     assert answer.json()["text"] == "makes shoes"
@@ -206,15 +208,13 @@ def test_ready_names_both_encoders_and_the_size(read_only_index: SqliteIndex) ->
 
 
 def test_ready_says_why_free_text_cannot_be_answered(client: TestClient, read_only_index: SqliteIndex) -> None:
-    without = client.get("/readyz").json()
-    assert (without["free_text"], without["loaded_encoder_id"]) == (False, None)
-    assert without["free_text_reason"].startswith("no model bundle is loaded; start the service with")
     other = AxisEncoder()
     other.encoder_id = "encoder-2"
-    ready = TestClient(create_app(index=read_only_index, encoder=other)).get("/readyz")
-    assert ready.status_code == 200
-    assert ready.json()["loaded_encoder_id"] == "encoder-2"
-    assert "made with encoder encoder-1, but encoder encoder-2 is loaded" in ready.json()["free_text_reason"]
+    for asked in (client, TestClient(create_app(index=read_only_index, encoder=other))):
+        ready = asked.get("/readyz")
+        assert ready.status_code == 200
+        assert (ready.json()["free_text"], ready.json()["loaded_encoder_id"]) == (False, None)
+        assert ready.json()["free_text_reason"].startswith("no model bundle of encoder encoder-1 is loaded, which ")
 
 
 def test_the_page_and_its_parts_are_served_from_here(client: TestClient) -> None:

@@ -1,6 +1,9 @@
+import re
+from pathlib import Path
+
 import pytest
 
-from services.search.settings import Address
+from services.search.settings import Address, ServiceSettings, settings_table
 from similarity.errors import InvalidInput
 
 
@@ -20,3 +23,61 @@ def test_the_network_must_be_asked_for_twice(host: str) -> None:
 def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(InvalidInput, match=f"port {port} is out of range"):
         Address(port=port)
+
+
+def test_with_keys_the_service_may_listen_anywhere() -> None:
+    assert Address(host="0.0.0.0", authenticated=True).host == "0.0.0.0"
+
+
+def test_every_setting_has_a_variable_and_a_default_that_is_allowed() -> None:
+    assert ServiceSettings.from_environment({"SIMILARITY_INDEX": "x.db", "PATH": "/bin"}) == ServiceSettings()
+
+
+def test_variables_are_read_by_the_type_of_their_setting() -> None:
+    read = ServiceSettings.from_environment(
+        {
+            "SIMILARITY_SERVICE_KEYS": "/etc/keys.json",
+            "SIMILARITY_SERVICE_HOSTS": "search.example, search",
+            "SIMILARITY_SERVICE_RATE": "0.5",
+            "SIMILARITY_SERVICE_BURST": "7",
+            "SIMILARITY_SERVICE_LOGS": "json",
+            "SIMILARITY_SERVICE_OTEL": "1",
+        }
+    )
+    assert read == ServiceSettings(
+        keys=Path("/etc/keys.json"), hosts=("search.example", "search"), rate=0.5, burst=7, logs="json", otel=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("RAET", "1", "SIMILARITY_SERVICE_RAET is no setting; there are SIMILARITY_SERVICE_KEYS"),
+        ("RATE", "fast", "SIMILARITY_SERVICE_RATE is 'fast'; it must be a number"),
+        ("RATE", "nan", "must be a number"),
+        ("RATE", "-1", "it must be from 0 to 1e"),
+        ("BURST", "1.5", "must be a number"),
+        ("AT_ONCE", "25", "SIMILARITY_SERVICE_AT_ONCE is 25; it must be from 0 to 24"),
+        ("OTEL", "yes", "it must be 0 or 1"),
+        ("LOGS", "xml", "it must be json or text"),
+    ],
+)
+def test_a_bad_setting_is_refused_with_what_would_do(name: str, value: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ServiceSettings.from_environment({f"SIMILARITY_SERVICE_{name}": value})
+
+
+@pytest.mark.parametrize("cores", [None, 1, 2, 8, 64])
+def test_places_leave_worker_threads_for_health_checks(monkeypatch: pytest.MonkeyPatch, cores: int | None) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    settings = ServiceSettings()
+    assert 1 <= settings.heavy_places <= settings.places
+    # There are 40 worker threads.
+    assert settings.places + settings.heavy_places <= 32
+    assert ServiceSettings(at_once=3, heavy_at_once=2).places == 3
+
+
+def test_the_guide_lists_every_setting_with_its_default_and_no_other() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "operating-the-service.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(SIMILARITY_SERVICE_\w+)` \| (.*?) \| (.*?) \|$", guide, re.MULTILINE)
+    assert rows == settings_table()

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import sqlite3
@@ -10,13 +11,13 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
-from similarity.index.protocol import GenerationState, GenerationStats
+from similarity.index.protocol import FieldFilter, GenerationState, GenerationStats
 from similarity.index.sqlite import SqliteIndex, schema
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2)]
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2, 3)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 
@@ -105,6 +106,50 @@ def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: py
             assert index.stats("first").companies == 2
     assert query(old_file, "PRAGMA user_version") == [(len(migrations),)]
     assert query(old_file, "SELECT DISTINCT region FROM companies") == [("unknown",)]
+
+
+BIG = FieldFilter(field="attributes.size", at_least=2**53 + 1)
+WRITE_AS_THE_SECOND_RELEASE = """
+    DELETE FROM lookups WHERE document = 2;
+    INSERT INTO companies
+        VALUES (2, 'Bolt', 'Makes things that only bolt makes.', '[]', '', '', '', '[]', '{attributes}')
+        ON CONFLICT (document) DO UPDATE SET attributes = excluded.attributes;
+    INSERT INTO lookups VALUES (1, 'name', 'bolt', 2), (1, 'attributes.size', '{size}', 2);
+"""
+
+
+def write_as_the_second_release(path: Path, size: float | str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        attributes = json.dumps({"size": size})
+        connection.executescript(WRITE_AS_THE_SECOND_RELEASE.format(attributes=attributes, size=size))
+
+
+@pytest.mark.parametrize(
+    ("size", "hits"), [(2**53 + 1, ["bolt"]), (1e300, ["bolt"]), (2**53, []), (-1e300, []), (str(2**60), [])]
+)
+def test_ranges_know_the_numbers_that_an_older_release_wrote(
+    tmp_path: Path, size: float | str, hits: list[str]
+) -> None:
+    path = make_file(tmp_path / "old.db", version=2)
+    write_as_the_second_release(path, size)
+    with closing(SqliteIndex(path)) as index:
+        assert found(index.similar("first", unit_vector(1), k=3, filters=[BIG])) == hits
+        as_text = FieldFilter(field="attributes.size", any_of=(str(size),))
+        assert found(index.similar("first", unit_vector(1), k=3, filters=[as_text])) == ["bolt"]
+    assert damage(path) == []
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["added", "changed"])
+def test_a_process_of_an_older_release_cannot_write_numbers_that_ranges_would_miss(
+    tmp_path: Path, *, first: bool
+) -> None:
+    path = make_file(tmp_path / "old.db", version=2)
+    SqliteIndex(path).close()
+    write_as_the_second_release(path, "no number")
+    if first:
+        query(path, "DELETE FROM companies WHERE document = 2")
+    with pytest.raises(sqlite3.IntegrityError, match="older release writes to this index, which was upgraded; stop it"):
+        write_as_the_second_release(path, 2**60)
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(old_file: Path) -> None:

@@ -22,6 +22,7 @@ from similarity.index.elastic.documents import (
 )
 from similarity.index.elastic.mapping import DERIVED, generation_mapping
 from similarity.index.elastic.settings import VectorOptions
+from similarity.index.numbers import number_key
 from tests.factories import ENCODER_ID, make_company, make_embedded, unit_vector
 from tests.similarity.index.elastic.companies import DOCUMENTS
 
@@ -108,7 +109,13 @@ def test_filters_hold_what_is_there_as_it_is_compared() -> None:
         "industry": [],
         "domain": [],
         "tags": ["fine", "x"],
-        "attributes": {"listed": ["true"], "size": ["10"], "none": []},
+        "attributes": {
+            "listed": ["true"],
+            "size": ["10"],
+            "none": [],
+            "size.number": number_key(10),
+            "numbers.kept": "true",
+        },
     }
     assert filters_source(make_company("a")) == {"country": [], "industry": [], "domain": [], "tags": []}
 

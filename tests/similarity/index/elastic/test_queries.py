@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.index.elastic import queries
+from similarity.index.numbers import HIGHEST_KEY, number_key
 from similarity.index.protocol import FieldFilter
 
 LIVING = {"term": {"deleted": False}}
@@ -31,6 +32,28 @@ def test_filters_keep_and_drop_by_folded_values() -> None:
                 {"terms": {"id": ["a", "b"]}},
             ],
         }
+    }
+
+
+def test_a_range_is_one_of_keys_with_both_ends() -> None:
+    filters = [
+        FieldFilter(field="attributes.size", any_of=("10",), at_least=9.5),
+        FieldFilter(field="attributes.age", at_least=-1, at_most=2),
+    ]
+    assert queries.matching(filters)["bool"]["filter"] == [
+        LIVING,
+        {"terms": {"filters.attributes.size": ["10"]}},
+        {"range": {"filters.attributes.size.number": {"gte": number_key(9.5), "lte": HIGHEST_KEY}}},
+        {"range": {"filters.attributes.age.number": {"gte": number_key(-1), "lte": number_key(2)}}},
+    ]
+
+
+def test_living_companies_whose_numbers_have_no_keys_are_counted_to_one() -> None:
+    body = queries.without_numbers()
+    assert body["track_total_hits"] == 1
+    assert body["query"]["bool"] == {
+        "filter": [LIVING, {"exists": {"field": "filters.attributes"}}],
+        "must_not": [{"term": {"filters.attributes.numbers.kept": "true"}}],
     }
 
 

@@ -1,0 +1,160 @@
+"""Which phrases carry each match, with a memory: a description is taken apart and encoded once.
+
+    explainer = Explainer(encoder)
+    phrases = explainer.phrases([nike, "rents out e-scooters"], companies_of_the_first_hits)
+    phrases[0]  # of the first hit, strongest first
+
+The memory knows descriptions, not pairs: a hit that comes up again, for whichever anchor, costs nothing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from hashlib import sha256
+from threading import Lock
+from typing import TypeAlias
+
+from similarity.company import Company
+from similarity.ingest import Encoder
+from similarity.reasons import (
+    CarryingPhrase,
+    Described,
+    Occlusions,
+    carrying_phrases,
+    encode_occlusions,
+    occlusion_texts,
+)
+
+CACHE_BYTES = 64 << 20
+# A phrase with its text, or the key with its place; estimates come out a tenth above what tracemalloc counts.
+BYTES_PER_PHRASE = 300
+
+Key: TypeAlias = bytes
+
+
+class Explainer:
+    """Explains matches with `encoder`. Safe to share between threads; one for each encoder.
+
+    Of the descriptions seen last, as many are remembered as fit in `cache_bytes`.
+    """
+
+    def __init__(self, encoder: Encoder, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self._encoder = encoder
+        self._memory = OcclusionMemory(cache_bytes)
+
+    @property
+    def encoder_id(self) -> str:
+        """Explain only matches of a generation with the same id."""
+        return self._encoder.encoder_id
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What the memory holds now, estimated; for metrics."""
+        return self._memory.size
+
+    def phrases(self, anchors: Sequence[Described], hits: Sequence[Company]) -> list[tuple[CarryingPhrase, ...]]:
+        """For each hit, the phrases of it and of its nearest anchor that carry the match, strongest first.
+
+        `anchors` are the positive ones in the question's order, at least one. All that is not
+        remembered goes to the encoder in one call.
+        """
+        if not hits:
+            return []
+        found = self._memory.get_all({_key(each): each for each in (*anchors, *hits)}, self._occlusions)
+        of_anchors = [found[_key(anchor)] for anchor in anchors]
+        return [carrying_phrases(of_anchors, found[_key(hit)]) for hit in hits]
+
+    def _occlusions(self, described: Sequence[Described]) -> list[Occlusions]:
+        settings = self._encoder.text_settings
+        return encode_occlusions([occlusion_texts(each, settings) for each in described], self._encoder.encode)
+
+
+class OcclusionMemory:
+    """Remembers occlusions by key, the least recently used forgotten first. Safe to share between threads.
+
+    Whoever asks for what another thread is computing waits for that thread instead of computing it again.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._size = 0
+        self._known: OrderedDict[Key, Occlusions] = OrderedDict()
+        self._coming: dict[Key, Future[Occlusions]] = {}
+        self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes remembered, estimated."""
+        return self._size
+
+    def get_all(
+        self, wanted: dict[Key, Described], compute: Callable[[Sequence[Described]], list[Occlusions]]
+    ) -> dict[Key, Occlusions]:
+        """The occlusions of everything `wanted`; what is missing is computed by one call of `compute`.
+
+        Raises:
+            Exception: what `compute` raised, here or in the thread that was waited for; the next asker tries anew.
+        """
+        known, mine, others = self._shared_out(wanted)
+        if mine:
+            known |= self._computed(mine, [wanted[key] for key in mine], compute)
+        return known | {key: future.result() for key, future in others.items()}
+
+    def _shared_out(
+        self, wanted: dict[Key, Described]
+    ) -> tuple[dict[Key, Occlusions], dict[Key, Future[Occlusions]], dict[Key, Future[Occlusions]]]:
+        """What is known, what this thread has promised to compute, and what other threads are computing."""
+        with self._lock:
+            known = {key: self._known[key] for key in wanted if key in self._known}
+            for key in known:
+                self._known.move_to_end(key)
+            others = {key: self._coming[key] for key in wanted if key in self._coming}
+            mine = {key: Future[Occlusions]() for key in wanted if key not in known and key not in others}
+            self._coming |= mine
+        return known, mine, others
+
+    def _computed(
+        self,
+        mine: dict[Key, Future[Occlusions]],
+        described: Sequence[Described],
+        compute: Callable[[Sequence[Described]], list[Occlusions]],
+    ) -> dict[Key, Occlusions]:
+        try:
+            computed = dict(zip(mine, compute(described), strict=True))
+        except BaseException as error:
+            self._keep({}, mine)
+            for future in mine.values():
+                future.set_exception(error)
+            raise
+        self._keep(computed, mine)
+        for key, future in mine.items():
+            future.set_result(computed[key])
+        return computed
+
+    def _keep(self, computed: dict[Key, Occlusions], mine: dict[Key, Future[Occlusions]]) -> None:
+        with self._lock:
+            for key in mine:
+                del self._coming[key]
+            for key, occlusions in computed.items():
+                self._known[key] = occlusions
+                self._size += _bytes_of(occlusions)
+            while self._size > self._limit:
+                _, forgotten = self._known.popitem(last=False)
+                self._size -= _bytes_of(forgotten)
+
+
+def _bytes_of(occlusions: Occlusions) -> int:
+    texts = sum(BYTES_PER_PHRASE + 4 * len(phrase.text) for phrase in occlusions.phrases)
+    return BYTES_PER_PHRASE + texts + occlusions.full.nbytes + occlusions.without.nbytes
+
+
+def _key(described: Described) -> Key:
+    """Names and description, which decide the prepared texts, and where in the description each phrase is.
+
+    The hash of the prepared text alone would not do: what preparation takes out moves the places.
+    """
+    if isinstance(described, str):
+        parts: tuple[str, ...] = ("text", described)
+    else:
+        parts = ("company", described.description, described.name, *described.aliases)
+    return sha256("\0".join(parts).encode("utf-8", "replace")).digest()

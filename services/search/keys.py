@@ -1,0 +1,125 @@
+"""Makes, lists and revokes the keys of the search service.
+
+python -m services.search.keys add analysts --scope read --scope feedback --expires 2027-01-01
+python -m services.search.keys list
+python -m services.search.keys revoke analysts --id 0123456789ab
+
+The file is --file, else SIMILARITY_SERVICE_KEYS, else keys.json. A running service takes note of a
+change within a second. To replace a key: add a second one of the same name, hand it over, revoke the
+first by its id.
+"""
+
+import argparse
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from services.search.callers import Scope
+from services.search.key_file import Key, new_key, read_keys, write_keys
+from services.search.key_ring import utc_now
+from similarity.errors import InvalidInput, SimilarityError
+
+FILE_VARIABLE = "SIMILARITY_SERVICE_KEYS"
+DEFAULT_FILE = "keys.json"
+
+
+def add(path: Path, name: str, scopes: list[Scope], *, expires: datetime | None = None) -> str:
+    """Adds a key and returns its secret, which is kept nowhere.
+
+    Raises:
+        InvalidInput: the file is not one of keys, or the key cannot be made.
+    """
+    key, secret = new_key(name, scopes, now=utc_now(), expires=expires)
+    with _alone(path):
+        write_keys(path, [*_present(path), key])
+    return secret
+
+
+def revoke(path: Path, name: str, *, identity: str | None = None) -> int:
+    """Removes the keys of `name`, or the one of them with the id `identity`; returns how many.
+
+    Raises:
+        InvalidInput: the file is not one of keys, or there is no such key.
+    """
+    with _alone(path):
+        keys = read_keys(path)
+        kept = [key for key in keys if key.name != name or identity not in {None, key.id}]
+        if len(kept) == len(keys):
+            raise InvalidInput(f"there is no such key of {name!r}; look with: python -m services.search.keys list")
+        write_keys(path, kept)
+    return len(keys) - len(kept)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command; expected errors are one line and exit status 1."""
+    options = _parser().parse_args(arguments)
+    path = options.file or Path(os.environ.get(FILE_VARIABLE, DEFAULT_FILE))
+    try:
+        if options.action == "add":
+            secret = add(path, options.name, options.scope or [], expires=options.expires)
+            sys.stderr.write(f"The key of {options.name}. It is shown this once and kept nowhere:\n")
+            sys.stdout.write(secret + "\n")
+        elif options.action == "list":
+            sys.stdout.write("".join(_line(key) for key in read_keys(path)))
+        else:
+            gone = revoke(path, options.name, identity=options.id)
+            sys.stdout.write(f"revoked {gone} key{'s' if gone > 1 else ''} of {options.name}\n")
+    except (SimilarityError, OSError) as error:
+        sys.exit(f"services.search.keys: {error}")
+
+
+def _present(path: Path) -> list[Key]:
+    return read_keys(path) if path.exists() else []
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Two commands at once would otherwise lose one of the changes."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent}; make it first")
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _line(key: Key) -> str:
+    expires = key.expires.date() if key.expires else "never"
+    mark = "" if key.valid(utc_now()) else "  (expired)"
+    return (
+        f"{key.name}  {key.id}  {','.join(sorted(key.scopes))}  created {key.created.date()}  expires {expires}{mark}\n"
+    )
+
+
+def _day(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it like 2027-01-31") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m services.search.keys", description="Keys of the search service.")
+    actions = parser.add_subparsers(dest="action", required=True)
+    adding = actions.add_parser("add", help="make a key and print its secret, once")
+    adding.add_argument("name", help="who will use it; several keys may have one name")
+    adding.add_argument("--scope", action="append", type=Scope, choices=list(Scope), help="what it allows; repeatable")
+    adding.add_argument("--expires", type=_day, help="the day it ends, like 2027-01-31 (default: never)")
+    listing = actions.add_parser("list", help="show all keys, without secrets")
+    revoking = actions.add_parser("revoke", help="end the keys of a name, or one of them")
+    revoking.add_argument("name")
+    revoking.add_argument("--id", help="only the key with this id")
+    for each in (adding, listing, revoking):
+        each.add_argument("--file", type=Path, help=f"file of keys ({FILE_VARIABLE}, else {DEFAULT_FILE})")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""JSON as RFC 8259 has it: what Python's reader is lenient about is an error here."""
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+
+def strict_json(raw: bytes) -> Any:
+    """What `raw` says.
+
+    Refused besides what is no JSON at all: other encodings than UTF-8, NaN and Infinity (also as
+    1e999), a member that stands twice in one object, halves of surrogate pairs, and depth or digits
+    that only an attacker needs.
+
+    Raises:
+        ValueError: the message says what is wrong and holds nothing of `raw` but names, in ASCII.
+    """
+    try:
+        value = json.loads(
+            raw.decode("utf-8").removeprefix("\ufeff"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_without_repeats,
+        )
+        # Escapes can spell halves of surrogate pairs, which no store takes and no answer can repeat.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 (byte {error.start})") from None
+    except UnicodeEncodeError:
+        raise ValueError("holds half of a surrogate pair; write the whole character") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    return value
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON; leave the member out or send null")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {digits[:20]} is too large; send it as text")
+    return number
+
+
+def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        counts = Counter(name for name, _ in members)
+        raise ValueError(f"the member {counts.most_common(1)[0][0]!a:.80} stands twice; send it once")
+    return found

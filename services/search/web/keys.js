@@ -1,0 +1,54 @@
+// The keyboard: one key an action on the current row, and a dialog that says which.
+
+import { byId, el } from "./dom.js";
+import { accept, reject, undo } from "./feedback.js";
+import { goToCompany } from "./links.js";
+import { addAnchor, addNegative, chosenRow, moveRow, toggleDescription } from "./results.js";
+
+const OFF = "similarity-keys-off"; // localStorage: whoever speaks to their computer switches single keys off
+
+const onRow = (act) => () => { const row = chosenRow(); if (row) act(row); };
+
+const KEYS = [
+  { keys: ["j", "ArrowDown"], shown: "j ↓", words: "Next company", act: () => moveRow(1) },
+  { keys: ["k", "ArrowUp"], shown: "k ↑", words: "Previous company", act: () => moveRow(-1) },
+  { keys: ["a"], shown: "a", words: "Accept: it is a competitor", act: onRow(({ hit }) => accept(hit)) },
+  { keys: ["r"], shown: "r", words: "Reject: it is not", act: onRow(({ hit }) => reject(hit)) },
+  { keys: ["u"], shown: "u", words: "Undo the last verdict", act: undo },
+  { keys: ["+", "="], shown: "+", words: "Look for more like it, too", act: onRow(({ hit }) => addAnchor(hit.company.id)) },
+  { keys: ["-", "−"], shown: "−", words: "Look away from companies like it", act: onRow(({ hit }) => addNegative(hit.company.id)) },
+  { keys: ["e"], shown: "e", words: "Whole description", act: onRow(toggleDescription) },
+  { keys: ["Enter"], shown: "Enter", words: "Ask about it", act: onRow(({ hit }) => goToCompany(hit.company.id)) },
+  { keys: ["/"], shown: "/", words: "Search", act: null },
+  { keys: ["?"], shown: "?", words: "These keys", act: () => byId("help").showModal() },
+];
+
+export function startKeys({ search }) {
+  KEYS.find(({ shown }) => shown === "/").act = search;
+  byId("keys").replaceChildren(...KEYS.flatMap(({ shown, words }) => [
+    el("dt", {}, ...shown.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, words)]));
+  byId("keys-on").checked = localStorage.getItem(OFF) === null;
+  byId("keys-on").addEventListener("change", ({ target }) => (target.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1")));
+  byId("open-help").addEventListener("click", () => byId("help").showModal());
+  document.addEventListener("keydown", onKey);
+}
+
+function onKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  // The choice of how many is of digits: letters mean what they mean everywhere.
+  if (event.target.matches("input:not([type=radio], [type=checkbox]), textarea, select:not(#k)")) return;
+  const known = KEYS.find(({ keys }) => keys.includes(event.key));
+  if (!known) return;
+  const isPlain = event.key.length === 1;
+  if (isPlain ? !byId("keys-on").checked : !event.target.matches("#hits > li")) return;
+  event.preventDefault();
+  known.act();
+}
+
+// A dialog's own buttons, and a click beside it, close it.
+export function startDialogs() {
+  for (const dialog of document.querySelectorAll("dialog")) {
+    dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+    dialog.addEventListener("mousedown", (event) => { if (event.target === dialog) dialog.close(); });
+  }
+}

@@ -1,0 +1,95 @@
+// A pasted list of names or domains, matched with the companies of the index.
+
+import { ProblemError, ask } from "./ask.js";
+import { byId, counted, el, say } from "./dom.js";
+import { openSaving } from "./lists.js";
+import { toTop } from "./links.js";
+import { MAX_ANCHORS, current, go } from "./state.js";
+
+let rows = []; // {answer, box, choice}: what a line of the list was matched with, and what was made of it
+
+function openPaste() {
+  byId("paste-error").textContent = "";
+  byId("paste").showModal();
+  byId("pasted").focus();
+}
+
+async function find(event) {
+  event.preventDefault();
+  const lines = byId("pasted").value.trim();
+  byId("paste-error").textContent = lines ? "" : "Write or paste at least one name.";
+  if (!lines) return byId("pasted").focus();
+  const type = /^[^\n]*\b(name|domain|company|website)\b[^\n]*[,;\t]|^(name|domain)\s*\n/i.test(lines) ? "text/csv" : "text/plain";
+  try {
+    show(await ask("/match", { body: new Blob([lines], { type }) }));
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    byId("paste-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
+  }
+  return null;
+}
+
+function show({ rows: answers }) {
+  rows = answers.map(rowOf);
+  const found = answers.filter(({ id }) => id).length;
+  byId("matched-title").textContent = `${found} of ${counted(answers.length, "line")} found`;
+  byId("matches").replaceChildren(...rows.map(({ node }) => node));
+  byId("matched").hidden = false;
+  countChosen();
+  byId("matched-title").focus();
+  say(byId("matched-title").textContent);
+}
+
+function rowOf(answer) {
+  const { asked, id, company, confidence, how, candidates = [], miss } = answer;
+  const words = typeof asked === "string" ? asked : Object.values(asked ?? {}).filter(Boolean).join(", ");
+  const row = { answer, chosen: id };
+  row.box = el("input", { type: "checkbox", "aria-label": `Use ${company?.name ?? words}`, disabled: !id, onchange: countChosen });
+  row.box.checked = Boolean(id);
+  const others = candidates.filter((each) => each.id !== id);
+  const choice = others.length > 0 && el("select", { "aria-label": `Company for ${words}`, onchange: (event) => {
+    row.chosen = event.target.value;
+    row.box.disabled = !row.chosen;
+    row.box.checked = Boolean(row.chosen);
+    countChosen();
+  } }, !id && el("option", { value: "" }, "Choose…"), ...[company, ...others].filter(Boolean).map((each) =>
+    el("option", { value: each.id, selected: each.id === id }, [each.name, each.domain, each.country].filter(Boolean).join(" · "))));
+  const where = company && [company.domain, company.country].filter(Boolean).join(" · ");
+  row.node = el("tr", { class: id ? null : "missed" },
+    el("td", {}, row.box), el("td", {}, words),
+    el("td", {}, choice || (company ? [company.name, where && el("small", {}, ` ${where}`)] : el("span", { class: "note" }, "nothing found")),
+      !id && miss && el("p", { class: "note" }, miss)),
+    el("td", {}, id ? el("span", { title: how ? `by ${how}` : null }, `${Math.round(confidence * 100)} %`) : ""));
+  return row;
+}
+
+const chosenIds = () => [...new Set(rows.filter(({ box }) => box.checked).map(({ chosen }) => chosen).filter(Boolean))];
+
+function countChosen() {
+  const count = chosenIds().length;
+  const tooMany = count > MAX_ANCHORS;
+  byId("as-anchors").disabled = byId("as-list").disabled = !count || tooMany;
+  byId("as-exclusions").disabled = !count || !current().anchors.length;
+  byId("as-anchors").textContent = tooMany ? `At most ${MAX_ANCHORS} anchors` : `Use ${count || ""} as anchors`.replace("  ", " ");
+  byId("as-exclusions").textContent = `Exclude ${count || "these"}`;
+}
+
+const asAnchors = () => chosenIds().map((company) => ({ company, weight: 1 }));
+
+export function startMatching() {
+  byId("open-paste").addEventListener("click", openPaste);
+  byId("paste-form").addEventListener("submit", find);
+  byId("pasted-file").addEventListener("change", async ({ target }) => {
+    if (target.files[0]) byId("pasted").value = await target.files[0].text();
+    target.value = "";
+  });
+  byId("as-anchors").addEventListener("click", () => {
+    byId("paste").close();
+    go({ anchors: asAnchors(), negatives: [] }).then(toTop);
+  });
+  byId("as-exclusions").addEventListener("click", () => {
+    byId("paste").close();
+    go({ exclude: [...new Set([...current().exclude, ...chosenIds()])] });
+  });
+  byId("as-list").addEventListener("click", () => openSaving({ anchors: asAnchors(), k: current().k }));
+}

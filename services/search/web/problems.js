@@ -1,0 +1,99 @@
+// What went wrong, in words, with what can be done about it.
+
+import { byId, button, el } from "./dom.js";
+import { companyChip } from "./links.js";
+import { ProblemError, manners } from "./ask.js";
+
+export function showProblem(problem, retry) {
+  byId("start").hidden = true;
+  const choices = problem.candidates ?? problem.suggestions ?? [];
+  const box = el("section", { class: problem.candidates ? "problem choice" : "problem" },
+    el("h1", {}, problem.title),
+    el("p", { class: "detail" }, problem.detail),
+    offences(problem),
+    choices.length > 0 && el("p", { class: "chips" }, choices.map(companyChip)),
+    (problem.status === 0 || problem.status >= 500 || problem.status === 401 || problem.status === 429)
+      && el("p", { class: "chips" }, button("Try again", retry)));
+  byId("message").replaceChildren(box);
+}
+
+const offences = ({ errors = [] }) => errors.length > 0
+  && el("ul", {}, errors.map(({ parameter, reason }) => el("li", {}, `${parameter}: ${reason}`)));
+
+export const clearProblem = () => byId("message").replaceChildren();
+
+// Part of the answer may be missing (a company among several that nobody knows); the rest stands.
+// Of exclusions only the number is told: a pasted list may hold thousands that are not in the index.
+export function showMisses(misses, remove) {
+  const excluded = misses.filter(({ role }) => role === "exclude");
+  const others = misses.filter(({ role }) => role !== "exclude");
+  byId("misses").replaceChildren(...others.map((miss) =>
+    el("div", { class: "miss" },
+      el("p", {}, el("strong", {}, miss.asked), ` is left out: ${miss.detail} `, button("Remove it", () => remove([miss]), { class: "link" })),
+      (miss.suggestions ?? []).length > 0 && el("p", { class: "chips" }, miss.suggestions.map(companyChip)))));
+  if (excluded.length) byId("misses").append(el("p", { class: "note" }, `${excludedWords(excluded)} `, button("Forget", () => remove(excluded), { class: "link" })));
+}
+
+function excludedWords(misses) {
+  const some = misses.slice(0, 3).map(({ asked }) => asked).join(", ");
+  const rest = misses.length > 3 ? ` and ${(misses.length - 3).toLocaleString("en")} more` : "";
+  return `Excluded, but not in the index under that name: ${some}${rest}.`;
+}
+
+// A short word at the foot of the window, with something to do about it.
+let leaving = 0;
+
+export function toast(words, action = null) {
+  const box = byId("toast");
+  clearTimeout(leaving);
+  box.replaceChildren(el("span", {}, words), ...(action ? [button(action.label, () => { closeToast(); action.act(); }, { class: "link" })] : []));
+  // An open dialog makes all else unreachable; what it is told belongs into it.
+  (document.querySelector("dialog[open]") ?? document.body).append(box);
+  box.hidden = false;
+  leaving = setTimeout(function leave() {
+    if (box.contains(document.activeElement) || box.matches(":hover")) leaving = setTimeout(leave, 2000);
+    else closeToast();
+  }, 8000);
+}
+
+function closeToast() {
+  byId("toast").hidden = true;
+}
+
+// For what happens beside the ranking: the ranking stays, the toast says what failed.
+export function softly(act) {
+  return async (...given) => {
+    try {
+      return await act(...given);
+    } catch (error) {
+      if (error.name === "AbortError") return null;
+      if (!(error instanceof ProblemError)) throw error;
+      const words = `${error.problem.title}. ${error.problem.detail}`;
+      toast(words);
+      byId("status").textContent = words;
+      return null;
+    }
+  };
+}
+
+export function mindManners() {
+  manners.key = askForKey;
+  manners.waiting = (seconds) => {
+    byId("ask").classList.toggle("patient", seconds > 0);
+    if (!seconds) return closeToast();
+    toast(`The service asks for a pause. Going on in ${seconds} s.`);
+  };
+}
+
+function askForKey(wasRefused) {
+  const dialog = byId("key-needed");
+  byId("key-title").textContent = wasRefused ? "The service does not know this key" : "This service asks for a key";
+  byId("key").value = "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  byId("key").focus();
+  return new Promise((resolve) => {
+    dialog.querySelector("form").onsubmit = () => { dialog.returnValue = "given"; };
+    dialog.onclose = () => resolve(dialog.returnValue === "given" ? byId("key").value.trim() : null);
+  });
+}

@@ -1,0 +1,95 @@
+// What is asked: the companies to be like, those to be unlike, and what is left out, beside the ranking.
+
+import { byId, button, counted, el } from "./dom.js";
+import { companyLink, facts, siteLink } from "./links.js";
+import { marked } from "./reasons.js";
+import { current, go } from "./state.js";
+
+const WEIGHTS = [0.5, 1, 2, 3, 5];
+const NAMED_EXCLUSIONS = 50;
+
+let anchors = []; // of the answer, in its order: phrases name them by position
+
+const nameOf = (anchor) => anchor.company?.name ?? "your description";
+
+export function titleOf({ anchors: [first, ...others] }) {
+  const name = first.company?.name ?? "Your description";
+  return others.length ? `${name} + ${others.length}` : name;
+}
+
+export function showQuestion(answer) {
+  anchors = answer.anchors;
+  const several = anchors.length > 1;
+  byId("question").replaceChildren(
+    el("h1", { id: "question-title", tabindex: "-1" }, titleOf(answer)),
+    ...anchors.map((anchor, position) => anchorCard(anchor, position, several)),
+    ...negatives(answer.negatives ?? []),
+    ...exclusions());
+}
+
+// The phrases of the anchors that carry one hit's match.
+export function markAnchors(phrases) {
+  anchors.forEach((anchor, position) => {
+    const about = byId(`anchor-${position}`);
+    const own = (phrases ?? []).filter((phrase) => phrase.of === "anchor" && phrase.anchor === position);
+    about?.replaceChildren(...marked(wordsOf(anchor), own));
+  });
+}
+
+const wordsOf = (anchor) => anchor.company?.description ?? anchor.text ?? "";
+
+function anchorCard(anchor, position, several) {
+  const { company, language, warning } = anchor;
+  const asked = current().anchors.find((each) => (each.company ?? each.text) === anchor.asked) ?? current().anchors[position];
+  return el("article", { class: several ? "anchor one-of" : "anchor" },
+    several && el("div", { class: "anchor-head" },
+      el("h2", {}, company ? companyLink(company, "name", company.name) : "Your description"),
+      weight(asked, nameOf(anchor)),
+      button("✕", () => without("anchors", asked), { class: "quiet icon", "aria-label": `No longer like ${nameOf(anchor)}` })),
+    company && el("p", { class: "facts" }, facts(company) && el("span", {}, facts(company)), siteLink(company.domain, null)),
+    el("p", { id: `anchor-${position}`, class: "about", lang: language === "und" ? null : language, dir: "auto", tabindex: "0", role: "group",
+      "aria-label": `Description of ${nameOf(anchor)}` }, wordsOf(anchor)),
+    warning && el("p", { class: "tag" }, warning),
+    company && !several && el("p", { class: "note" }, provenance(anchor)));
+}
+
+function provenance({ company, updated_at, redirected_from }) {
+  const parts = [`id ${company.id}`, `as of ${(updated_at ?? "").slice(0, 10)}`];
+  if (redirected_from) parts.unshift(`found as “${redirected_from}”`);
+  if (company.aliases?.length) parts.unshift(`also ${company.aliases.slice(0, 4).join(", ")}`);
+  return parts.join(" · ");
+}
+
+function weight(asked, name) {
+  const known = [...new Set([...WEIGHTS, asked.weight])].sort((one, other) => one - other);
+  const options = known.map((value) => el("option", { value, selected: value === asked.weight }, `× ${value}`));
+  const onchange = (event) => {
+    const changed = current().anchors.map((each) => (each === asked ? { ...each, weight: Number(event.target.value) } : each));
+    go({ anchors: changed }).then(() => [...document.querySelectorAll("select.weight")].find((each) => each.ariaLabel === `Weight of ${name}`)?.focus());
+  };
+  return el("select", { class: "weight", "aria-label": `Weight of ${name}`, onchange }, ...options);
+}
+
+const without = (role, gone) => go({ [role]: current()[role].filter((each) => each !== gone) }).then(() => byId("question-title")?.focus());
+
+function negatives(found) {
+  if (!found.length) return [];
+  const chips = found.map((negative, position) => {
+    const asked = current().negatives.find((each) => (each.company ?? each.text) === negative.asked) ?? current().negatives[position];
+    return el("button", { type: "button", class: "chip", "aria-label": `No longer unlike ${nameOf(negative)}`, onclick: () => without("negatives", asked) },
+      nameOf(negative), el("small", { "aria-hidden": "true" }, "✕"));
+  });
+  return [el("div", { class: "part" }, el("h2", {}, "Unlike"), el("p", { class: "chips" }, ...chips))];
+}
+
+function exclusions() {
+  const { exclude } = current();
+  if (!exclude.length) return [];
+  const chips = exclude.slice(0, NAMED_EXCLUSIONS).map((each) =>
+    el("button", { type: "button", class: "chip", "aria-label": `No longer exclude ${each}`, onclick: () => without("exclude", each) },
+      each, el("small", { "aria-hidden": "true" }, "✕")));
+  return [el("details", { class: "part" },
+    el("summary", {}, `${counted(exclude.length, "company", "companies")} excluded`),
+    el("p", { class: "chips" }, ...chips, exclude.length > NAMED_EXCLUSIONS && `and ${exclude.length - NAMED_EXCLUSIONS} more`,
+      button("Exclude none", () => go({ exclude: [] }), { class: "link" })))];
+}

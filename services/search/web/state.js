@@ -1,0 +1,162 @@
+// The question on the page. The address carries all of it, so every view can be shared and gone back to:
+//   ?company=ID | text=WORDS   an anchor (repeatable); weight=2 after it is its weight
+//   unlike=ID | unlike_text=   a negative
+//   country= industry= tag=    any of these; filter= takes FIELD=VALUE, !=, >= and <=, like the API
+//   exclude=                   repeatable; more than a few go into the part after #, which browsers
+//                              send to no server, so that no limit on addresses is met
+//   mode= min_probability= k= map= list=
+
+const FEW_EXCLUSIONS = 20;
+const LONGEST_GET = 2_000; // characters; longer questions are posted, and so are those with more than these
+const [MOST_CONDITIONS, MOST_EXCLUDED] = [20, 100];
+const DIRECT = { country: "country", industry: "industry", tag: "tags" };
+
+export const MAX_ANCHORS = 10;
+export const DEFAULT_K = 25;
+const EMPTY = Object.freeze({
+  anchors: [], negatives: [], filters: [], exclude: [], mode: "vector", minProbability: null, k: DEFAULT_K, map: null, list: "",
+});
+
+let state = EMPTY;
+let onChange = async () => {};
+
+export const current = () => state;
+
+export function follow(listener) {
+  onChange = listener;
+  window.addEventListener("popstate", () => { state = readAddress(); onChange(); });
+  state = readAddress();
+}
+
+// Another question: a step that Back undoes. A saved list that was changed is a question of its own.
+export function go(change) {
+  state = { ...state, list: "", ...change };
+  history.pushState(null, "", addressOf(state));
+  return onChange();
+}
+
+// The same question seen otherwise (the map, a list's name): no step back.
+export function note(change) {
+  state = { ...state, ...change };
+  history.replaceState(null, "", addressOf(state));
+}
+
+export const onlyAbout = (company) => ({ ...EMPTY, k: state.k, map: state.map, anchors: [{ company, weight: 1 }] });
+export const onlyWords = (text) => ({ ...EMPTY, k: state.k, map: state.map, anchors: [{ text, weight: 1 }] });
+
+// ---- The address
+
+export function addressOf({ anchors, negatives, filters, exclude, mode, minProbability, k, map, list }) {
+  const params = new URLSearchParams();
+  for (const { company, text, weight } of anchors) {
+    params.append(...(company ? ["company", company] : ["text", text]));
+    if (weight !== 1) params.append("weight", weight);
+  }
+  for (const { company, text } of negatives) params.append(...(company ? ["unlike", company] : ["unlike_text", text]));
+  for (const pair of filterParams(filters)) params.append(...pair);
+  const few = exclude.length <= FEW_EXCLUSIONS;
+  if (few) for (const each of exclude) params.append("exclude", each);
+  if (mode !== EMPTY.mode) params.set("mode", mode);
+  if (minProbability) params.set("min_probability", minProbability);
+  if (k !== DEFAULT_K) params.set("k", k);
+  if (map !== null) params.set("map", Number(map));
+  if (list) params.set("list", list);
+  const query = params.toString();
+  return `/${query ? `?${query}` : ""}${few ? "" : `#${new URLSearchParams(exclude.map((each) => ["exclude", each]))}`}`;
+}
+
+function readAddress({ search, hash } = location) {
+  const read = structuredClone(EMPTY);
+  const filters = new Map();
+  for (const [name, value] of [...new URLSearchParams(search), ...new URLSearchParams(hash.slice(1))]) {
+    if (name === "company" || name === "text") read.anchors.push({ [name]: value, weight: 1 });
+    else if (name === "weight" && read.anchors.length && Number(value) > 0) read.anchors.at(-1).weight = Number(value);
+    else if (name === "unlike") read.negatives.push({ company: value });
+    else if (name === "unlike_text") read.negatives.push({ text: value });
+    else if (name in DIRECT) addCondition(filters, DIRECT[name], "=", value);
+    else if (name === "filter") readCondition(filters, value);
+    else if (name === "exclude") read.exclude.push(value);
+    else if (name === "mode" && value === "hybrid") read.mode = value;
+    else if (name === "min_probability" && Number(value) > 0 && Number(value) <= 1) read.minProbability = Number(value);
+    else if (name === "k" && Number(value) >= 1 && Number(value) <= 250) read.k = Math.floor(Number(value));
+    else if (name === "map") read.map = value === "1";
+    else if (name === "list") read.list = value;
+  }
+  read.anchors.length = Math.min(read.anchors.length, MAX_ANCHORS);
+  read.negatives.length = Math.min(read.negatives.length, MAX_ANCHORS);
+  return { ...read, filters: [...filters.values()] };
+}
+
+function readCondition(filters, condition) {
+  const parts = /^([A-Za-z0-9_.-]+?)(=|!=|>=|<=)(.*)$/s.exec(condition);
+  if (parts) addCondition(filters, parts[1], parts[2], parts[3]);
+}
+
+function addCondition(filters, field, sign, value) {
+  const filter = filters.get(field) ?? { field, any_of: [], none_of: [] };
+  if (sign === "=") filter.any_of.push(value);
+  else if (sign === "!=") filter.none_of.push(value);
+  else if (value !== "" && Number.isFinite(Number(value))) filter[sign === ">=" ? "at_least" : "at_most"] = Number(value);
+  filters.set(field, filter);
+}
+
+function filterParams(filters) {
+  const params = [];
+  for (const { field, any_of = [], none_of = [], at_least, at_most } of filters) {
+    const direct = Object.keys(DIRECT).find((name) => DIRECT[name] === field);
+    for (const value of any_of) params.push(direct ? [direct, value] : ["filter", `${field}=${value}`]);
+    for (const value of none_of) params.push(["filter", `${field}!=${value}`]);
+    if (at_least !== undefined) params.push(["filter", `${field}>=${at_least}`]);
+    if (at_most !== undefined) params.push(["filter", `${field}<=${at_most}`]);
+  }
+  return params;
+}
+
+// ---- The API's question
+
+// The body of POST /similar; only what is not the default.
+export function questionOf({ anchors, negatives, filters, exclude, mode, minProbability, k }) {
+  const question = { anchors, k };
+  if (negatives.length) question.negatives = negatives;
+  if (filters.length) question.filters = filters;
+  if (exclude.length) question.exclude = exclude;
+  if (mode !== EMPTY.mode) question.mode = mode;
+  if (minProbability) question.min_probability = minProbability;
+  return question;
+}
+
+export function stateOf(question) {
+  const { anchors = [], negatives = [], filters = [], exclude = [], mode = "vector", min_probability = null, k = DEFAULT_K } = question;
+  const filled = (each) => (each.company ? { company: each.company } : { text: each.text });
+  return {
+    ...EMPTY, exclude, mode, k, minProbability: min_probability, map: state.map,
+    anchors: anchors.map((anchor) => ({ ...filled(anchor), weight: anchor.weight ?? 1 })),
+    negatives: negatives.map(filled),
+    filters: filters.map(({ field, any_of, none_of, at_least, at_most }) => ({
+      field, any_of: any_of ?? [], none_of: none_of ?? [],
+      ...(at_least === null || at_least === undefined ? {} : { at_least }), ...(at_most === null || at_most === undefined ? {} : { at_most }),
+    })),
+  };
+}
+
+// How to ask `path` (/similar or /map): by GET where the address can carry the question, else by POST.
+export function requestFor(path, asked, extra = {}) {
+  const { anchors, negatives, filters, exclude, mode, minProbability, k } = asked;
+  const [first, ...others] = anchors;
+  const isPlain = anchors.every(({ weight }) => weight === 1) && others.every(({ company }) => company) && negatives.every(({ company }) => company);
+  const isShort = exclude.length <= MOST_EXCLUDED && filterParams(filters).length <= MOST_CONDITIONS;
+  const params = [["k", k], ...filterParams(filters)];
+  if (first.text) params.unshift(["text", first.text]);
+  for (const { company } of others) params.push(["also", company]);
+  for (const { company } of negatives) params.push(["unlike", company]);
+  for (const each of exclude) params.push(["exclude", each]);
+  if (mode !== EMPTY.mode) params.push(["mode", mode]);
+  if (minProbability) params.push(["min_probability", minProbability]);
+  for (const [name, value] of Object.entries(extra)) params.push([name, value]);
+  const address = first.company ? `${path}/${encodeURIComponent(first.company)}` : path;
+  const length = address.length + new URLSearchParams(params).toString().length;
+  const takesText = path === "/similar";
+  if (isPlain && isShort && length < LONGEST_GET && (first.company || takesText)) return { path: address, params };
+  const { format, fields, ...body } = extra;
+  return { path, params: format ? { format } : {}, body: { ...questionOf(asked), ...body, ...(fields ? { fields: fields.split(",") } : {}) } };
+}

@@ -1,0 +1,80 @@
+"""The calls about saved lists: a question with a name, and what is new in its answer since the last look."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from similarity.client.call import Call, Reply, as_json, nothing, path_of, reading
+from similarity.client.question import Question
+from similarity.client.ranking import Ranking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedList:
+    """A saved list, shared by all who may use the service; `looked_at` is the caller's own last look.
+
+    `question` is its question as JSON; None where all lists were asked for and it is long.
+    """
+
+    name: str
+    saved_by: str = ""
+    saved_at: datetime | None = None
+    looked_at: datetime | None = None
+    question: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What is remembered of a look at the list `name`: `seen` hits are no longer new."""
+
+    name: str
+    looked_at: datetime
+    seen: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lists:
+    lists: tuple[SavedList, ...]
+
+
+def lists() -> Call[tuple[SavedList, ...]]:
+    """All saved lists, by name."""
+
+    def read(reply: Reply) -> tuple[SavedList, ...]:
+        return reading(_Lists)(reply).lists
+
+    return Call(method="GET", path="/lists", read=read)
+
+
+def saved_list(name: str) -> Call[SavedList]:
+    """One saved list with its question."""
+    return Call(method="GET", path=path_of("lists", name), read=reading(SavedList))
+
+
+def save_list(name: str, question: Question) -> Call[SavedList]:
+    """Keeps a question under a name, in place of what was kept under it. A question of a page cannot be kept."""
+    body = as_json({"question": question.body()})
+    return Call(method="PUT", path=path_of("lists", name), body=body, read=reading(SavedList))
+
+
+def delete_list(name: str) -> Call[None]:
+    """Forgets a saved list; the companies in it stay."""
+    return Call(method="DELETE", path=path_of("lists", name), read=nothing)
+
+
+def list_hits(
+    name: str, *, k: int | None = None, reasons: int | None = None, cursor: str | None = None
+) -> Call[Ranking]:
+    """The answer to a list's question now; hits that were not there at the caller's last look are `new`.
+
+    `k` and `reasons` are as they were saved, unless they are given.
+    """
+    path = path_of("lists", name, "hits", parameters={"k": k, "reasons": reasons, "cursor": cursor})
+    return Call(method="GET", path=path, read=reading(Ranking))
+
+
+def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
+    """Remembers that the caller has seen these hits of a list, or, without `ids`, all that there are now."""
+    body = as_json({} if ids is None else {"ids": list(ids)})
+    return Call(method="POST", path=path_of("lists", name, "looked"), body=body, read=reading(Look))

@@ -1,0 +1,77 @@
+"""Filters written as short texts, for a command line or an address.
+
+    country=France   tags!=retail   attributes.employees>=100   attributes.founded<=1999.5
+
+Of one field, several `=` are any of these, several `!=` none of these, and the narrowest range counts.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from similarity.errors import InvalidFilter
+from similarity.index.protocol import FieldFilter
+
+FORMS = "FIELD=VALUE, FIELD!=VALUE, FIELD>=NUMBER or FIELD<=NUMBER"
+FILTER_PATTERN = re.compile(r"\s*(?P<field>[^=!<>]*?)\s*(?P<comparison>!=|>=|<=|=)(?P<value>.*)", re.DOTALL)
+WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
+DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What the texts so far ask of one field."""
+
+    any_of: list[str] = field(default_factory=list)
+    none_of: list[str] = field(default_factory=list)
+    at_least: list[float] = field(default_factory=list)
+    at_most: list[float] = field(default_factory=list)
+
+    def add(self, comparison: str, value: str) -> None:
+        if comparison == "=":
+            self.any_of.append(value)
+        elif comparison == "!=":
+            self.none_of.append(value)
+        else:
+            (self.at_least if comparison == ">=" else self.at_most).append(parse_number(value))
+
+
+def parse_filters(texts: Iterable[str]) -> list[FieldFilter]:
+    """One filter per field that the texts name, in the order of their first mention.
+
+    Raises:
+        InvalidFilter: a text has none of the forms, no value or no number, or asks what `FieldFilter` refuses.
+    """
+    fields: dict[str, _Asked] = {}
+    for text in texts:
+        parts = FILTER_PATTERN.fullmatch(text)
+        if not parts:
+            raise InvalidFilter(f"{text!r:.80} is no filter; write {FORMS}")
+        name, value = parts["field"], parts["value"].strip()
+        if not value:
+            raise InvalidFilter(f"the filter {text!r:.80} has no value; write {FORMS}")
+        fields.setdefault(name, _Asked()).add(parts["comparison"], value)
+    return [_filter(name, asked) for name, asked in fields.items()]
+
+
+def parse_number(text: str) -> float:
+    """The number that a text spells: a whole one exactly, as an int.
+
+    Raises:
+        InvalidFilter: it spells none.
+    """
+    if WHOLE_PATTERN.fullmatch(text):
+        return int(text)
+    if DECIMAL_PATTERN.fullmatch(text):
+        return float(text)
+    raise InvalidFilter(f"{text!r:.80} is no number; write one such as 100, -2.5 or 1e6")
+
+
+def _filter(name: str, asked: _Asked) -> FieldFilter:
+    return FieldFilter(
+        field=name,
+        any_of=tuple(asked.any_of),
+        none_of=tuple(asked.none_of),
+        at_least=max(asked.at_least, default=None),
+        at_most=min(asked.at_most, default=None),
+    )

@@ -1,0 +1,235 @@
+"""The workspace on Elasticsearch: two indices beside the generations', shared by every replica of the service.
+
+Reads refresh first, so that each sees all that was written before it, by whichever process. That is
+cheap here: verdicts and lists come at the pace of people. Every write names its document's id, so it
+may be repeated when an answer is lost.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from similarity.errors import IndexUnavailable
+from similarity.index.elastic import ElasticSettings
+from similarity.index.elastic.compaction import compact as compact_index
+from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.mapping import Body
+from similarity.workspace import elastic_mapping as mapping
+from similarity.workspace.forgetting import forgotten_question
+from similarity.workspace.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
+from similarity.workspace.rules import page_sizes, same_or_conflict, unknown_list
+
+PAGE = 500
+LISTS_PAGE = 50  # a question may name 10,000 companies
+ATTEMPTS = 20
+CONFLICT, NOT_FOUND, BAD_REQUEST = 409, 404, 400
+
+
+class ElasticWorkspace:
+    """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, made when they are first needed."""
+
+    def __init__(self, settings: ElasticSettings) -> None:
+        self._cluster = Cluster(settings)
+        self._feedback = f"{settings.name}-feedback"
+        self._lists = f"{settings.name}-lists"
+        self._is_ready = False
+
+    def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
+        self._make_ready()
+        key = mapping.event_key(event.user, event.id)
+        with self._cluster.explained():
+            client = self._cluster.reading.options(ignore_status=CONFLICT)
+            answer = client.create(index=self._feedback, id=key, document=mapping.event_source(event))
+        if answer.meta.status != CONFLICT:
+            return event
+        known = self._cluster.documents(self._feedback, [key], vectors=False)
+        if key not in known:
+            raise IndexUnavailable(f"event {event.id!r} was erased while it was sent again; send it once more")
+        return same_or_conflict(event, known=mapping.event_of(known[key]))
+
+    def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
+        self._make_ready()
+        self._cluster.refresh(self._feedback)
+        for size in page_sizes():
+            query = mapping.events_query(company=company, user=user, before=before, size=size)
+            page = [mapping.event_of(hit["_source"]) for hit in self._hits(self._feedback, query)]
+            yield from page
+            if len(page) < size:
+                return
+            before = page[-1].place
+
+    def save_list(self, saved: SavedList) -> bool:
+        self._make_ready()
+        with self._cluster.explained():
+            answer = self._cluster.reading.index(
+                index=self._lists, id=mapping.list_key(saved.name), document=mapping.list_source(saved)
+            )
+        return bool(answer["result"] == "created")
+
+    def lists(self) -> list[SavedList]:
+        return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
+
+    def saved_list(self, name: str) -> SavedList:
+        source = self._list_document(mapping.list_key(name))
+        if source is None:
+            raise unknown_list(name)
+        return mapping.list_of(source)
+
+    def remove_list(self, name: str) -> None:
+        self._make_ready()
+        if not self._delete(mapping.list_key(name)):
+            raise unknown_list(name)
+        self._remove_looks(name)
+
+    def add_look(self, look: Look) -> None:
+        if self._list_document(mapping.list_key(look.list_name)) is None:
+            raise unknown_list(look.list_name)
+        key = mapping.look_key(look.list_name, look.user)
+        with self._cluster.explained():
+            self._cluster.reading.index(index=self._lists, id=key, document=mapping.look_source(look))
+
+    def last_look(self, name: str, user: str) -> Look | None:
+        source = self._list_document(mapping.look_key(name, user))
+        return None if source is None else mapping.look_of(source)
+
+    def looks(self, user: str) -> list[Look]:
+        return [mapping.look_of(hit["_source"]) for hit in self._listed({"kind": "look", "user": user})]
+
+    def forget_company(self, company_id: str, *, names: Collection[str] = (), compact: bool = True) -> Forgotten:
+        self._make_ready()
+        forgotten = Forgotten(
+            events=self._forget_events(company_id),
+            lists=self._forget_in_lists(company_id, names),
+            looks=self._forget_in_looks(company_id),
+        )
+        for index in (self._feedback, self._lists) if compact else ():
+            compact_index(self._cluster, index)
+        return forgotten
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _make_ready(self) -> None:
+        """Makes the indices that are missing, once; refuses those of a newer release."""
+        if self._is_ready:
+            return
+        for index, fields in ((self._feedback, mapping.FEEDBACK_FIELDS), (self._lists, mapping.LISTS_FIELDS)):
+            with self._cluster.explained():
+                found = self._cluster.reading.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
+            if found.meta.status == NOT_FOUND:
+                self._create(index, mapping.index_body(fields))
+                continue
+            schema = found[index]["mappings"].get("_meta", {}).get("schema")
+            if schema != mapping.SCHEMA_VERSION:
+                raise IndexUnavailable(
+                    f"the index {index} holds no workspace of this release (schema {schema}; this one knows "
+                    f"{mapping.SCHEMA_VERSION}); upgrade this installation, or choose another index name"
+                )
+        self._is_ready = True
+
+    def _create(self, index: str, body: Body) -> None:
+        with self._cluster.explained():
+            answer = self._cluster.client.options(ignore_status=BAD_REQUEST).indices.create(index=index, **body)
+        # Another process may have been quicker.
+        if answer.meta.status == BAD_REQUEST and answer["error"]["type"] != "resource_already_exists_exception":
+            raise self._cluster.problem(BAD_REQUEST, answer["error"])
+
+    def _hits(self, index: str, query: Body) -> list[Mapping[str, Any]]:
+        return list(self._cluster.search(index, query)["hits"]["hits"])
+
+    def _list_document(self, key: str) -> Mapping[str, Any] | None:
+        """The newest source of a list or look; None if it is not there."""
+        self._make_ready()
+        return self._cluster.documents(self._lists, [key], vectors=False).get(key)
+
+    def _listed(self, terms: Body) -> Iterator[Mapping[str, Any]]:
+        """Every list or look that has these values, by the lists' names."""
+        self._make_ready()
+        self._cluster.refresh(self._lists)
+        query: Body = {
+            "query": {"bool": {"filter": [{"term": {field: value}} for field, value in terms.items()]}},
+            "sort": [{"name": "asc"}],
+            "size": LISTS_PAGE,
+            "seq_no_primary_term": True,
+        }
+        while True:
+            page = self._hits(self._lists, query)
+            yield from page
+            if len(page) < LISTS_PAGE:
+                return
+            query["search_after"] = page[-1]["sort"]
+
+    def _looks_found(self, condition: Body) -> list[Mapping[str, Any]]:
+        """Some of the looks under a condition, as of now."""
+        self._cluster.refresh(self._lists)
+        conditions = [{"term": {"kind": "look"}}, condition]
+        query: Body = {"query": {"bool": {"filter": conditions}}, "size": PAGE, "seq_no_primary_term": True}
+        return self._hits(self._lists, query)
+
+    def _delete(self, key: str) -> bool:
+        """Whether there was such a list or look to delete."""
+        with self._cluster.explained():
+            client = self._cluster.client.options(ignore_status=NOT_FOUND)
+            return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
+
+    def _remove_looks(self, name: str) -> None:
+        while found := self._looks_found({"term": {"name": name}}):
+            for hit in found:
+                self._delete(hit["_id"])
+
+    def _forget_events(self, company_id: str) -> int:
+        count = 0
+        while True:
+            self._cluster.refresh(self._feedback)
+            found = self._hits(self._feedback, {"query": mapping.about(company_id), "size": PAGE, "_source": False})
+            if not found:
+                return count
+            with self._cluster.explained():
+                operations = [{"delete": {"_id": hit["_id"]}} for hit in found]
+                answer = self._cluster.reading.bulk(index=self._feedback, operations=operations)
+            for item in answer["items"]:
+                if "error" in item["delete"]:
+                    raise self._cluster.problem(item["delete"]["status"], item["delete"]["error"])
+            count += len(found)
+
+    def _forget_in_lists(self, company_id: str, names: Collection[str]) -> int:
+        changed = 0
+        for _ in range(ATTEMPTS):
+            overtaken = False
+            for hit in self._listed({"kind": "list"}):
+                question = hit["_source"]["question"]
+                without = forgotten_question(question, company_id, names)
+                if without is question:
+                    continue
+                if without is None:
+                    with suppress(UnknownList):
+                        self.remove_list(hit["_source"]["name"])
+                elif not self._replace(hit, {**hit["_source"], "question": without}):
+                    overtaken = True
+                    continue
+                changed += 1
+            if not overtaken:
+                return changed
+        raise IndexUnavailable(f"lists were saved all the while {company_id} was erased from them; erase again")
+
+    def _forget_in_looks(self, company_id: str) -> int:
+        changed = in_vain = 0
+        while in_vain < ATTEMPTS:
+            found = self._looks_found({"term": {"seen": company_id}})
+            if not found:
+                return changed
+            rewritten = 0
+            for hit in found:
+                seen = [each for each in hit["_source"]["seen"] if each != company_id]
+                rewritten += self._replace(hit, {**hit["_source"], "seen": seen})
+            changed += rewritten
+            in_vain += not rewritten
+        raise IndexUnavailable(f"lists were looked at all the while {company_id} was erased; erase again")
+
+    def _replace(self, hit: Mapping[str, Any], source: Body) -> bool:
+        """Writes a document anew; False if somebody else did so since it was read."""
+        with self._cluster.explained():
+            client = self._cluster.client.options(ignore_status=CONFLICT)
+            place = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
+            answer = client.index(index=self._lists, id=hit["_id"], document=source, **place)
+        return bool(answer.meta.status != CONFLICT)

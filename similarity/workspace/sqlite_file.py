@@ -1,0 +1,216 @@
+"""The embedded workspace's file: its tables, its one connection, and how it is rewritten.
+
+    events
+    lists --< looks
+
+Every write is one transaction that is on disk before it is acknowledged (WAL, synchronous=FULL).
+What is deleted is overwritten (`secure_delete`). Verdicts come at the pace of people, so one
+connection a process, used by one thread at a time, is enough; processes wait for each other.
+
+`PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to
+`MIGRATIONS`; one that was published is never edited.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from similarity.errors import IndexUnavailable
+from similarity.index.sqlite.connections import ADVICE
+
+APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
+SECONDS_BETWEEN_TRIES = 0.01
+
+FIRST_VERSION = (
+    """
+    CREATE TABLE events (
+        user TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at INTEGER NOT NULL,                       -- UTC microseconds, as every time in this file
+        anchor TEXT NOT NULL,
+        hit TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        rank INTEGER,
+        score REAL,
+        probability REAL,
+        generation TEXT NOT NULL,
+        bundle_id TEXT NOT NULL,
+        note TEXT NOT NULL,
+        PRIMARY KEY (user, id)
+    )
+    """,
+    "CREATE INDEX events_by_place ON events (at, user, id)",
+    "CREATE INDEX events_by_anchor ON events (anchor)",
+    "CREATE INDEX events_by_hit ON events (hit)",
+    """
+    CREATE TABLE lists (
+        name TEXT PRIMARY KEY,
+        question TEXT NOT NULL,                    -- JSON
+        saved_by TEXT NOT NULL,
+        saved_at INTEGER NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE looks (
+        list_name TEXT NOT NULL REFERENCES lists (name) ON DELETE CASCADE,
+        user TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        seen TEXT NOT NULL,                        -- JSON
+        PRIMARY KEY (list_name, user)
+    )
+    """,
+)
+MIGRATIONS = (FIRST_VERSION,)
+
+# What is advised for an index does not fit a file that nothing can fill again.
+WORKSPACE_ADVICE = {**ADVICE, "SQLITE_CORRUPT": "it is damaged; restore a backup"}
+
+
+class WorkspaceFile:
+    """The file at `path`, made with its folder if it is not there yet.
+
+    Raises:
+        IndexUnavailable: the file cannot be used; the message says why and what to do.
+    """
+
+    def __init__(self, path: Path, *, busy_timeout: float) -> None:
+        self.path = path
+        self._busy_timeout = busy_timeout
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise IndexUnavailable(f"the folder of the workspace {path} cannot be made: {error}") from error
+        with self._explained():
+            self._connection: sqlite3.Connection | None = self._open()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, in a transaction that sees one state of the file."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection, which alone may write; on disk when the block ends, undone if it raises."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    def rewrite(self) -> None:
+        """Writes the file anew with nothing in it but what is stored now, and empties its write-ahead log.
+
+        Raises:
+            IndexUnavailable: somebody read in the file for so long that the log could not be emptied.
+        """
+        with self._alone() as connection:
+            connection.execute("VACUUM")
+            [blocked, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if blocked:
+            raise IndexUnavailable(
+                f"the log beside {self.path} still holds what was removed, because the file was read all the while; "
+                "erase again when nobody reads"
+            )
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._alone() as connection:
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _alone(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._explained():
+            if self._connection is None:
+                raise IndexUnavailable(f"the workspace {self.path} was closed; open it again")
+            yield self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=self._busy_timeout,
+            isolation_level=None,  # transactions are ours to begin and end
+            check_same_thread=False,  # one thread at a time is what the lock keeps
+        )
+        try:
+            self._refuse_foreign(connection)
+            self._use_write_ahead_log(connection)
+            for pragma in ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
+        holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
+        if holds_tables and _number(connection, "PRAGMA application_id") != APPLICATION_ID:
+            raise IndexUnavailable(f"{self.path} is a database of another program; move it away")
+
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        # SQLite does not wait by itself here when two processes open a new file at the same moment.
+        deadline = time.monotonic() + self._busy_timeout
+        while True:
+            try:
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                    raise
+                time.sleep(SECONDS_BETWEEN_TRIES)
+        if mode != "wal":
+            raise IndexUnavailable(f"{self.path} is on a file system without shared memory; use a local disk")
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Applies the migrations the file has not seen, all or none; fails here if the file cannot be written."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            seen = _number(connection, "PRAGMA user_version")
+            if seen > len(MIGRATIONS):
+                raise IndexUnavailable(
+                    f"{self.path} was written by a newer release (schema {seen}; this one knows {len(MIGRATIONS)}); "
+                    "upgrade this installation"
+                )
+            for migration in MIGRATIONS[seen:]:
+                for statement in migration:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            connection.execute("ROLLBACK" if seen == len(MIGRATIONS) else "COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns what SQLite says about the file into an IndexUnavailable that says what to do."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            for code, advice in WORKSPACE_ADVICE.items():
+                if name.startswith(code):
+                    message = f"the workspace {self.path} does not answer: {advice} ({error})"
+                    raise IndexUnavailable(message) from error
+            raise
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])

@@ -1,0 +1,37 @@
+"""What tests of the page look at again and again."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+
+def names(page: Any) -> list[str]:
+    """The companies of the ranking, once it has come."""
+    page.locator("#results:not([aria-busy])").wait_for()
+    page.locator("#hits .name, #none:not([hidden])").first.wait_for()
+    found: list[str] = page.locator("#hits .name").all_inner_texts()
+    return found
+
+
+def row(page: Any, name: str) -> Any:
+    """The row of one company."""
+    return page.locator("#hits > li").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+def toast(page: Any, words: str) -> None:
+    """Waits for a short word at the foot of the window."""
+    page.locator("#toast").filter(has_text=words).wait_for()
+
+
+def downloaded(page: Any, button: Any) -> tuple[str, str]:
+    """The name and the text of the file that a click brings."""
+    with page.expect_download() as download:
+        button.click()
+    return download.value.suggested_filename, Path(download.value.path()).read_text(encoding="utf-8-sig")
+
+
+def offences(page: Any) -> list[str]:
+    """What axe finds wrong with the page as it is now."""
+    axe = importlib.import_module("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page).response["violations"]
+    return [f"{each['id']}: {node['html']}" for each in found for node in each["nodes"]]

@@ -1,0 +1,174 @@
+"""Accepting and rejecting hits: verdicts last, become labelled pairs, and keep the rejected out of the CSV."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import Opened
+from tests.end_to_end.page_parts import downloaded, names, row, toast
+
+pytestmark = pytest.mark.integration
+
+
+def pressed(page: Any, label: str) -> bool:
+    return bool(page.get_by_role("button", name=label, exact=True).get_attribute("aria-pressed") == "true")
+
+
+def test_a_verdict_is_remembered_when_the_company_is_asked_again(own: Any, own_address: str, opened: Opened) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.get_by_role("button", name="Accept Carlsberg A/S").click()
+    toast(own, "Carlsberg A/S accepted.")
+    again = opened(own_address)
+    again.goto("/?company=Heineken")
+    again.locator("#hits .accepted").wait_for()
+    assert pressed(again, "Accept Carlsberg A/S")
+    assert "1 accepted" in again.locator("#tally").inner_text()
+
+
+def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.get_by_role("button", name="Reject Carlsberg A/S").click()
+    toast(own, "Carlsberg A/S rejected.")
+    own.locator("#toast").get_by_role("button", name="Undo").click()
+    toast(own, "has no verdict now")
+    assert not pressed(own, "Reject Carlsberg A/S")
+    own.get_by_role("button", name="Reject Carlsberg A/S").click()
+    toast(own, "Carlsberg A/S rejected.")
+    own.get_by_role("button", name="Accept Carlsberg A/S").click()
+    toast(own, "Carlsberg A/S accepted.")
+    assert not pressed(own, "Reject Carlsberg A/S")
+    # The same button again takes it back.
+    own.get_by_role("button", name="Accept Carlsberg A/S").click()
+    toast(own, "has no verdict now")
+    own.reload()
+    names(own)
+    assert own.locator("#hits .accepted, #hits .rejected").count() == 0
+
+
+def test_a_verdict_that_is_not_kept_is_not_shown(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.route("**/feedback", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
+    own.get_by_role("button", name="Accept Carlsberg A/S").click()
+    toast(own, "The service does not answer")
+    assert not pressed(own, "Accept Carlsberg A/S")
+
+
+def test_ten_competitors_two_rejected_a_csv_and_the_labelled_pairs_by_keyboard_alone(own: Any) -> None:
+    """What an analyst comes for, without a mouse and without the manual."""
+    keys = own.keyboard
+    own.goto("/")
+    own.wait_for_function("document.activeElement.id === 'search'")
+    keys.type("heinek")
+    own.get_by_role("option", name="Heineken N.V.").wait_for()
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    own.get_by_role("heading", name="Heineken N.V.").wait_for()
+    names(own)
+
+    tab_to(own, "k")
+    keys.press("ArrowUp")
+    own.wait_for_url("**k=10**")
+    shown = names(own)
+    assert len(shown) == 10
+
+    for _ in range(2):
+        keys.press("j")
+    keys.press("r")
+    toast(own, f"{shown[1]} rejected.")
+    keys.press("ArrowDown")
+    keys.press("r")
+    toast(own, f"{shown[2]} rejected.")
+    keys.press("k")
+    keys.press("k")
+    keys.press("a")
+    toast(own, f"{shown[0]} accepted.")
+    own.get_by_role("link", name="3 labelled pairs").wait_for()
+
+    tab_to(own, "csv", back=True)
+    with own.expect_download() as table:
+        keys.press("Enter")
+    rows = list(csv.DictReader(io.StringIO(table.value.path().read_text(encoding="utf-8-sig"))))
+    assert [each["name"] for each in rows] == [shown[0], *shown[3:]]
+
+    tab_to(own, "pairs", back=True)
+    with own.expect_download() as pairs:
+        keys.press("Enter")
+    labels = [each["label"] for each in csv.DictReader(io.StringIO(pairs.value.path().read_text(encoding="utf-8-sig")))]
+    assert len(labels) == 3
+    assert len(set(labels)) == 2
+
+
+def tab_to(page: Any, element: str, *, back: bool = False) -> None:
+    for _ in range(80):
+        page.keyboard.press("Shift+Tab" if back else "Tab")
+        if page.evaluate("document.activeElement.id") == element:
+            return
+    raise AssertionError(f"no way to #{element} by Tab")
+
+
+def test_keys_act_on_the_current_row(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    second = names(own)[1]
+    own.keyboard.press("j")
+    own.keyboard.press("j")
+    assert row(own, second).get_attribute("class") == "row current"
+    own.keyboard.press("e")
+    assert row(own, second).locator(".more").get_attribute("aria-expanded") == "true"
+    own.keyboard.press("a")
+    toast(own, f"{second} accepted.")
+    own.keyboard.press("u")
+    toast(own, f"{second} has no verdict now.")
+    own.keyboard.press("-")
+    own.get_by_role("heading", name="Unlike").wait_for()
+    names(own)
+    own.keyboard.press("j")
+    own.keyboard.press("+")
+    own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
+    own.keyboard.press("/")
+    assert own.evaluate("document.activeElement.id") == "search"
+    own.keyboard.type("ajar?")
+    assert own.get_by_role("combobox", name="Company name, domain or id").input_value() == "ajar?"
+
+
+def test_the_help_says_the_keys_and_can_switch_them_off(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.keyboard.press("?")
+    dialog = own.get_by_role("dialog", name="Keys")
+    dialog.wait_for()
+    assert "Reject: it is not" in dialog.inner_text()
+    dialog.get_by_role("checkbox").uncheck()
+    own.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    own.keyboard.press("j")
+    assert own.locator("#hits .current").count() == 0
+    own.get_by_role("button", name="Keys").click()
+    own.get_by_role("dialog", name="Keys").get_by_role("checkbox").check()
+
+
+def test_the_pairs_come_by_a_click_and_say_how_many_they_are(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    assert own.locator("#pairs").is_hidden()
+    own.get_by_role("button", name="Accept Carlsberg A/S").click()
+    link = own.get_by_role("link", name="1 labelled pair")
+    link.wait_for()
+    name, text = downloaded(own, link)
+    assert name == "pairs.csv"
+    assert len(list(csv.DictReader(io.StringIO(text)))) == 1
+
+
+def test_two_rejected_companies_stay_out_of_the_table(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    shown = names(own)
+    for name in shown[:2]:
+        own.get_by_role("button", name=f"Reject {name}").click()
+        toast(own, f"{name} rejected.")
+    _, text = downloaded(own, own.get_by_role("button", name="Download CSV"))
+    assert [each["name"] for each in csv.DictReader(io.StringIO(text))] == shown[2:]
+    toast(own, "8 companies downloaded, without the 2 rejected.")

@@ -1,0 +1,135 @@
+"""Lists: questions that are kept by name, and names that are pasted."""
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.page_parts import names, toast
+
+pytestmark = pytest.mark.integration
+
+BREWERS = "Carlsberg\nheineken\nNo Such Brewery 1234\n"
+
+
+def save_as(page: Any, name: str) -> None:
+    page.get_by_role("button", name="Save list").click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Save", exact=True).click()
+    toast(page, f"Saved as “{name}”.")
+
+
+def pasted(page: Any, words: str) -> Any:
+    page.get_by_role("button", name="Paste a list").click()
+    dialog = page.get_by_role("dialog", name="Paste a list")
+    dialog.get_by_label("Names or domains, one a line").fill(words)
+    dialog.get_by_role("button", name="Find them").click()
+    dialog.locator("#matches tr").first.wait_for()
+    return dialog
+
+
+def test_a_saved_list_is_opened_again_with_all_of_its_question(own: Any) -> None:
+    own.goto("/?company=heineken&company=carlsberg&weight=2&filter=country!%3DJapan&exclude=starbucks&k=10")
+    shown = names(own)
+    save_as(own, "Brewers")
+    assert "list=Brewers" in own.url
+    own.goto("/")
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Brewers", exact=True).click()
+    own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
+    assert names(own) == shown
+    assert "weight=2" in own.url
+
+
+def test_an_address_that_names_a_list_shows_it(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    shown = names(own)
+    save_as(own, "Beer & more")
+    own.goto("/?list=Beer+%26+more")
+    own.get_by_role("heading", name="Heineken N.V.").wait_for()
+    assert names(own) == shown
+
+
+def test_what_was_not_there_at_the_last_look_is_marked_as_new(own: Any) -> None:
+    own.goto("/?company=heineken&k=10&exclude=carlsberg")
+    names(own)
+    save_as(own, "Brewers")
+    # The same name with another question: the hit that it brings in was never looked at.
+    own.evaluate(
+        """fetch("/lists/Brewers", {method: "PUT", headers: {"Content-Type": "application/json"},
+           body: JSON.stringify({question: {anchors: [{company: "heineken"}], k: 10}})}).then(() => 1)"""
+    )
+    own.goto("/?list=Brewers")
+    toast(own, "1 company is new on “Brewers”.")
+    assert "new" in own.locator("#hits > li").filter(has_text="Carlsberg A/S").first.locator(".title").inner_text()
+    own.locator("#toast").get_by_role("button", name="Mark as seen").click()
+    own.locator("#hits .new:visible").first.wait_for(state="hidden")
+    own.reload()
+    names(own)
+    own.wait_for_load_state("networkidle")
+    assert own.locator("#hits .new:visible").count() == 0
+
+
+def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    save_as(own, "Brewers")
+    own.get_by_role("button", name="More like Carlsberg A/S").click()
+    own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
+    assert "list=" not in own.url
+
+
+def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    save_as(own, "Brewers")
+    own.get_by_role("button", name="Saved lists").click()
+    dialog = own.get_by_role("dialog", name="Saved lists")
+    dialog.get_by_role("button", name="Delete Brewers").click()
+    dialog.get_by_text("No list yet").wait_for()
+    dialog.get_by_role("button", name="Undo").click()
+    own.get_by_text("Brewers restored").wait_for(state="attached")
+    own.goto("/?list=Brewers")
+    own.get_by_role("heading", name="Heineken N.V.").wait_for()
+
+
+def test_pasted_names_become_anchors_and_misses_are_said(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, BREWERS)
+    dialog.get_by_role("heading", name="2 of 3 lines found").wait_for()
+    rows = dialog.locator("#matches tr")
+    assert "Carlsberg A/S" in rows.nth(0).inner_text()
+    assert "%" in rows.nth(0).inner_text()
+    assert rows.nth(2).get_by_role("checkbox").is_disabled()
+    dialog.get_by_role("button", name="Use 2 as anchors").click()
+    sample.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
+    assert "company=carlsberg&company=heineken" in sample.url
+
+
+def test_pasted_names_can_be_left_out(sample: Any) -> None:
+    sample.goto("/?company=ab-inbev&k=10")
+    assert "Heineken N.V." in names(sample)
+    pasted(sample, BREWERS).get_by_role("button", name="Exclude 2").click()
+    sample.get_by_text("2 companies excluded").wait_for()
+    assert not {"Heineken N.V.", "Carlsberg A/S"} & set(names(sample))
+
+
+def test_pasted_names_can_be_kept_as_a_list(own: Any) -> None:
+    own.goto("/")
+    pasted(own, BREWERS).get_by_role("button", name="Save as a list").click()
+    own.get_by_label("Name", exact=True).fill("Brewers")
+    own.get_by_role("button", name="Save", exact=True).click()
+    own.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
+    assert "list=Brewers" in own.url
+
+
+def test_a_table_is_read_by_its_columns(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "name,domain\nSome brewer,theheinekencompany.com\n")
+    assert "Heineken N.V." in dialog.locator("#matches tr").first.inner_text()
+
+
+def test_nothing_pasted_is_said(sample: Any) -> None:
+    sample.goto("/")
+    sample.get_by_role("button", name="Paste a list").click()
+    sample.get_by_role("button", name="Find them").click()
+    assert sample.locator("#paste-error").inner_text() == "Write or paste at least one name."

@@ -1,0 +1,108 @@
+"""Every state of the page, light and dark, wide and narrow: nothing spills over, and axe finds nothing wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import Opened
+from tests.end_to_end.page_parts import names, offences, toast
+
+pytestmark = pytest.mark.integration
+
+PATHS = [
+    "/",
+    "/?company=acme",
+    "/?company=acme&country=Germany&map=1",
+    "/?company=acme&company=clogs&weight=2&unlike=delta-air&exclude=boots&company=nobody",
+    "/?company=acme&country=Atlantis",
+    "/?company=nobody",
+    "/?text=shoes",
+    "/docs",
+]
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_wider_than_the_window(page: Any, path: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PATHS)
+def test_the_page_passes_the_accessibility_rules(page: Any, path: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    assert offences(page) == []
+
+
+def judged(page: Any) -> None:
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    toast(page, "accepted")
+    page.keyboard.press("j")
+    page.keyboard.press("r")
+    toast(page, "rejected")
+
+
+def opened_all(page: Any) -> None:
+    page.get_by_role("button", name="Expand all").click()
+
+
+def typed(page: Any) -> None:
+    page.get_by_role("combobox", name="Company name, domain or id").press_sequentially("car")
+    page.get_by_role("option").first.wait_for()
+    page.keyboard.press("ArrowDown")
+
+
+def helped(page: Any) -> None:
+    page.keyboard.press("?")
+
+
+def saving(page: Any) -> None:
+    page.get_by_role("button", name="Save list").click()
+
+
+def listed(page: Any) -> None:
+    saving(page)
+    page.get_by_label("Name", exact=True).fill("Brewers")
+    page.keyboard.press("Enter")
+    toast(page, "Saved as")
+    page.get_by_role("button", name="Saved lists").click()
+    page.get_by_role("dialog", name="Saved lists").wait_for()
+
+
+def matched(page: Any) -> None:
+    page.get_by_role("button", name="Paste a list").click()
+    page.get_by_label("Names or domains, one a line").fill("Carlsberg\nheinek\nNo Such Brewery 1234")
+    page.get_by_role("button", name="Find them").click()
+    page.locator("#matches tr").first.wait_for()
+
+
+def asked_for_a_key(page: Any) -> None:
+    page.route("**/similar/**", lambda route: route.fulfill(status=401, content_type="application/json", body="{}"))
+    page.locator("#filters").evaluate("each => { each.open = true; }")
+    page.get_by_label("Compare by").select_option("hybrid")
+    page.get_by_role("dialog", name="This service asks for a key").wait_for()
+
+
+STATES = [judged, opened_all, typed, helped, saving, listed, matched, asked_for_a_key]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_every_state_passes_them_too(
+    opened: Opened, own_address: str, state: Callable[[Any], None], width: int, scheme: str
+) -> None:
+    page = opened(own_address, width=width, color_scheme=scheme)
+    page.goto("/?company=heineken&k=10")
+    names(page)
+    page.wait_for_load_state("networkidle")
+    state(page)
+    assert offences(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0

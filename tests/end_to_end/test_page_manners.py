@@ -1,0 +1,142 @@
+"""When something is missing, slow or refused: the page says so, waits, asks, and goes on."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.page_parts import names, toast
+
+pytestmark = pytest.mark.integration
+
+PROBLEM = "application/problem+json"
+
+
+def api(*names: str) -> re.Pattern[str]:
+    """The addresses of these parts of the service, not the page's own files."""
+    return re.compile(rf"^http://[^/]+/({'|'.join(names)})([/?]|$)")
+
+
+def refused(status: int, title: str, kind: str) -> dict[str, Any]:
+    body = f'{{"type": "/docs#{kind}", "title": "{title}", "status": {status}, "detail": "why", "instance": "/"}}'
+    return {"status": status, "content_type": PROBLEM, "body": body}
+
+
+def test_a_service_that_is_gone_is_said_and_can_be_tried_again(page: Any) -> None:
+    page.goto("/?company=acme")
+    names(page)
+    page.route("**/similar/**", lambda route: route.abort())
+    page.get_by_role("link", name="Clogs", exact=True).click()
+    page.get_by_role("heading", name="The service does not answer").wait_for()
+    page.unroute("**/similar/**")
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("heading", name="Clogs").wait_for()
+
+
+def test_a_service_with_keys_asks_for_one_and_the_tab_keeps_it(page: Any) -> None:
+    def guarded(route: Any) -> None:
+        given = route.request.headers.get("authorization")
+        if given == "Bearer right":
+            route.continue_()
+        else:
+            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
+
+    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    page.goto("/?company=acme")
+    page.get_by_role("dialog", name="This service asks for a key").wait_for()
+    page.get_by_label("Key", exact=True).fill("wrong")
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog", name="The service does not know this key").wait_for()
+    page.get_by_label("Key", exact=True).fill("right")
+    page.get_by_role("button", name="Use this key").click()
+    assert names(page)[0] == "Boots GmbH"
+    page.reload()
+    assert names(page)[0] == "Boots GmbH"
+    assert page.evaluate("[localStorage.length, Object.values(sessionStorage)]") == [0, ["right"]]
+    assert "right" not in page.url
+
+
+def test_without_a_key_the_page_says_what_is_needed(page: Any) -> None:
+    page.route("**/similar/**", lambda route: route.fulfill(**refused(401, "A valid key is needed", "key-needed")))
+    page.goto("/?company=acme")
+    page.get_by_role("button", name="Without a key").click()
+    page.get_by_role("heading", name="A valid key is needed").wait_for()
+
+
+def test_too_many_requests_are_sat_out_as_long_as_the_service_says(page: Any) -> None:
+    answers = [{**refused(429, "Too many requests", "rate-limited"), "headers": {"Retry-After": "1"}}]
+
+    def busy(route: Any) -> None:
+        if answers:
+            route.fulfill(**answers.pop())
+        else:
+            route.continue_()
+
+    page.route("**/similar/**", busy)
+    page.goto("/?company=acme")
+    toast(page, "The service asks for a pause. Going on in 1 s.")
+    assert names(page)[0] == "Boots GmbH"
+    assert page.locator("#toast").is_hidden()
+
+
+def test_a_service_without_the_other_parts_still_ranks(page: Any) -> None:
+    missing = refused(404, "No such address", "unknown-address")
+    page.route(api("feedback", "lists", "map"), lambda route: route.fulfill(**missing))
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/?company=acme")
+    assert names(page)[0] == "Boots GmbH"
+    page.wait_for_load_state("networkidle")
+    for element in ("#pairs", "#open-lists", "#save", "#map", "#map-toggle", "#toast"):
+        assert page.locator(element).is_hidden()
+    assert page.get_by_role("button", name="Accept Boots GmbH").is_hidden()
+
+
+def test_a_map_that_fails_leaves_the_ranking(page: Any) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.route("**/map/**", lambda route: route.fulfill(**refused(500, "Internal error", "internal-error")))
+    page.goto("/?company=acme")
+    toast(page, "Internal error")
+    assert names(page)[0] == "Boots GmbH"
+
+
+def test_while_the_first_answer_is_awaited_its_shape_is_there(page: Any) -> None:
+    waiting: list[Any] = []
+
+    def hold(route: Any) -> None:
+        waiting.append(route)
+
+    page.route("**/similar/**", hold)
+    page.goto("/?company=acme")
+    page.locator("#skeleton .row").first.wait_for()
+    assert page.locator("#results").get_attribute("aria-busy") is not None
+    for route in waiting:
+        route.continue_()
+    page.unroute("**/similar/**")
+    assert names(page)[0] == "Boots GmbH"
+    assert page.locator("#skeleton").is_hidden()
+
+
+def test_an_answer_that_comes_late_does_not_replace_a_newer_one(page: Any) -> None:
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/similar/clogs**", hold)
+    page.goto("/?company=acme")
+    names(page)
+    page.get_by_role("link", name="Clogs", exact=True).click()
+    page.go_back()
+    assert names(page)[0] == "Boots GmbH"
+    for route in held:
+        route.continue_()
+    page.wait_for_load_state("networkidle")
+    assert page.get_by_role("heading", name="Acme Shoes, Inc.").is_visible()
+
+
+def test_nothing_moves_for_those_who_asked_for_calm(page: Any) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.route("**/similar/**", lambda route: None)
+    page.goto("/?company=acme")
+    page.locator("#skeleton i").first.wait_for()
+    assert page.locator("#skeleton i").first.evaluate("each => getComputedStyle(each).animationName") == "none"

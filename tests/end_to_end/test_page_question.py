@@ -1,0 +1,169 @@
+"""What is asked, and how it is narrowed down: every part of it by a click, and all of it in the address."""
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.page_parts import downloaded, names, row
+
+pytestmark = pytest.mark.integration
+
+
+def asked(page: Any) -> str:
+    return str(page.locator("#question").inner_text())
+
+
+def test_a_hit_becomes_an_anchor_or_a_negative_by_a_click(page: Any) -> None:
+    page.goto("/?company=acme")
+    page.get_by_role("button", name="More like Clogs").click()
+    page.get_by_role("heading", name="Acme Shoes, Inc. + 1").wait_for()
+    assert "Clogs" not in names(page)
+    page.get_by_role("button", name="Unlike Delta").click()
+    page.get_by_role("heading", name="Unlike").wait_for()
+    assert "Delta" not in names(page)
+    assert "company=acme&company=clogs&unlike=delta-air" in page.url
+    page.get_by_role("button", name="No longer unlike Delta").click()
+    page.get_by_role("heading", name="Unlike").wait_for(state="detached")
+    page.get_by_role("button", name="No longer like Clogs").click()
+    page.get_by_role("heading", name="Acme Shoes, Inc.", exact=True).wait_for()
+    assert "Clogs" in names(page)
+
+
+def test_weights_change_the_ranking_and_stay_in_the_address(page: Any) -> None:
+    page.goto("/?company=acme&company=delta-air")
+    names(page)
+    page.get_by_label("Weight of Delta").select_option("5")
+    page.wait_for_url("**weight=5**")
+    names(page)
+    assert "company=delta-air&weight=5" in page.url
+    assert page.get_by_label("Weight of Delta").input_value() == "5"
+    assert page.evaluate("document.activeElement.ariaLabel") == "Weight of Delta"
+
+
+def test_filters_come_from_what_is_near_and_stay_in_the_address(page: Any) -> None:
+    page.goto("/?company=acme")
+    page.get_by_role("checkbox", name="Germany").check()
+    page.get_by_role("button", name="Remove filter Germany").wait_for()
+    assert names(page) == ["Boots GmbH"]
+    assert "country=Germany" in page.url
+    page.get_by_role("checkbox", name="Spain").check()
+    page.get_by_role("button", name="Remove filter Spain").wait_for()
+    assert names(page) == ["Boots GmbH", "Zapatos SA"]
+    page.get_by_role("button", name="Remove filter Germany").click()
+    page.get_by_role("button", name="Remove filter Germany").wait_for(state="detached")
+    assert names(page) == ["Zapatos SA"]
+
+
+def test_a_value_can_be_left_out_instead(page: Any) -> None:
+    page.goto("/?company=acme")
+    page.get_by_role("button", name="Not Footwear", exact=True).click()
+    page.get_by_role("button", name="Remove filter not Footwear").wait_for()
+    assert names(page) == ["Delta", "A/S Nord"]
+    assert page.get_by_role("button", name="Not Footwear", exact=True).get_attribute("aria-pressed") == "true"
+    assert page.evaluate("document.activeElement.ariaLabel") == "Not Footwear"
+
+
+def test_a_number_among_the_facts_is_a_range(sample: Any) -> None:
+    sample.goto("/?company=heineken")
+    everything = names(sample)
+    sample.get_by_label("Employees at least").fill("1000")
+    sample.get_by_label("Employees at least").press("Enter")
+    sample.get_by_role("button", name="Remove filter Employees ≥ 1000").wait_for()
+    assert names(sample) != everything
+    assert "attributes.employees%3E%3D1000" in sample.url
+
+
+def test_only_likely_ones_by_the_chance_that_is_shown(page: Any) -> None:
+    page.goto("/?company=acme")
+    page.get_by_label("At least this likely, %").fill("80")
+    page.get_by_label("At least this likely, %").press("Enter")
+    page.get_by_role("button", name="Remove filter at least 80 % likely").wait_for()
+    assert names(page) == ["Boots GmbH", "Clogs"]
+
+
+def test_words_can_count_too(page: Any) -> None:
+    page.goto("/?company=acme")
+    page.get_by_label("Compare by").select_option("hybrid")
+    page.get_by_role("button", name="Remove filter meaning and words").wait_for()
+    assert "mode=hybrid" in page.url
+
+
+def test_a_shared_address_shows_the_same_view(page: Any) -> None:
+    page.goto("/?company=acme&industry=Footwear&country=France&k=50")
+    assert names(page) == ["Clogs"]
+    assert page.get_by_role("checkbox", name="France").is_checked()
+    # The filters still offer what the unfiltered answer holds.
+    page.get_by_role("checkbox", name="Germany").wait_for()
+    assert page.locator("#k").input_value() == "50"
+
+
+def test_filters_that_leave_nothing_can_be_removed(page: Any) -> None:
+    page.goto("/?company=acme&country=Atlantis")
+    page.get_by_text("No company passes these filters.").wait_for()
+    page.get_by_role("button", name="Remove the filters").click()
+    page.get_by_text("Boots GmbH").first.wait_for()
+    assert len(names(page)) == 5
+
+
+def test_many_exclusions_travel_where_no_server_sees_them(page: Any) -> None:
+    many = "&".join(f"exclude=company-{number}" for number in range(2_000))
+    page.goto(f"/?company=acme#{many}&exclude=boots")
+    assert "Boots GmbH" not in names(page)
+    assert "2,001 companies excluded" in asked(page)
+    page.get_by_role("button", name="More like Clogs").click()
+    page.get_by_role("heading", name="Acme Shoes, Inc. + 1").wait_for()
+    address, _, fragment = page.url.partition("#")
+    assert "exclude" not in address
+    assert fragment.count("exclude=") == 2_001
+    # The way past the header must not take them out of the address.
+    page.locator("#skip").focus()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("exclude=boots")
+    assert page.evaluate("document.activeElement.id") == "results"
+
+
+def test_a_part_that_is_unknown_is_said_and_the_rest_is_answered(page: Any) -> None:
+    page.goto("/?company=acme&company=nobody&exclude=boots")
+    assert names(page)[0] == "Clogs"
+    miss = page.locator(".miss")
+    assert "nobody is left out" in miss.inner_text()
+    miss.get_by_role("button", name="Remove it").click()
+    miss.wait_for(state="detached")
+    assert "nobody" not in page.url
+
+
+def test_reasons_come_after_the_ranking_for_what_is_on_the_screen(sample: Any) -> None:
+    asked_for: list[str] = []
+    sample.on("request", lambda request: asked_for.append(request.url) if "/similar/" in request.url else None)
+    sample.goto("/?company=heineken&k=50")
+    carlsberg = row(sample, "Carlsberg A/S")
+    carlsberg.locator(".because q").first.wait_for()
+    assert "because" in carlsberg.inner_text()
+    assert carlsberg.locator(".about-hit mark").count() > 0
+    assert "reasons=0" in asked_for[0]
+    assert all("reasons=50" not in url for url in asked_for)
+    sample.locator("#hits > li").last.scroll_into_view_if_needed()
+    with sample.expect_response("**reasons=**"):
+        sample.locator("#hits > li").last.scroll_into_view_if_needed()
+
+
+def test_the_row_one_looks_at_marks_its_phrases_in_the_anchor_too(sample: Any) -> None:
+    sample.goto("/?company=heineken")
+    row(sample, "Carlsberg A/S").locator(".because q").first.wait_for()
+    row(sample, "Carlsberg A/S").hover()
+    sample.locator("#anchor-0 mark").first.wait_for()
+    marks = sample.locator("#anchor-0 mark").all_inner_texts()
+    assert all(mark in sample.locator("#anchor-0").inner_text() for mark in marks)
+
+
+def test_facts_that_are_shared_are_marked(sample: Any) -> None:
+    sample.goto("/?company=heineken")
+    names(sample)
+    assert "Brewing" in row(sample, "Carlsberg A/S").locator(".same").first.inner_text()
+
+
+def test_a_question_that_no_address_can_carry_is_downloaded_all_the_same(page: Any) -> None:
+    page.goto("/?company=acme&weight=2&company=clogs")
+    names(page)
+    _, text = downloaded(page, page.get_by_role("button", name="Download CSV"))
+    assert len(text.splitlines()) == 5

@@ -1,0 +1,97 @@
+"""The workspace on a real cluster: beside the generations, clean after an erasure, and plain about what is wrong."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from similarity.errors import IndexUnavailable
+from similarity.workspace.elastic import ElasticWorkspace
+from similarity.workspace.protocol import Forgotten, Look
+from tests.contract.steps import add_live
+from tests.integration.elasticsearch_place import Place
+from tests.servers.elasticsearch import ElasticsearchCluster
+from tests.servers.ports import free_ports
+from tests.workspace_records import NOON, make_event, make_list
+
+pytestmark = pytest.mark.integration
+
+SECRET = "zyxwvutsrqponm"
+
+
+@pytest.fixture
+def workspace(place: Place) -> Iterator[ElasticWorkspace]:
+    with closing(ElasticWorkspace(place.settings)) as workspace:
+        yield workspace
+
+
+def test_promoting_and_retiring_generations_touches_nothing_of_it(place: Place, workspace: ElasticWorkspace) -> None:
+    index = place.open()
+    add_live(index, "first")
+    workspace.add_event(make_event())
+    workspace.save_list(make_list())
+    add_live(index, "second")
+    index.retire("first")
+    assert list(workspace.events()) == [make_event()]
+    assert workspace.lists() == [make_list()]
+    assert {f"{place.name}-feedback", f"{place.name}-lists"} < set(place.indices())
+
+
+def test_no_field_is_made_up_by_what_is_written(place: Place, workspace: ElasticWorkspace) -> None:
+    workspace.add_event(make_event())
+    workspace.save_list(make_list(filters=[{"field": "attributes.size", "at_least": 1}]))
+    workspace.add_look(Look(list_name="shoes", user="ann", at=NOON, seen=("adidas",)))
+    for name in ("feedback", "lists"):
+        index = f"{place.name}-{name}"
+        mapping = place.client.indices.get_mapping(index=index)[index]["mappings"]
+        assert (mapping["dynamic"], mapping["_meta"]) == ("strict", {"schema": 1})
+        assert "properties" not in mapping["properties"].get("question", {})
+
+
+def test_an_index_of_a_newer_release_is_refused(place: Place, workspace: ElasticWorkspace) -> None:
+    workspace.add_event(make_event())
+    place.client.indices.put_mapping(index=f"{place.name}-feedback", meta={"schema": 2})
+    with closing(ElasticWorkspace(place.settings)) as older, pytest.raises(IndexUnavailable, match="this release"):
+        older.add_event(make_event("2"))
+
+
+def test_a_cluster_that_is_away_is_said(place: Place) -> None:
+    [port] = free_ports(1)
+    away = replace(place.settings, hosts=(f"http://127.0.0.1:{port}",))
+    with closing(ElasticWorkspace(away)) as workspace, pytest.raises(IndexUnavailable, match="cannot be reached"):
+        workspace.lists()
+
+
+def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluster) -> None:
+    place = Place(secured_cluster.connection, f"t{secrets.token_hex(6)}")
+    with closing(ElasticWorkspace(place.settings)) as workspace:
+        workspace.add_event(make_event("1", hit=SECRET, note=f"about {SECRET}"))
+        kept = workspace.add_event(make_event("2"))
+        workspace.save_list(make_list("alone", anchors=[{"company": SECRET}]))
+        workspace.save_list(make_list("shared", exclude=[SECRET, "puma"]))
+        workspace.add_look(Look(list_name="shared", user="ann", at=NOON, seen=(SECRET, "puma")))
+        for name in ("feedback", "lists"):
+            place.client.indices.flush(index=f"{place.name}-{name}")
+        assert files_with_the_words(secured_cluster, place)
+        assert workspace.forget_company(SECRET) == Forgotten(events=1, lists=2, looks=1)
+        assert files_with_the_words(secured_cluster, place) == []
+        assert list(workspace.events()) == [kept]
+        assert workspace.saved_list("shared").question["exclude"] == ["puma"]
+    place.remove()
+
+
+def files_with_the_words(cluster: ElasticsearchCluster, place: Place) -> list[Path]:
+    """The files of this place's indices in which the company can be read."""
+    indices = place.client.indices.get(index=f"{place.name}-*").values()
+    uuids = {details["settings"]["index"]["uuid"] for details in indices}
+    files = [
+        file
+        for node in cluster.nodes
+        for file in node.folder.rglob("*")
+        if file.is_file() and not uuids.isdisjoint(file.parts)
+    ]
+    assert files
+    return [file for file in files if SECRET.encode() in file.read_bytes()]

@@ -1,0 +1,162 @@
+"""The Python client on what changes something (companies, verdicts, lists), on the map, and on names to match."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from services.search.app import create_app
+from similarity.client import Client, InvalidRequest, Question, UnknownCompany, UnknownList
+from similarity.client.writing import Change
+from similarity.company import Company
+from similarity.workspace.sqlite import SqliteWorkspace
+from tests.fakes import CountingEncoder
+from tests.services.search.corpus import CALIBRATION, filled_index
+
+ANVILS = Company(id="anvils", name="Anvils Ltd.", description="Makes anvils.", tags=("tools",), attributes={"staff": 3})
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Client]:
+    """The client of a service of its own, which this test may change."""
+    with (
+        closing(filled_index(tmp_path / "index.db", calibration=CALIBRATION)) as index,
+        closing(SqliteWorkspace(tmp_path / "index.db.workspace")) as workspace,
+        TestClient(create_app(index=index, encoder=CountingEncoder(), workspace=workspace)) as http,
+    ):
+        yield Client("http://testserver", http=http)
+
+
+def test_a_company_that_is_put_is_found_as_it_was_put(service: Client) -> None:
+    written = service.put(ANVILS, event_time=NOON)
+    assert (written.id, written.outcome) == ("anvils", "applied")
+    stored = service.company("anvils")
+    assert stored.company.as_company() == ANVILS
+    assert stored.updated_at == NOON
+
+
+def test_a_change_that_is_sent_again_changes_nothing(service: Client) -> None:
+    first = service.put(ANVILS, event_time=NOON)
+    again = service.put(ANVILS, event_time=NOON)
+    assert (again.outcome, again.version) == ("unchanged", first.version)
+    older = service.put(replace(ANVILS, name="Anvils"), event_time=NOON - timedelta(days=1))
+    assert older.outcome == "superseded"
+    assert service.company("anvils").company.name == "Anvils Ltd."
+
+
+def test_a_company_that_is_deleted_is_not_found(service: Client) -> None:
+    service.put(ANVILS)
+    assert service.delete("anvils").outcome == "applied"
+    with pytest.raises(UnknownCompany):
+        service.company("anvils")
+
+
+def test_bulk_says_what_became_of_every_line(service: Client) -> None:
+    changes: list[Change] = [
+        ANVILS,
+        {"id": "boots", "deleted": True},
+        {"id": "no-words"},
+        {"id": "clogs", "nonsense": 1},
+    ]
+    results = list(service.bulk(changes, at_once=2))
+    assert [(each.line, each.id, each.outcome) for each in results] == [
+        (1, "anvils", "applied"),
+        (2, "boots", "applied"),
+        (3, "no-words", "rejected"),
+        (4, "clogs", "rejected"),
+    ]
+    assert all(each.reason for each in results[2:])
+
+
+def test_a_company_is_erased_with_what_was_said_of_it(service: Client) -> None:
+    service.feedback("acme", "boots", "competitor")
+    erased = service.erase("boots", wait=True)
+    assert (erased.erased, erased.forgotten.events, erased.compaction) == (True, 1, "done")
+    assert [each.outcome for each in erased.generations] == ["applied"]
+    assert service.history().events == ()
+
+
+def test_what_cannot_be_stored_is_an_invalid_request(service: Client) -> None:
+    with pytest.raises(InvalidRequest, match="future"):
+        service.put(ANVILS, event_time=datetime(2999, 1, 1, tzinfo=UTC))
+
+
+def test_a_verdict_on_a_hit_keeps_what_was_shown(service: Client) -> None:
+    ranking = service.similar("acme", k=1)
+    event = service.feedback("acme", ranking.hits[0], "competitor", ranking=ranking, note="obviously")
+    assert (event.user, event.hit, event.rank, event.generation) == ("local", "boots", 1, "first")
+    assert event.probability == ranking.hits[0].probability
+    assert [(each.hit, each.verdict) for each in service.verdicts("acme")] == [("boots", "competitor")]
+    assert service.history(anchor="acme").events == (event,)
+
+
+def test_a_verdict_that_is_sent_again_is_one_event(service: Client) -> None:
+    for _ in range(2):
+        service.feedback("acme", "boots", "not_competitor", event_id="e1")
+    assert [event.id for event in service.history().events] == ["e1"]
+
+
+def test_verdicts_become_labelled_pairs(service: Client) -> None:
+    service.feedback("acme", "boots", "competitor")
+    service.feedback("acme", "delta-air", "not_competitor")
+    pairs = {(pair.anchor_id, pair.hit_id): pair for pair in service.pairs()}
+    assert {names: pair.label for names, pair in pairs.items()} == {
+        ("acme", "boots"): "positive",
+        ("acme", "delta-air"): "negative",
+    }
+    assert pairs["acme", "boots"].text_b
+    assert pairs["acme", "boots"].judged_at is not None
+
+
+def test_what_to_judge_next_comes_with_reasons(service: Client) -> None:
+    suggestions = service.next_to_label(anchor="acme", k=2)
+    assert len(suggestions) == 2
+    assert all(each.anchor.id == "acme" and each.why for each in suggestions)
+
+
+def test_a_list_says_what_is_new_since_the_last_look(service: Client) -> None:
+    service.save_list("shoes", Question.about("acme", industry="Footwear", k=5))
+    assert [each.name for each in service.lists()] == ["shoes"]
+    assert [hit.new for hit in service.list_hits("shoes").hits] == [True] * 3
+    assert service.looked("shoes").seen == 3
+    service.put(replace(ANVILS, industry="Footwear"))
+    assert {hit.company.id: hit.new for hit in service.list_hits("shoes").hits} == {
+        "boots": False,
+        "clogs": False,
+        "zapatos": False,
+        "anvils": True,
+    }
+    assert service.saved_list("shoes").question is not None
+
+
+def test_a_list_that_is_deleted_is_unknown(service: Client) -> None:
+    service.save_list("shoes", Question.about("acme"))
+    service.delete_list("shoes")
+    with pytest.raises(UnknownList):
+        service.list_hits("shoes")
+
+
+def test_a_map_places_anchors_and_hits(service: Client) -> None:
+    drawn = service.map(Question.about("acme", k=2))
+    assert [(point.id, point.role) for point in drawn.points] == [
+        ("acme", "anchor"),
+        ("boots", "hit"),
+        ("clogs", "hit"),
+    ]
+    assert all(-1 <= value <= 1 for point in drawn.points for value in (point.x, point.y))
+    assert drawn.generation == "first"
+
+
+def test_names_are_matched_with_companies(service: Client) -> None:
+    by_name, by_website, missed = service.match(["Boots GmbH", {"domain": "https://www.acme.com/x"}, "Xyzzy"])
+    assert (by_name.id, by_name.how, by_name.asked.name) == ("boots", "name", "Boots GmbH")
+    assert (by_website.row, by_website.id, by_website.how) == (2, "acme", "domain")
+    assert by_website.company is not None
+    assert by_website.confidence is not None
+    assert (missed.id, missed.confidence) == (None, None)
+    assert missed.miss

@@ -1,0 +1,155 @@
+"""`similarity --url`, as a user types it, on the real service behind a real socket."""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import uvicorn
+
+from services.search.app import create_app
+from similarity.cli import main
+from similarity.index.sqlite import SqliteIndex
+from tests.fakes import CountingEncoder
+
+
+@pytest.fixture(scope="module")
+def url(read_only_index: SqliteIndex) -> Iterator[str]:
+    """The address of the service, on a free port of this machine."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    service = create_app(index=read_only_index, encoder=CountingEncoder())
+    server = uvicorn.Server(uvicorn.Config(service, log_level="warning"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+class Said(NamedTuple):
+    """What a command printed, what it said on standard error, and its exit status."""
+
+    out: str
+    error: str
+    status: int
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs `similarity` in an empty folder with the variables that a test names."""
+
+    def command(*arguments: str, **variables: str) -> Said:
+        for name in [name for name in os.environ if name.startswith("SIMILARITY_")]:
+            monkeypatch.delenv(name)
+        for name, value in {**variables, "COLUMNS": "160"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.argv", ["similarity", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        return Said(said.out, said.err, int(end.value.code or 0))
+
+    return command
+
+
+def test_competitors_are_printed_as_of_an_index(run: Run, url: str) -> None:
+    said = run("similar", "acme.com", "-k", "2", "--url", url)
+    assert said.status == 0
+    assert "Competitors of Acme Shoes, Inc. (acme)" in said.out
+    assert "Boots GmbH" in said.out
+    assert "Clogs" in said.out
+    assert "Zapatos" not in said.out
+
+
+def test_the_address_may_come_from_the_environment(run: Run, url: str) -> None:
+    said = run("similar", "acme", "--format", "json", "--country", "France", SIMILARITY_URL=url)
+    assert [(hit["rank"], hit["id"]) for hit in json.loads(said.out)] == [(1, "clogs")]
+
+
+def test_filters_go_along(run: Run, url: str) -> None:
+    said = run("similar", "acme", "--filter", "attributes.employees>=10", "--format", "json", "--url", url)
+    assert [hit["id"] for hit in json.loads(said.out)] == ["boots"]
+
+
+def test_the_key_is_that_of_the_environment(run: Run) -> None:
+    keys: list[str | None] = []
+
+    class Door(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            keys.append(self.headers["Authorization"])
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_request(self, *_: object) -> None:
+            """Says nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Door) as server:
+        threading.Thread(target=server.handle_request).start()
+        said = run("find", "boo", SIMILARITY_URL=f"http://127.0.0.1:{server.server_port}", SIMILARITY_API_KEY="sim_1")
+    assert keys == ["Bearer sim_1"]
+    assert (said.status, len(said.error.splitlines())) == (1, 1)
+    assert "sim_1" not in said.error
+
+
+def test_several_companies_with_one_unknown_are_answered_with_a_remark(run: Run, url: str) -> None:
+    said = run("similar", "acme", "clogz", "-k", "1", "--format", "csv", "--url", url)
+    assert said.out.splitlines()[1].startswith("1,")
+    assert said.error.startswith("similarity: ")
+    assert "clogz" in said.error
+    assert said.status == 0
+
+
+def test_a_description_may_be_asked_with_exclusions(run: Run, url: str) -> None:
+    said = run("similar", "--text", "makes boots", "--exclude", "boots", "--format", "json", "--url", url)
+    found = {hit["id"] for hit in json.loads(said.out)}
+    assert "clogs" in found
+    assert "boots" not in found
+
+
+def test_an_unknown_company_is_one_line_with_a_suggestion(run: Run, url: str) -> None:
+    said = run("similar", "bootz", "--url", url)
+    assert said.status == 1
+    assert len(said.error.splitlines()) == 1
+    assert "did you mean Boots GmbH (boots)?" in said.error
+    assert "[request " in said.error
+
+
+def test_companies_are_found_by_the_start_of_a_name(run: Run, url: str) -> None:
+    assert "Boots GmbH" in run("find", "boo", "--url", url).out
+    nothing = run("find", "xyzzy", "--url", url)
+    assert (nothing.status, nothing.error) == (1, "similarity: nothing found for 'xyzzy'\n")
+
+
+def test_a_service_that_is_not_there_is_named(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        free = listener.getsockname()[1]
+    said = run("find", "boo", "--url", f"http://127.0.0.1:{free}")
+    assert said.status == 1
+    assert f"http://127.0.0.1:{free} cannot be asked" in said.error
+
+
+def test_an_index_and_a_service_at_once_are_refused(run: Run, url: str) -> None:
+    said = run("find", "boo", "--url", url, "--index", "x.db")
+    assert said.status == 1
+    assert "say one of them" in said.error
+
+
+def test_an_index_that_is_named_wins_over_the_environments_service(run: Run, url: str) -> None:
+    assert "there is no index x.db yet" in run("find", "boo", "--index", "x.db", SIMILARITY_URL=url).error
+
+
+def test_an_address_that_is_none_is_one_line(run: Run) -> None:
+    assert "write http://HOST:PORT" in run("find", "boo", "--url", "localhost:8080").error

@@ -1,0 +1,81 @@
+"""Suggestions come from the neighbours of companies that people judged or saved, and are new to everybody."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from similarity.workspace.sqlite import SqliteWorkspace
+from tests.services.search.corpus import CALIBRATION, filled_index
+from tests.services.search.workspace_app import StandingClock, given, workspace_client
+from tests.workspace_records import make_list, moment
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
+    with closing(SqliteWorkspace(tmp_path / "own.db.workspace")) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def client(tmp_path: Path, workspace: SqliteWorkspace) -> Iterator[TestClient]:
+    with closing(filled_index(tmp_path / "calibrated.db", calibration=CALIBRATION)) as index:
+        yield workspace_client(index, workspace, StandingClock())
+
+
+def suggested(client: TestClient, **query: Any) -> Any:
+    answer = client.get("/feedback/next", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def hits(answer: Any) -> list[str]:
+    return [pair["hit"]["id"] for pair in answer["pairs"]]
+
+
+def test_the_neighbour_at_even_odds_comes_first_and_says_why(client: TestClient) -> None:
+    answer = suggested(client, anchor="Acme")
+    # The calibration gives 0.5 at cosine 0.5, which is where `zapatos` is.
+    first = answer["pairs"][0]
+    assert (first["anchor"]["id"], first["hit"]["id"], first["hit"]["name"]) == ("acme", "zapatos", "Zapatos SA")
+    assert (first["probability"], first["score"]) == (0.5, 0.5)
+    assert first["why"][0] == "uncertain: a competitor with probability 0.50"
+    assert first["worth"] >= 0.5
+    assert answer["anchors"] == ["acme"]
+    worths = [pair["worth"] for pair in answer["pairs"]]
+    assert worths == sorted(worths, reverse=True)
+    assert all(pair["why"] for pair in answer["pairs"])
+
+
+def test_what_anybody_judged_is_not_suggested_again(client: TestClient) -> None:
+    client.post("/feedback", json=given("zapatos", "unsure"), headers={"Test-User": "bob"})
+    assert "zapatos" not in hits(suggested(client, anchor="acme"))
+    assert "acme" not in hits(suggested(client, anchor="zapatos"))
+
+
+def test_without_an_anchor_the_companies_used_last_are_looked_at(
+    client: TestClient, workspace: SqliteWorkspace
+) -> None:
+    client.post("/feedback", json=given("boots"))
+    assert suggested(client)["anchors"] == ["acme"]
+    anchors = [{"company": "clogs"}, {"text": "sells shoes"}, {"company": "erased-meanwhile"}]
+    workspace.save_list(make_list(at=moment(1), anchors=anchors))
+    assert suggested(client)["anchors"] == ["clogs", "acme"]
+
+
+def test_no_more_than_k_are_suggested(client: TestClient) -> None:
+    assert len(suggested(client, anchor="acme", k=2)["pairs"]) == 2
+    assert client.get("/feedback/next", params={"k": 101}).status_code == 422
+
+
+def test_where_there_is_nothing_it_says_what_to_do(client: TestClient) -> None:
+    answer = suggested(client)
+    assert (answer["pairs"], answer["anchors"]) == ([], [])
+    assert "?anchor=" in answer["note"]
+
+
+def test_an_unknown_anchor_is_a_problem(client: TestClient) -> None:
+    assert client.get("/feedback/next", params={"anchor": "nobody"}).status_code == 404

@@ -1,0 +1,87 @@
+"""The command that makes and revokes keys."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.search.callers import Scope
+from services.search.key_file import SECRET, hashed, read_keys
+from services.search.keys import add, main, revoke
+from similarity.errors import InvalidInput
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_secret_is_printed_once_and_kept_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "keys.json"
+    main(["add", "ann", "--scope", "read", "--scope", "write", "--expires", "2999-01-01", "--file", str(file)])
+    printed = capsys.readouterr()
+    secret = printed.out.strip()
+    assert SECRET.fullmatch(secret)
+    assert "It is shown this once" in printed.err
+    (key,) = read_keys(file)
+    assert key.sha256 == hashed(secret)
+    assert key.scopes == {Scope.READ, Scope.WRITE}
+    assert str(key.expires) == "2999-01-01 00:00:00+00:00"
+    main(["list", "--file", str(file)])
+    listed = capsys.readouterr().out
+    assert f"ann  {key.id}  read,write" in listed
+    assert secret.rpartition("_")[2] not in listed
+    assert key.sha256 not in listed
+
+
+def test_keys_are_revoked_by_name_or_one_by_one(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    for name in ("ann", "ann", "bob"):
+        add(file, name, [Scope.READ])
+    first = read_keys(file)[0]
+    assert revoke(file, "ann", identity=first.id) == 1
+    assert [key.name for key in read_keys(file)] == ["ann", "bob"]
+    assert revoke(file, "ann") == 1
+    assert [key.name for key in read_keys(file)] == ["bob"]
+    with pytest.raises(InvalidInput, match="there is no such key of 'ann'"):
+        revoke(file, "ann")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["add", "ann"], "the key has no scope"),
+        (["add", "ann", "--scope", "read", "--expires", "2001-01-01"], "choose a day to come"),
+        (["list"], "there is no file of keys"),
+        (["revoke", "ann"], "there is no file of keys"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_failure(tmp_path: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main([*arguments, "--file", str(tmp_path / "keys.json")])
+    assert str(exit_.value.code).startswith("services.search.keys: ")
+    assert message in str(exit_.value.code)
+
+
+def test_a_broken_file_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text("precious")
+    with pytest.raises(InvalidInput, match="not a file of keys"):
+        add(file, "ann", [Scope.READ])
+    assert file.read_text() == "precious"
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        add(tmp_path / "no" / "keys.json", "ann", [Scope.READ])
+
+
+@pytest.mark.integration
+def test_keys_added_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "services.search.keys", "add", "ann", "--scope", "read", "--file"]
+    running = [
+        subprocess.Popen(
+            [*command, str(tmp_path / "keys.json")], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(6)
+    ]
+    assert [process.wait() for process in running if process.communicate()] == [0] * 6
+    assert len(read_keys(tmp_path / "keys.json")) == 6

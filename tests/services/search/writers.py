@@ -1,0 +1,42 @@
+"""The write routes on an application of their own, so that tests of writing need nothing else."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from services.search.envelope import Envelope
+from services.search.failures import answer_failures
+from services.search.write_routes import write_routes
+from services.search.write_setup import Writing, set_up_writing
+from services.search.writing import WriteMode
+from similarity.index.protocol import CompanyIndex
+from similarity.ingest import Encoder
+from similarity.workspace.protocol import Workspace
+
+NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
+AFTERNOON = datetime(2025, 3, 1, 15, tzinfo=UTC)
+ANVILS = {"name": "Acme, Inc.", "description": "Makes anvils."}
+
+
+def direct_writing(index: CompanyIndex, encoders: Mapping[str, Encoder], workspace: Workspace | None = None) -> Writing:
+    return set_up_writing(WriteMode.DIRECT, index=index, encoders=encoders, workspace=workspace)
+
+
+def client_of(writing: Writing) -> TestClient:
+    app = FastAPI(redirect_slashes=False)
+    app.add_middleware(Envelope)
+    answer_failures(app)
+    app.include_router(write_routes(writing.writes, writing.erasures))
+    return TestClient(app)
+
+
+def put(client: TestClient, company_id: str = "acme", /, **body: Any) -> Any:
+    return client.put(f"/companies/{company_id}", json=ANVILS | body)
+
+
+def bulk(client: TestClient, *lines: str | bytes) -> Any:
+    content = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines)
+    return client.post("/companies/bulk", content=content, headers={"Content-Type": "application/x-ndjson"})
