@@ -64,7 +64,7 @@ class ConstantIndex:
             embedded_at=NOW,
             language="en",
         )
-        self._hits = {k: SimilarCompanies(hits=hits(k), approximate=False) for k in SIZES}
+        self._hits = hits(2 * max(SIZES))
 
     def live(self) -> Generation:
         """The one generation."""
@@ -83,17 +83,17 @@ class ConstantIndex:
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
     ) -> SimilarCompanies:
-        """The same k neighbours every time."""
-        return self._hits[k]
+        """The first of the same neighbours every time."""
+        return SimilarCompanies(hits=self._hits[:k], approximate=False)
 
 
 def company(company_id: str) -> Company:
     return Company(
         id=company_id,
         name=f"Company {company_id}",
-        description=DESCRIPTION,
+        description=f"{company_id}: {DESCRIPTION}",
         aliases=("One", "Another"),
-        domain="example.com",
+        domain=f"{company_id}.com",
         country="Germany",
         industry="Footwear",
     )
@@ -142,7 +142,7 @@ def time_asgi(app: FastAPI, k: int) -> list[float]:
         "path": "/similar/nike",
         "raw_path": b"/similar/nike",
         "root_path": "",
-        "query_string": f"k={k}".encode(),
+        "query_string": f"k={k}&reasons=0".encode(),
         "headers": [(b"host", b"127.0.0.1")],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 8080),
@@ -170,7 +170,7 @@ def time_http(port: int, k: int) -> list[float]:
     connection = http.client.HTTPConnection("127.0.0.1", port)
 
     def request() -> None:
-        connection.request("GET", f"/similar/nike?k={k}")
+        connection.request("GET", f"/similar/nike?k={k}&reasons=0")
         answer = connection.getresponse()
         answer.read()
         if answer.status != 200:

@@ -9,7 +9,7 @@ alone can go at little loss, and both weigh little.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -24,6 +24,8 @@ from similarity.text import TextSettings, embedding_text
 
 Described: TypeAlias = Company | str
 """What an anchor can be: a company, or a description in free words."""
+Facts: TypeAlias = Mapping[str, Collection[str]]
+"""Values by field, as filters compare them."""
 Encode: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 """Texts to unit vectors, float32 `[len(texts), dimension]`."""
 
@@ -149,21 +151,27 @@ def carrying_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[Ca
     return tuple(sorted(carrying, key=lambda phrase: -phrase.weight))
 
 
-def shared_facts(anchors: Sequence[Described], hit: Company) -> tuple[SharedFact, ...]:
-    """Country, industry, tags and attributes that `hit` shares with any of `anchors`; free text has none.
-
-    Values compare as filters compare them: a fact that is shared can be filtered by.
-    """
+def facts_of(anchors: Sequence[Described]) -> Facts:
+    """What `anchors` together say of country, industry, tags and attributes; free text says none of it."""
     held: dict[str, set[str]] = {}
     for anchor in anchors:
         if isinstance(anchor, Company):
             for field, values in filter_values(anchor).items():
                 held.setdefault(field, set()).update(map(name_key, values))
-    facts = (
-        SharedFact(field=field, values=tuple(value for value in values if name_key(value) in held.get(field, ())))
+    return held
+
+
+def shared_facts(facts: Facts, hit: Company) -> tuple[SharedFact, ...]:
+    """Those of the anchors' `facts` that hold for `hit` too.
+
+    Values compare as filters compare them: a fact that is shared can be filtered by.
+    """
+    shared = (
+        SharedFact(field=field, values=tuple(value for value in values if name_key(value) in facts[field]))
         for field, values in filter_values(hit).items()
+        if field in facts
     )
-    return tuple(fact for fact in facts if fact.values)
+    return tuple(fact for fact in shared if fact.values)
 
 
 def _strongest(phrases: Iterable[Phrase], weights: NDArray[np.float32]) -> list[tuple[Phrase, float]]:

@@ -112,7 +112,7 @@ class Hit(BaseModel):
     )
     reason: Reason
     duplicates: list[str] = Field(
-        default=[], description="Ids of the same company (same domain or same text) that ranked below it."
+        default=[], description="Ids of the same company (same domain or same text) among the hits looked at below it."
     )
 
 

@@ -13,7 +13,7 @@ from services.search.ranking import Page, Ranked
 from services.search.ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason
 from similarity.company import Company, time_of_version
 from similarity.language import detect_language
-from similarity.reasons import CarryingPhrase, Described, shared_facts
+from similarity.reasons import CarryingPhrase, Facts, facts_of, shared_facts
 
 
 def asked_for(understood: Understood, duplicates: Sequence[str] = ()) -> AskedFor:
@@ -63,23 +63,24 @@ def hits_of(
     first = page.hits[: question.reasons] if explainer else []
     phrases = explainer.phrases(described, [each.hit.company for each in first]) if explainer and first else []
     members: set[str] | None = None if question.fields is None else {"id", *question.fields}
+    facts = facts_of(described)
     return [
-        _hit(each, described, phrases[place] if place < len(phrases) else None, members)
+        _hit(each, facts, phrases[place] if place < len(phrases) else None, members)
         for place, each in enumerate(page.hits)
     ]
 
 
 def _hit(
     ranked: Ranked,
-    anchors: Sequence[Described],
+    facts: Facts,
     phrases: Sequence[CarryingPhrase] | None,
     members: set[str] | None,
 ) -> Hit:
     hit = ranked.hit
-    facts = shared_facts(anchors, hit.company)
+    shared = shared_facts(facts, hit.company)
     # Inner records as plain dicts: the models are then made in one step, which is twice as quick.
     reason: dict[str, Any] = {
-        "shared": [{"field": fact.field, "values": fact.values} for fact in facts],
+        "shared": [{"field": fact.field, "values": fact.values} for fact in shared],
         "phrases": None if phrases is None else [_phrase(each) for each in phrases],
     }
     return Hit(

@@ -20,6 +20,7 @@ from similarity.reasons import (
     Side,
     carrying_phrases,
     encode_occlusions,
+    facts_of,
     occlusion_texts,
     shared_facts,
 )
@@ -130,7 +131,7 @@ def test_shared_facts_are_those_that_the_hit_has_in_common_with_any_anchor() -> 
         tags=("sea", "air", "cargo"),
         attributes={"listed": True, "size": 4},
     )
-    assert shared_facts([first, "free words", second], hit) == (
+    assert shared_facts(facts_of([first, "free words", second]), hit) == (
         SharedFact(field="country", values=("Germany",)),
         SharedFact(field="industry", values=("shipping",)),
         SharedFact(field="tags", values=("sea", "cargo")),
@@ -139,7 +140,7 @@ def test_shared_facts_are_those_that_the_hit_has_in_common_with_any_anchor() -> 
 
 
 def test_what_is_unknown_of_both_is_not_shared() -> None:
-    assert shared_facts([make_company("anchor")], make_company("hit")) == ()
+    assert shared_facts(facts_of([make_company("anchor")]), make_company("hit")) == ()
 
 
 @pytest.fixture(scope="module")
