@@ -27,8 +27,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from services.search.match_schemas import MatchRow
-from services.search.matching import Decision, RowMatcher
+from services.search.matches.match_schemas import MatchRow
+from services.search.matches.matching import Decision, RowMatcher
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidCompany
 from similarity.index.protocol import Generation

@@ -29,9 +29,9 @@ import uvicorn
 from fastapi import FastAPI, Query
 
 from services.search.app import create_app
-from services.search.question_schemas import SimilarQuery
-from services.search.ranking_schemas import SimilarToCompany
-from services.search.service import SearchService
+from services.search.asking.question_schemas import SimilarQuery
+from services.search.asking.ranking_schemas import SimilarToCompany
+from services.search.asking.service import SearchService
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.index.protocol import Calibration, CompanyIndex, FieldFilter, Generation, SimilarCompanies
 

@@ -22,17 +22,17 @@ import uvicorn
 from fastapi import FastAPI
 
 from services.search.app import create_app
-from services.search.guards import Guards, host_names, limited
-from services.search.key_ring import KeyRing
-from services.search.lifecycle import DrainingServer, Lifecycle
-from services.search.logs import start_logs
-from services.search.metrics import ServiceMetrics
+from services.search.guards.guards import Guards, host_names, limited
+from services.search.guards.key_ring import KeyRing
+from services.search.guards.lifecycle import DrainingServer, Lifecycle
+from services.search.guards.logs import start_logs
+from services.search.guards.metrics import ServiceMetrics
+from services.search.guards.shedding import early_refusal
+from services.search.guards.slow_clients import patient_connection
+from services.search.guards.telemetry import open_telemetry
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address, ServiceSettings
-from services.search.shedding import early_refusal
-from services.search.slow_clients import patient_connection
-from services.search.telemetry import open_telemetry
-from services.search.write_setup import KafkaTopic, Writing, set_up_writing
-from services.search.writing import WriteMode
+from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
+from services.search.writes.writing import WriteMode
 from similarity.bundle import ModelBundle
 from similarity.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.encoder import TextEncoder

@@ -11,25 +11,25 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from services.search import problems
-from services.search.failures import answer_failures
-from services.search.feedback import FeedbackService
-from services.search.feedback_next import NextService
-from services.search.feedback_routes import feedback_routes
-from services.search.guards import Guards, guard
-from services.search.lists import ListsService
-from services.search.lists_routes import lists_routes
+from services.search.asking.map_routes import map_routes
+from services.search.asking.maps import MapService
+from services.search.asking.models import Models
+from services.search.asking.routes import search_routes
+from services.search.asking.service import SearchService
+from services.search.guards.guards import Guards, guard
 from services.search.manual import manual_page
-from services.search.map_routes import map_routes
-from services.search.maps import MapService
-from services.search.match_routes import match_routes
-from services.search.matching import MatchService
-from services.search.models import Models
-from services.search.routes import search_routes
-from services.search.service import SearchService
-from services.search.write_routes import write_routes
-from services.search.write_setup import Writing, set_up_writing
-from services.search.writing import WriteMode
+from services.search.matches.match_routes import match_routes
+from services.search.matches.matching import MatchService
+from services.search.wire import problems
+from services.search.wire.failures import answer_failures
+from services.search.workspace.feedback import FeedbackService
+from services.search.workspace.feedback_next import NextService
+from services.search.workspace.feedback_routes import feedback_routes
+from services.search.workspace.lists import ListsService
+from services.search.workspace.lists_routes import lists_routes
+from services.search.writes.write_routes import write_routes
+from services.search.writes.write_setup import Writing, set_up_writing
+from services.search.writes.writing import WriteMode
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
 from similarity.workspace.protocol import Workspace

@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from services.search.callers import Scope
-from services.search.key_file import Key, new_key, read_keys, write_keys
-from services.search.key_ring import utc_now
+from services.search.guards.callers import Scope
+from services.search.guards.key_file import Key, new_key, read_keys, write_keys
+from services.search.guards.key_ring import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 
 FILE_VARIABLE = "SIMILARITY_SERVICE_KEYS"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from services.search.app import create_app
-from services.search.problems import KINDS
+from services.search.wire.problems import KINDS
 from similarity.index.protocol import CompanyIndex
 
 DOCUMENT = Path(__file__).with_name("openapi.json")

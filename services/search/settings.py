@@ -12,7 +12,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from services.search.logs import LogFormat
+from services.search.guards.logs import LogFormat
 from similarity.errors import InvalidInput
 
 PREFIX = "SIMILARITY_SERVICE_"

@@ -25,8 +25,8 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Encoder
 from similarity.workspace.sqlite import SqliteWorkspace
 from tests.servers.browser import find_browser
+from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, filled_index
-from tests.services.search.test_routes import AxisEncoder
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
 GROUPS = (

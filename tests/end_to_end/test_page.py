@@ -8,8 +8,8 @@ import pytest
 from similarity.index.sqlite import SqliteIndex
 from tests.end_to_end.conftest import Opened, serving
 from tests.end_to_end.page_parts import downloaded, names, row
+from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import filled_index
-from tests.services.search.test_routes import AxisEncoder
 
 pytestmark = pytest.mark.integration
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from services.search.match_rows import ListRow
-from services.search.match_schemas import MatchRow
-from services.search.matching import MatchService
+from services.search.matches.match_rows import ListRow
+from services.search.matches.match_schemas import MatchRow
+from services.search.matches.matching import MatchService
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.steps import add_live

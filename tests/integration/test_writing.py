@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from services.search.committing import GroupCommit
-from services.search.erasing import Compactor, ErasureService
-from services.search.sinks import KafkaSink
-from services.search.write_setup import KafkaTopic, Writing, set_up_writing
-from services.search.writing import WriteMode, WriteService
+from services.search.writes.committing import GroupCommit
+from services.search.writes.erasing import Compactor, ErasureService
+from services.search.writes.sinks import KafkaSink
+from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
+from services.search.writes.writing import WriteMode, WriteService
 from similarity.delivery import Delivery
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
@@ -28,7 +28,7 @@ from tests.fakes import CountingEncoder
 from tests.integration.elasticsearch_place import Place
 from tests.servers.kafka import KafkaBroker
 from tests.servers.ports import free_ports
-from tests.services.search.test_failures import problem
+from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import AFTERNOON, ANVILS, NOON, bulk, client_of, direct_writing, put
 
 pytestmark = pytest.mark.integration

@@ -6,8 +6,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.callers import Caller, Scope
-from services.search.guards import Guards
+from services.search.guards.callers import Caller, Scope
+from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
 from similarity.client import Client, Forbidden, RateLimited, Retries, Unauthorized
 from similarity.index.sqlite import SqliteIndex

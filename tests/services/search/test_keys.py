@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.search.callers import Scope
-from services.search.key_file import SECRET, hashed, read_keys
+from services.search.guards.callers import Scope
+from services.search.guards.key_file import SECRET, hashed, read_keys
 from services.search.keys import add, main, revoke
 from similarity.errors import InvalidInput
 

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from services.search.__main__ import encoders_of, main, serve
-from services.search.metrics import ServiceMetrics
+from services.search.guards.metrics import ServiceMetrics
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings

@@ -4,7 +4,7 @@ from fastapi.testclient import TestClient
 
 from services.search import openapi
 from services.search.manual import manual_page
-from services.search.problems import KINDS
+from services.search.wire.problems import KINDS
 from tests.services.search.test_openapi import DOCUMENT
 
 

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 
 from services.search import openapi
 from services.search.app import create_app
-from services.search.problems import KINDS
+from services.search.wire.problems import KINDS
+from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, filled_index
-from tests.services.search.test_routes import AxisEncoder
 
 DOCUMENT = json.loads(openapi.document_text())
 EVERYWHERE = {"400", "401", "403", "405", "421", "429", "503"}

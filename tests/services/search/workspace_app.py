@@ -7,14 +7,14 @@ from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 from starlette.middleware.base import RequestResponseEndpoint
 
-from services.search.callers import CALLER, Caller, Scope
-from services.search.failures import answer_failures
-from services.search.feedback import FeedbackService
-from services.search.feedback_next import NextService
-from services.search.feedback_routes import feedback_routes
-from services.search.lists import ListsService
-from services.search.lists_routes import lists_routes
-from services.search.service import SearchService
+from services.search.asking.service import SearchService
+from services.search.guards.callers import CALLER, Caller, Scope
+from services.search.wire.failures import answer_failures
+from services.search.workspace.feedback import FeedbackService
+from services.search.workspace.feedback_next import NextService
+from services.search.workspace.feedback_routes import feedback_routes
+from services.search.workspace.lists import ListsService
+from services.search.workspace.lists_routes import lists_routes
 from similarity.index.protocol import CompanyIndex
 from similarity.workspace.protocol import Workspace
 

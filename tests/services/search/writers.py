@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from services.search.envelope import Envelope
-from services.search.failures import answer_failures
-from services.search.write_routes import write_routes
-from services.search.write_setup import Writing, set_up_writing
-from services.search.writing import WriteMode
+from services.search.guards.envelope import Envelope
+from services.search.wire.failures import answer_failures
+from services.search.writes.write_routes import write_routes
+from services.search.writes.write_setup import Writing, set_up_writing
+from services.search.writes.writing import WriteMode
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
 from similarity.workspace.protocol import Workspace

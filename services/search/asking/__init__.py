@@ -1,0 +1,1 @@
+"""Questions: from parameters and bodies to ranked answers."""

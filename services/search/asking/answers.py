@@ -1,0 +1,75 @@
+"""From the library's records to the models that the service answers."""
+
+import math
+from typing import Any
+
+from services.search.asking.schemas import CompanyRecord, Model
+from services.search.wire.problems import CompanyReference
+from similarity.company import Company, EmbeddedCompany, SimilarCompany, time_of_version
+from similarity.index.protocol import Calibration, Generation
+
+UNFLAGGED_LANGUAGES = frozenset({"en", "und"})
+
+
+def probability_of(score: float, calibration: Calibration | None) -> float | None:
+    """P(competitor) of a cosine: sigmoid(slope * cosine + intercept); None without a calibration."""
+    if calibration is None:
+        return None
+    logit = calibration.slope * score + calibration.intercept
+    # tanh saturates where exp would overflow.
+    return round(0.5 * (1 + math.tanh(logit / 2)), 4)
+
+
+def company_members(anchor: EmbeddedCompany, reference: str, live: Generation) -> dict[str, Any]:
+    """The members of a `CompanyAnswer` for the anchor that was found as `reference`."""
+    return {
+        **stored_members(anchor),
+        "redirected_from": None if reference == anchor.id else reference,
+        "generation": live.name,
+        "model": model_of(live),
+    }
+
+
+def stored_members(document: EmbeddedCompany | SimilarCompany) -> dict[str, Any]:
+    """The members of a `StoredCompany`."""
+    return {
+        "company": record_of(document.company),
+        "updated_at": time_of_version(document.version),
+        "embedded_at": document.embedded_at,
+        "language": document.language,
+        "warning": language_warning("description", document.language),
+    }
+
+
+def record_of(company: Company) -> CompanyRecord:
+    """All that a company says about itself."""
+    return CompanyRecord(
+        id=company.id,
+        name=company.name,
+        description=company.description,
+        aliases=company.aliases,
+        domain=company.domain,
+        country=company.country,
+        industry=company.industry,
+        tags=company.tags,
+        attributes=dict(company.attributes),
+    )
+
+
+def reference_of(company: Company) -> CompanyReference:
+    """Just enough of a company to choose it."""
+    return CompanyReference(
+        id=company.id, name=company.name, domain=company.domain, country=company.country, industry=company.industry
+    )
+
+
+def model_of(generation: Generation) -> Model:
+    """The ids of the model that made a generation's vectors."""
+    return Model(encoder_id=generation.encoder_id, bundle_id=generation.bundle_id)
+
+
+def language_warning(what: str, language: str) -> str | None:
+    """What to know about a description or text that is not English; None where it is, or too short to tell."""
+    if language in UNFLAGGED_LANGUAGES:
+        return None
+    return f"The {what} is not in English ({language!r}), which the encoder was trained on; judge its scores with care."

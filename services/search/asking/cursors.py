@@ -1,0 +1,66 @@
+"""Where a page ended, as a text that only this service can have written.
+
+cursor = base64url(JSON [generation, digest of the question, last score, last id, rank] + HMAC)
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass
+
+from services.search.wire import problems
+from services.search.wire.problems import Problem
+
+SIGNATURE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """The last hit of a page: its score, id and rank, in the ranking of `generation` for the question `digest`."""
+
+    generation: str
+    digest: str
+    score: float
+    id: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cursors:
+    """Writes and reads cursors, signed with `key`: processes with the same key read each other's."""
+
+    key: bytes
+
+    def write(self, position: Position) -> str:
+        """The cursor of a position."""
+        told = [position.generation, position.digest, position.score, position.id, position.rank]
+        payload = json.dumps(told, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(payload + self._signature(payload)).decode().rstrip("=")
+
+    def read(self, cursor: str, *, digest: str) -> Position:
+        """The position that a cursor to the question `digest` stands for.
+
+        Raises:
+            Problem: this service did not write it, or to another question.
+        """
+        try:
+            raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        except ValueError:
+            raw = b""
+        payload, signature = raw[:-SIGNATURE_BYTES], raw[-SIGNATURE_BYTES:]
+        if not payload or not hmac.compare_digest(signature, self._signature(payload)):
+            raise Problem(
+                problems.WRONG_CURSOR,
+                "this process did not write that cursor; send next_cursor as it came, or ask again without it",
+            )
+        generation, of_question, score, company_id, rank = json.loads(payload)
+        if of_question != digest:
+            raise Problem(
+                problems.WRONG_CURSOR,
+                "that cursor belongs to another question; only k, reasons and fields may change from page to page",
+            )
+        return Position(generation=generation, digest=digest, score=score, id=company_id, rank=rank)
+
+    def _signature(self, payload: bytes) -> bytes:
+        return hmac.digest(self.key, payload, hashlib.sha256)[:SIGNATURE_BYTES]

@@ -1,0 +1,54 @@
+"""The addresses of the map. They only translate: parse, ask the service, hand back its answer.
+
+The index blocks, so these are plain functions and run on the server's worker threads.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from services.search.asking.map_schemas import Map, MapQuery
+from services.search.asking.maps import MapService
+from services.search.asking.question_schemas import Question
+from services.search.asking.schemas import NoQuery
+from services.search.asking.similar_routes import ASKED, ETAG, JSON, QUESTION_PROBLEMS, UNCHANGED, Reference
+from services.search.guards.callers import Scope, needs
+from services.search.wire.declarations import BODY_PROBLEMS, Responses, declared
+from services.search.wire.etags import with_etag
+from services.search.wire.strict_bodies import StrictRoute
+
+DRAWN: Responses = {200: {"description": "The map", "headers": {"ETag": ETAG}}, **UNCHANGED}
+
+
+def map_routes(service: MapService) -> APIRouter:
+    """The maps that `service` draws."""
+    router = APIRouter(tags=["Competitors"], route_class=StrictRoute, dependencies=[needs(Scope.READ)])
+
+    @router.get(
+        "/map/{company_id:path}",
+        summary="Competitors of a company on a map",
+        response_model=Map,
+        responses={**DRAWN, **declared(*QUESTION_PROBLEMS)},
+    )
+    def map_of_company(request: Request, company_id: Reference, query: Annotated[MapQuery, Query()]) -> Response:
+        """The hits of `GET /similar/{company_id}` with the same parameters, laid flat on the two axes along which
+        they differ most (principal components). `reasons` and `fields` change nothing here.
+        """
+        return drawn(request, service.map_of_company(company_id, query))
+
+    @router.post(
+        "/map",
+        summary="Competitors on a map, asked in full",
+        response_model=Map,
+        responses={**DRAWN, **declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS)},
+    )
+    def map_of(request: Request, question: Annotated[Question, ASKED], _: Annotated[NoQuery, Query()]) -> Response:
+        """The hits of `POST /similar` to the same question, laid flat; with its anchors and negatives."""
+        return drawn(request, service.map_of(question))
+
+    return router
+
+
+def drawn(request: Request, answer: Map) -> Response:
+    """A map as finished JSON; 304 if the caller has it already."""
+    return with_etag(request, Response(answer.model_dump_json(), media_type=JSON))

@@ -1,0 +1,61 @@
+"""The addresses of the search: questions, companies, and whether the service is well. They only translate.
+
+The index blocks, so these are plain functions and run on the server's worker threads.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from services.search.asking.schemas import Alive, CompanyAnswer, FindQuery, FoundCompanies, NoQuery, Ready
+from services.search.asking.service import SearchService
+from services.search.asking.similar_routes import ETAG, JSON, UNCHANGED, Reference, similar_routes
+from services.search.guards.callers import Scope, needs
+from services.search.wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
+from services.search.wire.etags import with_etag
+
+__all__ = ["NAME_PROBLEMS", "STORE_PROBLEMS", "Responses", "declared", "search_routes"]
+
+FOUND: Responses = {200: {"description": "The company", "headers": {"ETag": ETAG}}, **UNCHANGED}
+
+
+def search_routes(service: SearchService) -> APIRouter:
+    """The API on `service`."""
+    router = APIRouter()
+    router.include_router(similar_routes(service))
+
+    @router.get(
+        "/companies",
+        tags=["Companies"],
+        summary="Find companies",
+        responses=declared(*STORE_PROBLEMS),
+        dependencies=[needs(Scope.READ)],
+    )
+    def find_companies(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
+        """Companies by domain, by the start of a name or alias, then by words; for search boxes."""
+        return service.find(query)
+
+    @router.get(
+        "/companies/{company_id:path}",
+        tags=["Companies"],
+        summary="One company",
+        response_model=CompanyAnswer,
+        responses={**FOUND, **declared(*NAME_PROBLEMS)},
+        dependencies=[needs(Scope.READ)],
+    )
+    def company(request: Request, company_id: Reference, _: Annotated[NoQuery, Query()]) -> Response:
+        """A company by its id, domain, name or alias."""
+        answer = Response(service.company(company_id).model_dump_json(), media_type=JSON)
+        return with_etag(request, answer)
+
+    @router.get("/healthz", tags=["Operation"], summary="Is the process alive?")
+    def healthz() -> Alive:
+        """Always 200 while the process runs; touches nothing else."""
+        return Alive()
+
+    @router.get("/readyz", tags=["Operation"], summary="Can it answer?", responses=declared(*STORE_PROBLEMS[1:]))
+    def readyz() -> Ready:
+        """200 while the index answers and holds a live generation; names its encoder and the loaded one."""
+        return service.ready()
+
+    return router

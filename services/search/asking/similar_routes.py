@@ -1,0 +1,143 @@
+"""The addresses that ask for competitors. They only translate: parse, ask the service, hand back its answer.
+
+The index blocks, so these are plain functions and run on the server's worker threads.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+
+from services.search.asking.csv_answers import MEDIA_TYPE as CSV
+from services.search.asking.csv_answers import csv_text, file_name, wants_csv
+from services.search.asking.question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
+from services.search.asking.ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
+from services.search.asking.schemas import NoQuery
+from services.search.asking.service import SearchService
+from services.search.guards.callers import Scope, needs
+from services.search.wire import problems
+from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
+from services.search.wire.etags import NOT_MODIFIED, with_etag
+from services.search.wire.strict_bodies import StrictRoute
+from similarity.company import MAX_NAME_CHARACTERS
+
+JSON = "application/json"
+
+Reference = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=MAX_NAME_CHARACTERS,
+        description="A company's id; its domain, name or an alias will do as well.",
+        examples=["nike"],
+    ),
+]
+ASKED = Body(
+    openapi_examples={
+        "several": {
+            "summary": "Like both, unlike a third, in two countries",
+            "value": {
+                "anchors": [{"company": "nike", "weight": 2.0}, {"text": "makes shoes for climbers"}],
+                "negatives": [{"company": "foot-locker"}],
+                "filters": [{"field": "country", "any_of": ["Germany", "Japan"]}],
+                "exclude": ["adidas"],
+                "k": 5,
+            },
+        }
+    }
+)
+QUESTION_PROBLEMS = (
+    *NAME_PROBLEMS,
+    problems.ENCODER_NOT_LOADED,
+    problems.CURSOR_EXPIRED,
+    problems.WRONG_CURSOR,
+    problems.NO_CALIBRATION,
+)
+TABLE: dict[str, Any] = {
+    "schema": {"type": "string"},
+    "example": "rank,id,name,domain,country,industry,score,probability,reason,warning\r\n",
+}
+ETAG = {"description": "Send it as `If-None-Match` to be told that nothing has changed.", "schema": {"type": "string"}}
+UNCHANGED: Responses = {NOT_MODIFIED: {"description": "What `If-None-Match` names is still the answer"}}
+RANKED: Responses = {
+    200: {"description": "The hits, best first", "content": {CSV: TABLE}, "headers": {"ETag": ETAG}},
+}
+
+
+def similar_routes(service: SearchService) -> APIRouter:
+    """The questions that `service` answers."""
+    router = APIRouter(tags=["Competitors"], route_class=StrictRoute, dependencies=[needs(Scope.READ)])
+
+    @router.get(
+        "/similar/{company_id:path}",
+        summary="Competitors of a company",
+        response_model=SimilarToCompany,
+        responses={**RANKED, **UNCHANGED, **declared(*QUESTION_PROBLEMS)},
+    )
+    def similar_to_company(
+        request: Request, company_id: Reference, query: Annotated[SimilarQuery, Query()]
+    ) -> Response:
+        """The companies whose descriptions are nearest to this one's, best first, without itself.
+
+        Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set where a domain,
+        name or alias was asked for instead of the id.
+        """
+        return ranked(request, service.similar_to_company(company_id, query), query.format)
+
+    @router.get(
+        "/similar",
+        summary="Companies like a description",
+        response_model=SimilarToText,
+        responses={**RANKED, **UNCHANGED, **declared(*QUESTION_PROBLEMS)},
+    )
+    def similar_to_text(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
+        """The companies nearest to a description in your own words.
+
+        Needs the encoder of the live generation; `/readyz` says whether it is loaded.
+        """
+        return ranked(request, service.similar_to_text(query), query.format)
+
+    @router.post(
+        "/similar",
+        summary="Competitors, asked in full",
+        response_model=Ranking,
+        responses={**RANKED, **declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS)},
+    )
+    def similar(
+        request: Request, question: Annotated[Question, ASKED], query: Annotated[FormatQuery, Query()]
+    ) -> Response:
+        """The whole question in a body: several anchors with weights, free words among them, negatives, filters,
+        ranges, and more exclusions than an address can carry.
+
+        An anchor that nobody knows is one of `misses`; only if no anchor is left is the answer a problem.
+        """
+        return ranked(request, service.rank(question), query.format)
+
+    @router.post(
+        "/similar/batch",
+        summary="Several questions at once",
+        response_model=BatchAnswer,
+        responses=declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS),
+    )
+    def similar_batch(batch: Batch, _: Annotated[NoQuery, Query()]) -> Response:
+        """Up to 100 questions, answered in order and from one generation, each with a status of its own.
+
+        `reasons` is 0 by default here, and at most 50 for all questions together.
+        """
+        return Response(service.rank_all(batch).model_dump_json(), media_type=JSON)
+
+    return router
+
+
+def ranked(request: Request, ranking: Ranking, chosen: str | None) -> Response:
+    """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already."""
+    if wants_csv(chosen, request.headers.get("accept", "")):
+        name = file_name(ranking)
+        response = Response(
+            csv_text(ranking),
+            media_type=CSV,
+            headers={"Content-Disposition": f'attachment; filename="{name}"', "Vary": "Accept"},
+        )
+    else:
+        # A sixth quicker than leaving it to FastAPI (benchmarks/service.py).
+        response = Response(ranking.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
+    return with_etag(request, response)

@@ -1,0 +1,96 @@
+"""Vectors of free words, encoded when they are asked for; the last ones are remembered."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.search.wire import problems
+from services.search.wire.problems import Problem
+from similarity.company import Vector
+from similarity.index.protocol import Generation
+
+REMEMBERED = 256
+
+
+class QueryEncoder(Protocol):
+    """What free text needs of an encoder; `similarity.encoder.TextEncoder` is one."""
+
+    @property
+    def encoder_id(self) -> str: ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, float32 `[len(texts), dimension]`."""
+
+
+class TextVectors:
+    """The vectors that `encoder` gives texts, the last `remembered` from memory. Safe to share between threads.
+
+    `asked` is told of each text whether it was remembered.
+    """
+
+    def __init__(
+        self,
+        encoder: QueryEncoder | None,
+        *,
+        remembered: int = REMEMBERED,
+        asked: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self._encoder = encoder
+        self._remembered = remembered
+        self._asked = asked
+        self._memory: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def encoder_id(self) -> str | None:
+        """Of the loaded encoder; None if there is none."""
+        return self._encoder.encoder_id if self._encoder else None
+
+    def of(self, texts: Iterable[str], generation: Generation) -> dict[str, Vector]:
+        """The vector of each text, to compare with those of `generation`; what is new goes to the encoder in one call.
+
+        Raises:
+            Problem: the encoder of `generation` is not loaded.
+        """
+        wanted = list(dict.fromkeys(texts))
+        if not wanted:
+            return {}
+        reason = self.missing_for(generation)
+        if reason is not None or self._encoder is None:
+            raise Problem(problems.ENCODER_NOT_LOADED, reason or "")
+        known = self._recalled(wanted)
+        new = [text for text in wanted if text not in known]
+        if new:
+            known |= self._kept(new, self._encoder.encode(new))
+        return known
+
+    def missing_for(self, generation: Generation) -> str | None:
+        """Why free text cannot be compared with `generation`; None if it can."""
+        if self.encoder_id == generation.encoder_id:
+            return None
+        return (
+            f"no model bundle of encoder {generation.encoder_id} is loaded, which the live generation was made with; "
+            "start the service with it (--bundle FOLDER or SIMILARITY_BUNDLE)"
+        )
+
+    def _recalled(self, texts: Sequence[str]) -> dict[str, Vector]:
+        with self._lock:
+            known = {text: self._memory[text] for text in texts if text in self._memory}
+            for text in known:
+                self._memory.move_to_end(text)
+        for text in texts:
+            self._asked(text in known)
+        return known
+
+    def _kept(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, Vector]:
+        # Copies, so that one remembered row does not keep the whole batch.
+        new: dict[str, Vector] = {text: vector.copy() for text, vector in zip(texts, vectors, strict=True)}
+        with self._lock:
+            self._memory |= new
+            while len(self._memory) > self._remembered:
+                self._memory.popitem(last=False)
+        return new

@@ -1,0 +1,85 @@
+"""Who asks, and what they may do.
+
+`authentication.py` finds out who asks, before any route runs; a route says what its caller needs:
+
+    def save(caller: Annotated[Caller, needs(Scope.WRITE)]) -> ...
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from services.search.wire import problems
+from services.search.wire.problems import Problem
+
+CALLER = "similarity.caller"
+"""Where the caller is in the ASGI scope of a request."""
+
+# Only describes the header in the OpenAPI document: whoever has no valid key never gets as far as a route.
+BEARER = HTTPBearer(
+    scheme_name="ApiKey",
+    description="A key of this service. Where it runs without keys (on one machine), everybody may do everything.",
+    auto_error=False,
+)
+
+
+class Scope(StrEnum):
+    """One thing a caller may be allowed to do."""
+
+    READ = "read"
+    """Ask for competitors and companies, look at lists, match names."""
+    WRITE = "write"
+    """Add, change, delete and erase companies."""
+    FEEDBACK = "feedback"
+    """Judge hits, export the judgements, save lists."""
+    ADMIN = "admin"
+    """Everything, and what is about the service itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request. `name` is a key's name and is kept with what they save; it is no secret."""
+
+    name: str
+    scopes: frozenset[Scope]
+
+    def may(self, scope: Scope) -> bool:
+        """Whether they are allowed what `scope` stands for; an admin is allowed all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+LOCAL = Caller(name="local", scopes=frozenset(Scope))
+"""Everybody, where the service runs without keys."""
+
+
+def caller_of(request: Request) -> Caller:
+    """Who sent `request`; LOCAL where no authentication stands in front of the routes."""
+    caller: Caller = request.scope.get(CALLER, LOCAL)
+    return caller
+
+
+def needs(scope: Scope) -> Any:
+    """The FastAPI dependency that gives a route its caller, who is allowed `scope`.
+
+    Raises (when a request is answered):
+        Problem: the caller's key lacks that scope (403).
+    """
+    return Security(_allowed(scope), scopes=[scope.value])
+
+
+def _allowed(scope: Scope) -> Callable[..., Awaitable[Caller]]:
+    async def allowed(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Caller:
+        caller = caller_of(request)
+        if not caller.may(scope):
+            raise Problem(
+                problems.SCOPE_MISSING,
+                f"the key {caller.name!r} may not do this; it needs the scope {scope.value!r}, which whoever runs "
+                "the service can give to a new key: python -m services.search.keys add",
+            )
+        return caller
+
+    return allowed

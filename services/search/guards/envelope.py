@@ -1,0 +1,82 @@
+"""What every answer has in common, around the whole application: headers, HEAD, and no bare failure."""
+
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.search.guards.refusals import header
+from services.search.wire import problems
+from services.search.wire.problems import Problem, problem_response
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+REQUEST_ID = "X-Request-Id"
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""Of the request that is being worked on, in worker threads too; empty outside of one."""
+
+log = logging.getLogger(__name__)
+
+
+class Envelope:
+    """Adds the security headers and the request's id, answers HEAD like GET, and turns an unforeseen
+    error into a problem.
+
+    Outside the other middlewares, so that no answer escapes it. The server drops a HEAD's body. The id
+    is the caller's own `X-Request-Id`, where that is 1-64 letters, digits, '.', '_' or '-'.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection (ASGI)."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity = _identity(scope)
+        request_id.set(identity)
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+                headers[REQUEST_ID] = identity
+            await send(message)
+
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        try:
+            await self._app(inner, receive, send_with_headers)
+        except Exception:
+            # Half an answer cannot be taken back; the server cuts the connection.
+            if started:
+                raise
+            # Quoted: a path may hold line breaks.
+            log.exception("%s %r failed", scope["method"], scope["path"])
+            problem = Problem(problems.INTERNAL_ERROR, "the service failed on this request; its log says why")
+            await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
+
+
+def _identity(scope: Scope) -> str:
+    given = (header(scope, b"x-request-id") or b"").decode("latin-1")
+    return given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)

@@ -1,0 +1,116 @@
+"""Everything that stands between the network and the routes, in its order."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from services.search.guards.authentication import Authentication, Keys
+from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
+from services.search.guards.envelope import REQUEST_ID, Envelope
+from services.search.guards.hosts import ANY, LOCAL_NAMES, Hosts
+from services.search.guards.lifecycle import Draining, Lifecycle
+from services.search.guards.limits import Bodies, BodyLimits
+from services.search.guards.metrics import ServiceMetrics
+from services.search.guards.rate_limits import Allowance, RateLimits
+from services.search.guards.telemetry import Telemetry, Tracing
+from services.search.settings import Address, ServiceSettings, is_loopback
+
+MAY_SEND = ("Authorization", "Content-Type", "If-None-Match", REQUEST_ID)
+MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", "Content-Disposition")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guards:
+    """What the middlewares work with. As it stands, for an application that only this process talks to:
+    nobody has to log in, any name will do, no rate limit; all other limits hold.
+
+    `names`: what `Host` may say. `limited`: whether the rates of the settings hold.
+    """
+
+    settings: ServiceSettings = field(default_factory=ServiceSettings)
+    metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    keys: Keys | None = None
+    tracing: Tracing | None = None
+    names: Collection[str] = (ANY,)
+    limited: bool = False
+
+    @cached_property
+    def gates(self) -> Gates:
+        """The places that requests need; one set for the application and for its connections."""
+        return gates_of(self.settings)
+
+    def shed(self) -> None:
+        """Counts a request that was refused at once."""
+        self.metrics.rejected("shed")
+
+
+def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
+    """What `Host` may say to a service that listens on `address`.
+
+    On loopback and without authentication only known names, against DNS rebinding. Elsewhere the names
+    are the network's business, unless the settings name them.
+    """
+    if is_loopback(address.host):
+        return (*LOCAL_NAMES, address.host, *settings.hosts)
+    return (*settings.hosts, *LOCAL_NAMES) if settings.hosts else (ANY,)
+
+
+def limited(address: Address) -> bool:
+    """Whether rates are limited: always, but for a service without keys that only this machine can reach."""
+    return address.authenticated or not is_loopback(address.host)
+
+
+def gates_of(settings: ServiceSettings) -> Gates:
+    """The gates that the settings describe."""
+    quick, heavy = settings.places, settings.heavy_places
+    return Gates(
+        quick=Gate(at_once=quick, queue=settings.queue or quick, seconds=settings.queue_seconds),
+        heavy=Gate(at_once=heavy, queue=settings.queue or 2 * heavy, seconds=settings.queue_seconds),
+    )
+
+
+def guard(app: FastAPI, guards: Guards) -> None:
+    """Puts the middlewares around `app`. The last one added is the first that a request meets."""
+    settings, gates = guards.settings, guards.gates
+    guards.metrics.watch(gates, guards.lifecycle)
+    app.add_middleware(Admission, gates=gates, seconds=settings.request_seconds)
+    app.add_middleware(Bodies, limits=body_limits(settings))
+    app.add_middleware(
+        RateLimits,
+        callers=_allowance(settings.rate, settings.burst) if guards.limited else None,
+        process=_allowance(settings.service_rate, settings.service_burst) if guards.limited else None,
+        heavy=is_heavy,
+    )
+    app.add_middleware(Authentication, keys=guards.keys)
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=("GET", "POST", "PUT", "DELETE"),
+            allow_headers=MAY_SEND,
+            expose_headers=MAY_READ,
+        )
+    app.add_middleware(Draining, lifecycle=guards.lifecycle)
+    app.add_middleware(Hosts, names=guards.names, origins=settings.origins)
+    app.add_middleware(Telemetry, metrics=guards.metrics, tracing=guards.tracing, clients=settings.log_clients)
+    app.add_middleware(Envelope)
+    app.add_middleware(Shedding, gates=gates, shed=guards.shed)
+
+
+def body_limits(settings: ServiceSettings) -> BodyLimits:
+    """The limits of bodies that the settings describe."""
+    return BodyLimits(
+        most_bytes=settings.body_bytes,
+        most_upload_bytes=settings.upload_bytes,
+        seconds=settings.body_seconds,
+        depth=settings.json_depth,
+        held_bytes=settings.held_bytes,
+    )
+
+
+def _allowance(rate: float, burst: int) -> Allowance | None:
+    return Allowance(rate, burst) if rate else None

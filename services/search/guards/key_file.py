@@ -1,0 +1,154 @@
+"""The file of API keys: who may ask what, with a hash in place of each secret.
+
+A secret is `cs_ID_RANDOM`: ID is public and finds the key, RANDOM is 256 random bits. That much
+chance cannot be guessed or looked up, so one round of SHA-256 keeps it as safe as a slow hash would,
+and a request is not delayed by one.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from services.search.guards.callers import Caller, Scope
+from similarity.errors import InvalidInput
+
+NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+MEMBERS = frozenset({"id", "name", "scopes", "sha256", "created", "expires"})
+MAX_FILE_BYTES = 1_000_000
+PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key, without its secret. Several keys of one name are one caller: that is how a key is replaced."""
+
+    id: str
+    name: str
+    scopes: frozenset[Scope]
+    sha256: str
+    created: datetime
+    expires: datetime | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """Whoever sends it."""
+        return Caller(name=self.name, scopes=self.scopes)
+
+    def valid(self, now: datetime) -> bool:
+        """Whether it has not expired."""
+        return self.expires is None or now < self.expires
+
+
+def new_key(name: str, scopes: Iterable[Scope], *, now: datetime, expires: datetime | None = None) -> tuple[Key, str]:
+    """A new key and its secret, which is nowhere else.
+
+    Raises:
+        InvalidInput: the name or the expiry cannot be used, or there is no scope.
+    """
+    allowed = frozenset(scopes)
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"the name {name!r} cannot be used; choose 1-64 letters, digits, '.', '_', '@' or '-'")
+    if not allowed:
+        raise InvalidInput(f"the key has no scope; give one or more of {', '.join(Scope)}")
+    if expires is not None and expires <= now:
+        raise InvalidInput(f"the key would have expired on {expires.date()}; choose a day to come")
+    identity = secrets.token_hex(6)
+    secret = f"cs_{identity}_{secrets.token_urlsafe(32)}"
+    key = Key(id=identity, name=name, scopes=allowed, sha256=hashed(secret), created=now, expires=expires)
+    return key, secret
+
+
+def hashed(secret: str) -> str:
+    """What is kept of a secret: its SHA-256, in hexadecimal."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_keys(path: Path) -> list[Key]:
+    """The keys of a file, in its order.
+
+    Raises:
+        InvalidInput: it is missing, unreadable or not a file of keys.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InvalidInput(f"{path} is too large for a file of keys")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"there is no file of keys {path}; make one with: "
+            f"python -m services.search.keys add NAME --scope read --file {path}"
+        ) from error
+    except OSError as error:
+        raise InvalidInput(f"the file of keys {path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not a file of keys: it is not JSON") from error
+    if not isinstance(document, dict) or set(document) != {"keys"} or not isinstance(document["keys"], list):
+        raise InvalidInput(f"{path} is not a file of keys: it must be {{'keys': [...]}}")
+    keys = [_key(each, f"{path}: key {place}") for place, each in enumerate(document["keys"], start=1)]
+    if len({key.id for key in keys}) < len(keys):
+        raise InvalidInput(f"{path}: two keys have the same id; remove one")
+    return keys
+
+
+def write_keys(path: Path, keys: Iterable[Key]) -> None:
+    """Replaces the file in one step; only its owner may read it."""
+    text = json.dumps({"keys": [_members(key) for key in keys]}, indent=2) + "\n"
+    # A temporary file is private from the moment it exists.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(PRIVATE)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _members(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "sha256": key.sha256,
+        "created": key.created.isoformat(),
+        "expires": key.expires.isoformat() if key.expires else None,
+    }
+
+
+def _key(members: object, where: str) -> Key:
+    if not isinstance(members, Mapping) or set(members) != MEMBERS:
+        raise InvalidInput(f"{where}: it must have the members {', '.join(sorted(MEMBERS))}")
+    try:
+        key = Key(
+            id=str(members["id"]),
+            name=str(members["name"]),
+            scopes=frozenset(Scope(each) for each in members["scopes"]),
+            sha256=str(members["sha256"]),
+            created=_time(members["created"]),
+            expires=_time(members["expires"]) if members["expires"] is not None else None,
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{where}: a scope or a time cannot be read") from error
+    if not re.fullmatch("[0-9a-f]{12}", key.id) or not NAME.fullmatch(key.name):
+        raise InvalidInput(f"{where}: its id or name cannot be used")
+    if not re.fullmatch("[0-9a-f]{64}", key.sha256):
+        raise InvalidInput(f"{where}: sha256 is not a hash; make keys with: python -m services.search.keys add")
+    return key
+
+
+def _time(text: object) -> datetime:
+    time = datetime.fromisoformat(str(text))
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

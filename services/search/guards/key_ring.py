@@ -1,0 +1,90 @@
+"""The keys a running service knows: those of its file, read again when that changes."""
+
+import hmac
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from services.search.guards.callers import Caller
+from services.search.guards.key_file import PRIVATE, SECRET, Key, hashed, read_keys
+from similarity.errors import InvalidInput
+
+SECONDS_BETWEEN_LOOKS = 1.0
+# Compared where no key has the id, so that an unknown id takes as long as a wrong secret.
+NO_HASH = "0" * 64
+
+log = logging.getLogger(__name__)
+
+State = tuple[int, int, int]
+
+
+def utc_now() -> datetime:
+    """The time that expiry is judged by."""
+    return datetime.now(UTC)
+
+
+class KeyRing:
+    """Finds the caller of a secret.
+
+    A change of the file counts within a second. A file that became unreadable or wrong changes
+    nothing: the keys of before stay, and the log says so once.
+
+    Raises:
+        InvalidInput: the file cannot be used at the start.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._now = now
+        self._clock = clock
+        self._looked = clock()
+        self._state = self._file_state()
+        self._keys = _by_id(read_keys(path))
+        if self._state and path.stat().st_mode & 0o777 & ~PRIVATE:
+            log.warning("others than its owner may use the file of keys %s; chmod 600 keeps it private", path)
+
+    def caller(self, secret: str) -> Caller | None:
+        """Whose `secret` it is; None if nobody's, or expired. Takes as long either way."""
+        self._look()
+        parts = SECRET.fullmatch(secret)
+        key = self._keys.get(parts["id"]) if parts else None
+        same = hmac.compare_digest(hashed(secret), key.sha256 if key else NO_HASH)
+        if key is None or not same or not key.valid(self._now()):
+            return None
+        return key.caller
+
+    def _look(self) -> None:
+        now = self._clock()
+        if now - self._looked < SECONDS_BETWEEN_LOOKS:
+            return
+        self._looked = now
+        state = self._file_state()
+        if state == self._state:
+            return
+        # Remembered first: a broken file is reported once, not once a second.
+        self._state = state
+        try:
+            self._keys = _by_id(read_keys(self._path))
+        except InvalidInput as error:
+            log.error("the keys of before stay in use: %s", error)
+        else:
+            log.info("read %d keys again from %s", len(self._keys), self._path)
+
+    def _file_state(self) -> State | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _by_id(keys: list[Key]) -> dict[str, Key]:
+    return {key.id: key for key in keys}

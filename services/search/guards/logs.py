@@ -1,0 +1,58 @@
+"""How the service writes its log: a JSON object per line, or plain text for people."""
+
+import json
+import logging
+import re
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO, TypeAlias
+
+from services.search.guards.envelope import request_id
+
+LogFormat: TypeAlias = Literal["json", "text"]
+
+FIELDS = "similarity_fields"
+"""The attribute of a log record that holds further members of its line: `extra={FIELDS: {...}}`."""
+
+SECRET_PART = re.compile(r"(cs_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
+"""A key's secret (`key_file.SECRET`), or the beginning of one."""
+
+
+def start_logs(stream: TextIO, *, form: LogFormat = "json", level: int = logging.INFO) -> None:
+    """Sends everything that is logged to `stream`, in place of where it went before."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+class JsonLines(logging.Formatter):
+    """A log record as one line of JSON, with the id of the request that it is about."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if identity := request_id.get():
+            line["request_id"] = identity
+        line.update(getattr(record, FIELDS, {}))
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return without_secrets(json.dumps(line, ensure_ascii=False, default=str))
+
+
+class TextLines(logging.Formatter):
+    """`LEVEL: message key=value ...`"""
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in getattr(record, FIELDS, {}).items())
+        return without_secrets(super().format(record) + fields)
+
+
+def without_secrets(text: str) -> str:
+    """`text` with the secret half of every API key in it left out, wherever it came from."""
+    return SECRET_PART.sub(r"\1***", text) if "cs_" in text else text

@@ -1,0 +1,151 @@
+"""How often callers may ask: a token bucket each, and one for the whole process.
+
+The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` says what is
+allowed, `RateLimit` what is left of it.
+"""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.search.guards.callers import CALLER, LOCAL
+from services.search.guards.refusals import client_address, refuse
+from services.search.wire import problems
+from services.search.wire.problems import Problem
+
+Clock = Callable[[], float]
+
+MOST_BUCKETS = 10_000
+HEAVY_COST = 10.0
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """`burst` requests at once, and `rate` a second in the long run. `rate` must be above 0, `burst` at least 1."""
+
+    rate: float
+    burst: float
+
+    @property
+    def seconds_to_refill(self) -> int:
+        """How long an empty bucket takes to be full again, in whole seconds."""
+        return math.ceil(self.burst / self.rate)
+
+
+class TokenBucket:
+    """Never lets through more than `rate * t + burst` in any `t` seconds. Not for several threads."""
+
+    __slots__ = ("_at", "_clock", "_tokens", "allowance")
+
+    def __init__(self, allowance: Allowance, clock: Clock) -> None:
+        self.allowance = allowance
+        self._clock = clock
+        self._tokens = allowance.burst
+        self._at = clock()
+
+    @property
+    def tokens(self) -> float:
+        """What is left now."""
+        now = self._clock()
+        # Tokens and time move together, so that a clock that stands still or steps back gives nothing away.
+        if now > self._at:
+            self._tokens = min(self.allowance.burst, self._tokens + (now - self._at) * self.allowance.rate)
+            self._at = now
+        return self._tokens
+
+    def take(self, cost: float = 1.0) -> bool:
+        """Takes `cost` tokens if there are so many; a bucket smaller than that gives all it can hold."""
+        cost = min(cost, self.allowance.burst)
+        if self.tokens < cost:
+            return False
+        self._tokens -= cost
+        return True
+
+    def seconds_until(self, cost: float = 1.0) -> int:
+        """Whole seconds until `cost` tokens are there; at least 1."""
+        lacking = min(cost, self.allowance.burst) - self.tokens
+        return max(1, math.ceil(lacking / self.allowance.rate))
+
+
+class Buckets:
+    """A bucket for every name; the one not used for longest is forgotten when there are too many."""
+
+    def __init__(self, allowance: Allowance, *, clock: Clock = time.monotonic, most: int = MOST_BUCKETS) -> None:
+        self.allowance = allowance
+        self._clock = clock
+        self._most = most
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+
+    def of(self, name: str) -> TokenBucket:
+        """The bucket of `name`; a full one where it is new."""
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = TokenBucket(self.allowance, self._clock)
+            if len(self._buckets) > self._most:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(name)
+        return bucket
+
+
+class RateLimits:
+    """Answers 429 to whoever asks too often; tells every caller it counts what is left.
+
+    A caller is a key's name; without keys, the client's address. A heavy request counts as ten.
+    Health checks and requests without a caller (the page) are counted for the process only.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        callers: Allowance | None,
+        process: Allowance | None,
+        heavy: Callable[[Scope], bool],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._callers = Buckets(callers, clock=clock) if callers else None
+        self._process = TokenBucket(process, clock) if process else None
+        self._heavy = heavy
+        self._policy = f'"caller";q={callers.burst:.0f};w={callers.seconds_to_refill}' if callers else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection (ASGI)."""
+        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
+            await self._app(scope, receive, send)
+            return
+        cost = HEAVY_COST if self._heavy(scope) else 1.0
+        bucket = self._bucket(scope)
+        told = send if bucket is None else self._telling(bucket, send)
+        for each, whose in ((bucket, "this caller"), (self._process, "the whole service")):
+            if each is not None and not each.take(cost):
+                wait = each.seconds_until(cost)
+                detail = f"more requests than {whose} may send; ask again in {wait} s"
+                problem = Problem(problems.RATE_LIMITED, detail)
+                await refuse(problem, scope, receive, told, headers={"Retry-After": str(wait)})
+                return
+        await self._app(scope, receive, told)
+
+    def _bucket(self, scope: Scope) -> TokenBucket | None:
+        caller = scope.get(CALLER)
+        if self._callers is None or caller is None:
+            return None
+        return self._callers.of(f"address {client_address(scope)}" if caller is LOCAL else caller.name)
+
+    def _telling(self, bucket: TokenBucket, send: Send) -> Send:
+        async def telling(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["RateLimit-Policy"] = self._policy
+                left = math.floor(bucket.tokens)
+                headers["RateLimit"] = f'"caller";r={left};t={bucket.seconds_until(bucket.allowance.burst)}'
+            await send(message)
+
+        return telling

@@ -1,0 +1,156 @@
+"""What is noted of every request: a measurement, a line in the log and, if asked for, a span."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.search.guards.authentication import OPEN_FOLDER
+from services.search.guards.callers import CALLER
+from services.search.guards.logs import FIELDS
+from services.search.guards.metrics import ServiceMetrics
+from services.search.guards.refusals import REFUSED
+from similarity.errors import InvalidInput
+
+NO_ROUTE = "-"
+"""The route of a request that reached none."""
+
+METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+
+log = logging.getLogger("services.search.requests")
+
+
+class Span(Protocol):
+    """What is used of an OpenTelemetry span."""
+
+    def set_attribute(self, key: str, value: Any) -> None: ...
+
+    def update_name(self, name: str) -> None: ...
+
+
+class Tracing(Protocol):
+    """Opens a span around a request."""
+
+    def __call__(self, scope: Scope) -> Any:
+        """A context manager that gives a Span."""
+
+
+class Telemetry:
+    """Notes each request when its answer is complete; only route templates, never paths or bodies.
+
+    `clients`: whether the log also says from which address a request came.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: ServiceMetrics,
+        tracing: Tracing | None = None,
+        clients: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._tracing = tracing
+        self._clients = clients
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection (ASGI)."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif self._tracing is None:
+            await self._noted(scope, receive, send, None)
+        else:
+            with self._tracing(scope) as span:
+                await self._noted(scope, receive, send, span)
+
+    async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Span | None) -> None:
+        started, status, noted = self._clock(), 0, False
+
+        def note() -> None:
+            nonlocal noted
+            if not noted:
+                noted = True
+                self._note(scope, status, self._clock() - started, span)
+
+        async def send_and_see(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                note()
+
+        self._metrics.in_flight.inc()
+        try:
+            await self._app(scope, receive, send_and_see)
+        except Exception:
+            status = 500
+            raise
+        finally:
+            self._metrics.in_flight.dec()
+            # What was never answered completely: an error, or a client that hung up.
+            note()
+
+    def _note(self, scope: Scope, status: int, seconds: float, span: Span | None) -> None:
+        route, caller, refused = route_of(scope), scope.get(CALLER), scope.get(REFUSED)
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
+        if refused is not None:
+            self._metrics.rejected(refused)
+        if span is not None:
+            span.update_name(f"{method} {route}")
+            span.set_attribute("http.route", route)
+            span.set_attribute("http.response.status_code", status)
+        if log.isEnabledFor(logging.INFO):
+            fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 2)}
+            fields["caller"] = caller.name if caller else None
+            if refused is not None:
+                fields["refused"] = refused
+            if self._clients:
+                fields["client"] = (scope.get("client") or ("unknown",))[0]
+            log.info("request", extra={FIELDS: fields})
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that a request reached, NO_ROUTE if none."""
+    route = scope.get("route")
+    if route is not None:
+        return str(route.path)
+    return OPEN_FOLDER if scope["path"].startswith(OPEN_FOLDER) else NO_ROUTE
+
+
+def open_telemetry() -> Tracing:
+    """Spans through OpenTelemetry's API; whoever starts the process chooses where they go.
+
+    `opentelemetry-instrument python -m services.search` does so from OTEL_ variables.
+
+    Raises:
+        InvalidInput: the package opentelemetry-api is not installed.
+    """
+    try:
+        from opentelemetry import propagate, trace
+    except ImportError as error:
+        raise InvalidInput(
+            "SIMILARITY_SERVICE_OTEL=1 needs OpenTelemetry: "
+            "pip install opentelemetry-distro opentelemetry-exporter-otlp"
+        ) from error
+    tracer = trace.get_tracer("services.search")
+
+    @contextmanager
+    def spans(scope: Scope) -> Iterator[Span]:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        with tracer.start_as_current_span(
+            scope["method"],
+            context=propagate.extract(headers),
+            kind=trace.SpanKind.SERVER,
+            attributes={"http.request.method": scope["method"]},
+        ) as span:
+            yield span
+
+    return spans

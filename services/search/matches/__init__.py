@@ -1,0 +1,1 @@
+"""Lists of names and websites to companies."""

@@ -1,0 +1,105 @@
+"""The address that matches lists of names and websites. It needs the scope `read`."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from services.search.asking.csv_answers import RUN, wants_csv
+from services.search.guards.callers import Caller, Scope, needs
+from services.search.matches.match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
+from services.search.matches.match_schemas import Matched, MatchRequest
+from services.search.matches.matching import MatchService
+from services.search.wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
+from services.search.wire.raw_bodies import body_of
+
+READERS: Mapping[str, Callable[[bytes], list[ListRow]]] = {
+    "application/json": rows_of_json,
+    "text/csv": rows_of_table,
+    "text/plain": rows_of_lines,
+}
+COLUMNS = (
+    *("row", "name", "domain", "country", "id", "matched_name", "matched_domain", "confidence", "how"),
+    *("candidates", "miss"),
+)
+EXAMPLES = {
+    "application/json": None,
+    "text/csv": "name,website,country\nCoca Cola,https://www.coca-cola.com,United States\n",
+    "text/plain": "Coca Cola\nnike.com\n",
+}
+
+
+class MatchQuery(BaseModel):
+    """The parameters of matching."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["json", "csv"] | None = Field(
+        default=None, description="The form of the answer; without it the `Accept` header decides."
+    )
+
+
+def _described() -> dict[str, object]:
+    text = {kind: {"schema": {"type": "string"}, "example": example} for kind, example in EXAMPLES.items() if example}
+    schema = MatchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema.pop("$defs", None)
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}, **text}}}
+
+
+def match_routes(service: MatchService) -> APIRouter:
+    """The API on `service`."""
+    router = APIRouter(tags=["Matching"])
+
+    @router.post(
+        "/match",
+        summary="Match a list of names or websites",
+        response_model=Matched,
+        responses={
+            200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+            **declared(*BODY_PROBLEMS, *STORE_PROBLEMS),
+        },
+        openapi_extra=_described(),
+    )
+    def match(
+        _: Annotated[Caller, needs(Scope.READ)],
+        request: Request,
+        query: Annotated[MatchQuery, Query()],
+        body: Annotated[bytes, body_of(*READERS)],
+    ) -> Response:
+        """Finds the company for each row by its website, else its name; up to 5,000 rows.
+
+        Send JSON, a CSV table with a column `name` or `domain` (`website`, `url`; `country` decides
+        between namesakes), or plain lines. `confidence` is the measured share of right matches of the
+        same kind. A row that no company or several fit is a miss with its reason and candidates.
+        """
+        kind = request.headers["content-type"].partition(";")[0].strip().lower()
+        matched = service.match(READERS[kind](body))
+        if wants_csv(query.format, request.headers.get("accept", "")):
+            headers = {"Content-Disposition": 'attachment; filename="matched.csv"', "Vary": "Accept"}
+            return Response(_table(matched), media_type="text/csv", headers=headers)
+        return Response(matched.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
+
+    return router
+
+
+def _table(matched: Matched) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for row in matched.rows:
+        name, domain = (row.company.name, row.company.domain) if row.company else ("", "")
+        cells = (
+            *(row.row, row.asked.name, row.asked.domain, row.asked.country, row.id),
+            *(name, domain, row.confidence, row.how and row.how.value),
+            *(" ".join(each.id for each in row.candidates), row.miss),
+        )
+        writer.writerow([_cell(cell) for cell in cells])
+    return table.getvalue()
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    """Not what a spreadsheet would run."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(RUN) else value

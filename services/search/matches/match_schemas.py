@@ -1,0 +1,63 @@
+"""What matching a list takes and answers."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from services.search.wire.problems import CompanyReference
+from similarity.company import MAX_NAME_CHARACTERS
+from similarity.matching import How
+
+MAX_ROWS = 5_000
+
+Cell = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARACTERS)]
+
+
+class MatchRow(BaseModel):
+    """One company as somebody's list has it; a name or a domain is enough."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Cell = Field(default="", examples=["Coca Cola"])
+    domain: Cell = Field(default="", description="A website in any form.", examples=["https://www.coca-cola.com"])
+    country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
+
+
+class MatchRequest(BaseModel):
+    """A list to match."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[MatchRow] = Field(min_length=1, max_length=MAX_ROWS)
+
+
+class MatchedRow(BaseModel):
+    """What one row was matched with."""
+
+    row: int = Field(description="The row's number; the first is 1.", examples=[1])
+    asked: MatchRow
+    id: str | None = Field(default=None, description="Of the company; null for a miss.", examples=["coca-cola"])
+    company: CompanyReference | None = None
+    confidence: float | None = Field(
+        default=None,
+        description="How many of a hundred matches of this kind (`how`) were right when that was measured "
+        "(docs/matching.md), as a share.",
+        examples=[0.98],
+    )
+    how: How | None = Field(
+        default=None,
+        description="`domain`, `name`, `alias` or `id`: exactly equal. `legal_form`: equal but for legal form, "
+        "accents and punctuation. `prefix`: the beginning of one company's name only. `words`: a few letters differ.",
+    )
+    candidates: list[CompanyReference] = Field(
+        default=[], description="Of a miss: companies that may be meant, the likeliest first."
+    )
+    miss: str | None = Field(default=None, description="Why there is no match.")
+
+
+class Matched(BaseModel):
+    """The rows in their order."""
+
+    rows: list[MatchedRow]
+    matched: int = Field(description="How many rows have a company.")
+    generation: str = Field(description="The copy of the corpus that answered.", examples=["2026-01-31"])

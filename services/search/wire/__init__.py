@@ -1,0 +1,1 @@
+"""What HTTP needs: problems, what routes declare, bodies read strictly, ETags."""

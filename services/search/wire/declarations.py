@@ -1,0 +1,53 @@
+"""What routes declare in the OpenAPI document: every problem that they may answer."""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from services.search.wire import problems
+from services.search.wire.problems import DOCUMENTS, Kind, ProblemDocument
+
+Responses = dict[int | str, dict[str, Any]]
+
+STORE_PROBLEMS = (
+    problems.INVALID_REQUEST,
+    problems.INTERNAL_ERROR,
+    problems.INDEX_UNAVAILABLE,
+    problems.NO_LIVE_GENERATION,
+    problems.GENERATION_GONE,
+)
+NAME_PROBLEMS = (problems.UNKNOWN_COMPANY, problems.UNKNOWN_ADDRESS, problems.CONTESTED_NAME, *STORE_PROBLEMS)
+BODY_PROBLEMS = (
+    problems.OTHER_REFUSAL,
+    problems.NESTED_TOO_DEEPLY,
+    problems.SLOW_BODY,
+    problems.BODY_TOO_LARGE,
+    problems.COMPRESSED_BODY,
+    problems.WRONG_MEDIA_TYPE,
+)
+"""Of every route that takes a body."""
+GUARD_PROBLEMS = (
+    problems.OTHER_REFUSAL,
+    problems.KEY_NEEDED,
+    problems.SCOPE_MISSING,
+    problems.METHOD_NOT_ALLOWED,
+    problems.UNKNOWN_HOST,
+    problems.RATE_LIMITED,
+    problems.OVERLOADED,
+    problems.TOOK_TOO_LONG,
+    problems.STOPPING,
+)
+"""Of every route: what is answered before the route is reached, or in its stead."""
+
+
+def declared(*kinds: Kind) -> Responses:
+    """The OpenAPI entries of the problems a route may answer, by status; those of every route are added."""
+    by_status: dict[int, list[Kind]] = {}
+    for kind in dict.fromkeys((*kinds, *GUARD_PROBLEMS)):
+        by_status.setdefault(kind.status, []).append(kind)
+    return {status: _entry(of_status) for status, of_status in sorted(by_status.items())}
+
+
+def _entry(kinds: list[Kind]) -> dict[str, Any]:
+    documents = dict.fromkeys(DOCUMENTS.get(kind.slug, ProblemDocument) for kind in kinds)
+    return {"model": reduce(or_, documents), "description": " / ".join(kind.title for kind in kinds)}

@@ -1,0 +1,1 @@
+"""What people add: verdicts, the pairs they make, saved lists."""

@@ -1,0 +1,1 @@
+"""Companies in: writes, bulk, erasure."""

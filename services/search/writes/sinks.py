@@ -1,0 +1,91 @@
+"""Where writes go: into the index, or to Kafka, from where the stream brings them into the index."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.search.writes.committing import Commit, Written
+from services.search.writes.write_schemas import Outcome
+from similarity.delivery import Delivery
+from similarity.index.protocol import CompanyIndex
+from similarity.ingest import Change, Encoder
+from similarity.kafka import NotDelivered
+from similarity.messages import encode
+from similarity.writers import Writer
+
+SECONDS_TO_RETRY = 2.0
+"""For a store that takes nothing just now: somebody waits for the answer, and can ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSink:
+    """Embeds and writes to every generation that must have it: candidate, live and previous.
+
+    `encoders` are those of the index's bundle store (`similarity.bundle_store.StoredEncoders`): the
+    encoder of a candidate that appears is opened when the first write needs it. Without it nothing is
+    written, to no generation. The writer's lease is held while there is work, so that a re-embed
+    waits for a service that writes and never for one that idles.
+
+    Raises (when a batch is committed):
+        EncoderMismatch: the encoder of a generation is not at hand.
+        EncodingFailed: an encoder fails on every text.
+        InvalidBundle: a bundle of the store is damaged.
+        IndexUnavailable: the store takes nothing.
+        NoLiveGeneration: there is nothing to write to.
+    """
+
+    index: CompanyIndex
+    encoders: Mapping[str, Encoder]
+    seconds_to_retry: float = SECONDS_TO_RETRY
+
+    @contextmanager
+    def opened(self) -> Iterator[Commit]:
+        with Writer(self.index) as writer:
+            delivery = Delivery(writer, self.encoders, patience=self.seconds_to_retry)
+
+            def commit(changes: Sequence[Change]) -> list[Written]:
+                return [Written(Outcome(end.outcome.value), end.reason) for end in delivery.deliver(changes)]
+
+            yield commit
+
+
+class Producer(Protocol):
+    """What publishing needs of Kafka; `similarity.kafka.KeyedProducer` is one."""
+
+    def send(self, topic: str, *, key: bytes, value: bytes | None) -> None: ...
+
+    def flush(self) -> None:
+        """Returns when every message is acknowledged. NotDelivered names those that are not."""
+
+
+class KafkaSink:
+    """Publishes changes to a topic; each is accepted only when the brokers have acknowledged it.
+
+    `make_producer` is called with the first write, so that the service starts while Kafka is away.
+    """
+
+    def __init__(self, make_producer: Callable[[], Producer], topic: str) -> None:
+        self._make_producer = make_producer
+        self._topic = topic
+        self._producer: Producer | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Commit]:
+        if self._producer is None:
+            self._producer = self._make_producer()
+        producer = self._producer
+
+        def commit(changes: Sequence[Change]) -> list[Written]:
+            for change in changes:
+                key, value = encode(change)
+                producer.send(self._topic, key=key, value=value)
+            lost: frozenset[bytes] = frozenset()
+            try:
+                producer.flush()
+            except NotDelivered as error:
+                lost = frozenset(error.keys)
+            failed = Written(Outcome.FAILED, "Kafka did not acknowledge it in time")
+            return [failed if change.id.encode() in lost else Written(Outcome.ACCEPTED) for change in changes]
+
+        yield commit

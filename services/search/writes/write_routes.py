@@ -1,0 +1,157 @@
+"""The addresses that change what the index holds. They only translate; all need the scope `write`."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from services.search.guards.callers import Caller, Scope, needs
+from services.search.wire import problems
+from services.search.wire.declarations import BODY_PROBLEMS, Responses, declared
+from services.search.wire.raw_bodies import body_of, described_body
+from services.search.writes.erasing import ErasureService
+from services.search.writes.write_schemas import (
+    EVENT_TIME,
+    WHOLE_ID,
+    BulkResult,
+    CompanyBody,
+    ErasureAnswer,
+    Outcome,
+    Time,
+    WriteAnswer,
+)
+from services.search.writes.writing import WriteService
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+LINES = (NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines")
+
+Writer = Annotated[Caller, needs(Scope.WRITE)]
+CompanyId = Annotated[str, Path(pattern=WHOLE_ID, description="The company's id.", examples=["acme"])]
+
+
+class DeleteQuery(BaseModel):
+    """The parameters of a delete."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])
+
+
+class ErasureQuery(BaseModel):
+    """The parameters of an erasure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    wait: bool = Field(
+        default=False,
+        description="Answer only when the company's words are off the disk too. That rewrites files and may take "
+        "minutes, longer perhaps than a request is given; without, it goes on in the background.",
+    )
+
+
+class NoParameters(BaseModel):
+    """No parameters: whatever is given is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+WRITE_PROBLEMS = (
+    problems.WRITES_OFF,
+    problems.WRITE_REJECTED,
+    problems.INVALID_REQUEST,
+    problems.INDEX_UNAVAILABLE,
+    problems.NO_LIVE_GENERATION,
+    problems.WRITE_FAILED,
+    problems.WRITE_ENCODER_MISSING,
+)
+ACCEPTED: Responses = {202: {"model": WriteAnswer, "description": "Kafka holds it; the stream will store it"}}
+LINES_DESCRIBED: Responses = {
+    200: {
+        "description": "A result for each line, in order",
+        "content": {NDJSON: {"schema": {"type": "string"}, "example": '{"line":1,"id":"acme","outcome":"applied"}\n'}},
+    }
+}
+BULK_EXAMPLE = '{"id":"acme","name":"Acme","description":"Makes anvils."}\n{"id":"old","deleted":true}\n'
+
+
+def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
+    """The API on these services."""
+    router = APIRouter(tags=["Writing"])
+
+    @router.put(
+        "/companies/{company_id}",
+        summary="Add or change a company",
+        response_model=WriteAnswer,
+        responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, *BODY_PROBLEMS)},
+        openapi_extra=described_body(JSON, CompanyBody.model_json_schema()),
+    )
+    def put_company(
+        _: Writer, company_id: CompanyId, query: Annotated[NoParameters, Query()], body: Annotated[bytes, body_of(JSON)]
+    ) -> Response:
+        """Stores the company whole: what the body leaves out becomes empty.
+
+        When the answer is 200 the write is durable in every generation. Sending it again with the same
+        `event_time` answers `unchanged`; one that is older than what is stored answers `superseded` and
+        changes nothing.
+        """
+        return _written(writes.put(company_id, body))
+
+    @router.delete(
+        "/companies/{company_id}",
+        summary="Delete a company",
+        response_model=WriteAnswer,
+        responses={**ACCEPTED, **declared(*WRITE_PROBLEMS)},
+    )
+    def delete_company(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
+        """Deletes a company, and remembers that, so that a late, older write does not bring it back.
+
+        An unknown company is deleted as well as any other. Its words stay on the disk until the store
+        rewrites its files; `POST /companies/{company_id}/erasure` removes them.
+        """
+        return _written(writes.delete(company_id, query.event_time))
+
+    @router.post(
+        "/companies/bulk",
+        summary="Write many companies",
+        response_class=StreamingResponse,
+        responses={**LINES_DESCRIBED, **declared(*WRITE_PROBLEMS, *BODY_PROBLEMS)},
+        openapi_extra=described_body(NDJSON, {"type": "string"}, BULK_EXAMPLE),
+    )
+    def write_companies(
+        _: Writer, query: Annotated[NoParameters, Query()], body: Annotated[bytes, body_of(*LINES)]
+    ) -> Response:
+        """Takes NDJSON, one company a line, with its `id`; `"deleted": true` deletes it.
+
+        Answers a line of JSON for each, in order, while they are written: `{"line", "id", "outcome",
+        "reason"}`. One bad line costs one line. A line without an answer (the connection broke) may be
+        written or not; sending all again is harmless. At most 10,000 lines and 10 MB.
+        """
+        return StreamingResponse(_lines(writes.bulk(body)), media_type=NDJSON)
+
+    @router.post(
+        "/companies/{company_id}/erasure",
+        summary="Erase a company everywhere",
+        responses=declared(*WRITE_PROBLEMS),
+    )
+    def erase_company(_: Writer, company_id: CompanyId, query: Annotated[ErasureQuery, Query()]) -> ErasureAnswer:
+        """Erases a company from every generation, with all feedback about it and its places in lists.
+
+        In Kafka mode a delete is published too. Nobody finds the company any more when this is answered;
+        `remaining` says what the service cannot reach. It may be repeated.
+        """
+        return erasures.erase(company_id, wait=query.wait)
+
+    return router
+
+
+def _written(answer: WriteAnswer) -> Response:
+    status = 202 if answer.outcome is Outcome.ACCEPTED else 200
+    return Response(answer.model_dump_json(), status_code=status, media_type=JSON)
+
+
+def _lines(parts: Iterator[list[BulkResult]]) -> Iterator[str]:
+    for results in parts:
+        yield "".join(f"{result.model_dump_json()}\n" for result in results)

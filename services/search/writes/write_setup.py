@@ -1,0 +1,71 @@
+"""Puts the parts of writing together, as the chosen mode wants them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from services.search.writes.committing import GroupCommit, Sink
+from services.search.writes.erasing import Compactor, ErasureService
+from services.search.writes.sinks import IndexSink, KafkaSink
+from services.search.writes.writing import WriteMode, WriteService
+from similarity.errors import InvalidInput
+from similarity.index.protocol import CompanyIndex
+from similarity.ingest import Encoder
+from similarity.kafka import KafkaSettings, KeyedProducer
+from similarity.workspace.protocol import Workspace
+
+SECONDS_TO_DELIVER = 10.0
+"""For a message that no broker acknowledges: somebody waits for the answer, and can ask again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTopic:
+    """Where writes are published."""
+
+    settings: KafkaSettings
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The services behind `write_routes`. `writes` is closed before the index is."""
+
+    writes: WriteService
+    erasures: ErasureService
+
+
+def set_up_writing(
+    mode: WriteMode,
+    *,
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    workspace: Workspace | None = None,
+    kafka: KafkaTopic | None = None,
+) -> Writing:
+    """The services for `mode`; `encoders` are needed to write directly, `kafka` to publish.
+
+    Raises:
+        InvalidInput: writes shall go to Kafka, but no topic is named.
+    """
+    writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka))
+    erasures = ErasureService(
+        index,
+        writes,
+        Compactor(index, workspace),
+        workspace=workspace,
+        publishes=mode is WriteMode.KAFKA,
+    )
+    return Writing(writes, erasures)
+
+
+def _commits(
+    mode: WriteMode, *, index: CompanyIndex, encoders: Mapping[str, Encoder], kafka: KafkaTopic | None
+) -> GroupCommit | None:
+    if mode is WriteMode.OFF:
+        return None
+    sink: Sink = IndexSink(index, encoders)
+    if mode is WriteMode.KAFKA:
+        if kafka is None:
+            raise InvalidInput("writes shall go to Kafka, but no topic is named; set SIMILARITY_SERVICE_KAFKA_TOPIC")
+        place = kafka
+        sink = KafkaSink(lambda: KeyedProducer(place.settings, timeout=SECONDS_TO_DELIVER), place.topic)
+    return GroupCommit(sink)

@@ -1,0 +1,148 @@
+"""Maps: the hits of a question on a plane, with those they were asked for."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from services.search.asking.map_routes import map_routes
+from services.search.asking.maps import MapService
+from services.search.asking.models import Models
+from services.search.asking.service import SearchService
+from services.search.wire.failures import answer_failures
+from similarity.company import DeletedCompany
+from similarity.index.sqlite import SqliteIndex
+from tests.fakes import CountingEncoder
+from tests.services.search.corpus import CALIBRATION, VERSION, companies, filled_index
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def client_of(index: SqliteIndex, *, encoder: CountingEncoder | None = None) -> TestClient:
+    app = FastAPI()
+    answer_failures(app)
+    models = Models({encoder.encoder_id: encoder} if encoder else {})
+    app.include_router(map_routes(MapService(SearchService(index, models))))
+    return TestClient(app)
+
+
+@pytest.fixture(scope="module")
+def client(read_only_index: SqliteIndex) -> Iterator[TestClient]:
+    with client_of(read_only_index, encoder=CountingEncoder()) as client:
+        yield client
+
+
+@pytest.fixture
+def ask(client: TestClient) -> Ask:
+    def ask(**question: Any) -> dict[str, Any]:
+        response = client.post("/map", json=question)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    return ask
+
+
+def test_a_company_stands_on_the_map_with_its_hits(client: TestClient) -> None:
+    answer = client.get("/map/acme", params={"k": 3}).json()
+    assert [(point["role"], point["id"]) for point in answer["points"]] == [
+        ("anchor", "acme"),
+        ("hit", "boots"),
+        ("hit", "clogs"),
+        ("hit", "zapatos"),
+    ]
+    assert [point["name"] for point in answer["points"]] == ["Acme Shoes, Inc.", "Boots GmbH", "Clogs", "Zapatos SA"]
+    assert answer["generation"] == "first"
+
+
+def test_hits_have_scores_and_anchors_have_none(client: TestClient) -> None:
+    points = client.get("/map/acme", params={"k": 2}).json()["points"]
+    assert [point["score"] for point in points] == [None, pytest.approx(0.9), pytest.approx(0.8)]
+
+
+def test_probabilities_are_those_of_the_ranking(tmp_path: Any) -> None:
+    index = filled_index(tmp_path / "calibrated.db", calibration=CALIBRATION)
+    hits = client_of(index).get("/map/acme", params={"k": 2}).json()["points"][1:]
+    assert [point["probability"] for point in hits] == [0.982, 0.9526]
+    index.close()
+
+
+def test_the_map_lays_the_vectors_flat_on_their_principal_axes(client: TestClient) -> None:
+    answer = client.get("/map/acme", params={"k": 5}).json()
+    vectors = {company.id: company.vector for company in companies()}
+    placed = np.array([vectors[point["id"]] for point in answer["points"]], dtype=np.float64)
+    centred = placed - placed.mean(axis=0)
+    spreads = np.linalg.eigvalsh(np.cov(centred.T))[::-1]
+    assert answer["explained"] == pytest.approx(spreads[:2].sum() / spreads.sum(), abs=1e-4)
+    points = np.array([(point["x"], point["y"]) for point in answer["points"]])
+    assert np.abs(points).max() == 1.0
+    assert points.var(axis=0, ddof=1)[1] / points.var(axis=0, ddof=1)[0] == pytest.approx(
+        spreads[1] / spreads[0], abs=1e-3
+    )
+
+
+def test_several_anchors_free_words_and_negatives_are_points_too(ask: Ask) -> None:
+    points = ask(anchors=[{"company": "acme.com"}, {"text": "sells shoes"}], negatives=[{"company": "delta-air"}], k=1)[
+        "points"
+    ]
+    assert [(point["role"], point["id"], point["name"]) for point in points] == [
+        ("anchor", "acme", "Acme Shoes, Inc."),
+        ("anchor", None, "sells shoes"),
+        ("negative", "delta-air", "Delta"),
+        ("hit", points[3]["id"], points[3]["name"]),
+    ]
+
+
+def test_a_company_without_hits_stands_alone_in_the_middle(client: TestClient) -> None:
+    answer = client.get("/map/acme", params={"country": "Atlantis"}).json()
+    assert [(point["x"], point["y"]) for point in answer["points"]] == [(0.0, 0.0)]
+    assert answer["explained"] == 1.0
+
+
+def test_the_same_question_has_the_same_map_both_ways(client: TestClient, ask: Ask) -> None:
+    assert client.get("/map/acme", params={"k": 4, "country": "France"}).json() == ask(
+        anchors=[{"company": "acme"}], filters=[{"field": "country", "any_of": ["France"]}], k=4
+    )
+
+
+def test_an_unknown_anchor_among_several_is_a_miss(ask: Ask) -> None:
+    answer = ask(anchors=[{"company": "acme"}, {"company": "nobody"}], k=1)
+    assert [(miss["asked"], miss["problem"]) for miss in answer["misses"]] == [("nobody", "unknown-company")]
+    assert len(answer["points"]) == 2
+
+
+def test_an_unknown_company_is_a_problem_even_beside_known_ones(client: TestClient) -> None:
+    response = client.get("/map/nobody", params={"also": "acme"})
+    assert response.status_code == 404
+    assert response.json()["type"] == "/docs#unknown-company"
+
+
+@pytest.mark.parametrize("params", [{"format": "csv"}, {"k": 251}, {"colour": "red"}])
+def test_what_a_map_cannot_do_is_refused(client: TestClient, params: dict[str, Any]) -> None:
+    assert client.get("/map/acme", params=params).status_code == 422
+
+
+def test_who_has_the_map_already_is_told_so(client: TestClient) -> None:
+    first = client.get("/map/acme")
+    again = client.get("/map/acme", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+class ForgetfulIndex(SqliteIndex):
+    """Deletes `boots` between the search and the reading of vectors."""
+
+    def similar(self, generation: str, *args: Any, **options: Any) -> Any:
+        found = super().similar(generation, *args, **options)
+        self.upsert(generation, [DeletedCompany(id="boots", version=VERSION + 1)])
+        return found
+
+
+def test_a_hit_that_was_deleted_meanwhile_has_no_point(tmp_path: Any) -> None:
+    filled_index(tmp_path / "own.db").close()
+    index = ForgetfulIndex(tmp_path / "own.db")
+    points = client_of(index).get("/map/acme", params={"k": 2}).json()["points"]
+    assert [point["id"] for point in points] == ["acme", "clogs"]
+    index.close()

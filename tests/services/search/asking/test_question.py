@@ -1,0 +1,438 @@
+"""The whole question over HTTP: several anchors, negatives, filters, exclusions, pages, and a batch."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.search.app import create_app
+from similarity.index.sqlite import SqliteIndex
+from tests.services.search.asking.test_routes import AxisEncoder, ids
+from tests.services.search.corpus import CALIBRATION, add_generation, at_cosine, companies, company, filled_index
+from tests.services.search.wire.test_failures import problem
+
+EVERYBODY = [each.id for each in companies()]
+NAMES = {
+    "acme": ["acme", "Acme", "acme.com"],
+    "boots": ["boots", "boots.de", "BOOTS GMBH"],
+    "zapatos": ["zapatos", "Zapatos SA"],
+    "as-nord": ["as-nord", "A/S Nord"],
+}
+KNOWN = {name: company_id for company_id, names in NAMES.items() for name in names}
+ROLES = ("anchor", "negative", "exclude")
+UNKNOWN = ["nobody", "zzz.com", "\0", "Delta"]
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    index = filled_index(tmp_path_factory.mktemp("question") / "index.db", calibration=CALIBRATION)
+    with TestClient(create_app(index=index, encoder=AxisEncoder())) as client:
+        yield client
+    index.close()
+
+
+def about(*references: str, **members: Any) -> dict[str, Any]:
+    return {"anchors": [{"company": each} for each in references], **members}
+
+
+def ask(client: TestClient, *references: str, **members: Any) -> Any:
+    answer = client.post("/similar", json=about(*references, **members))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def found(answer: Any) -> list[str]:
+    return [hit["company"]["id"] for hit in answer["hits"]]
+
+
+def test_a_question_in_a_body_is_answered_like_the_same_one_in_an_address(asking: TestClient) -> None:
+    body = ask(asking, "acme", k=3, filters=[{"field": "industry", "any_of": ["footwear"]}], reasons=0)
+    address = asking.get("/similar/acme", params={"k": 3, "industry": "Footwear", "reasons": 0}).json()
+    assert {name: address[name] for name in body if name != "took_ms"} == {
+        name: value for name, value in body.items() if name != "took_ms"
+    }
+
+
+def test_several_anchors_look_between_them_by_their_weights(asking: TestClient) -> None:
+    # boots is at .9 of acme, clogs at .8 and turned elsewhere.
+    even = asking.post("/similar", json={"anchors": [{"company": "boots"}, {"company": "clogs"}]}).json()
+    heavy = asking.post("/similar", json={"anchors": [{"company": "boots", "weight": 9}, {"company": "clogs"}]}).json()
+    assert found(even)[0] == found(heavy)[0] == "acme"
+    # Unit vectors b and c with cosine .72: (b + c) . a / |b + c|, and the same with 9 b.
+    assert even["hits"][0]["score"] == pytest.approx(1.7 / (2 + 2 * 0.72) ** 0.5, abs=1e-4)
+    assert heavy["hits"][0]["score"] == pytest.approx(8.9 / (81 + 1 + 18 * 0.72) ** 0.5, abs=1e-4)
+    assert [anchor["weight"] for anchor in heavy["anchors"]] == [9.0, 1.0]
+
+
+def test_with_several_anchors_the_probability_is_that_of_the_nearest(asking: TestClient) -> None:
+    answer = ask(asking, "boots", "clogs", k=1)
+    # 1 / (1 + exp(5 - 10 * .9)): acme's cosine to boots, not the one to their mean.
+    assert answer["hits"][0]["probability"] == pytest.approx(0.982, abs=1e-3)
+    assert answer["hits"][0]["score"] > 0.91
+
+
+def test_a_negative_turns_the_search_away_and_is_no_hit_itself(asking: TestClient) -> None:
+    plain, turned = ask(asking, "acme"), ask(asking, "acme", negatives=[{"company": "boots.de"}])
+    assert found(turned) == [each for each in found(plain) if each != "boots"]
+    scores = {hit["company"]["id"]: hit["score"] for hit in turned["hits"]}
+    assert scores["clogs"] < 0.8
+    assert [negative["company"]["id"] for negative in turned["negatives"]] == ["boots"]
+    assert turned["negatives"][0]["redirected_from"] == "boots.de"
+
+
+def test_an_anchor_in_free_words_stands_beside_companies(asking: TestClient) -> None:
+    answer = asking.post("/similar", json={"anchors": [{"text": "  makes shoes "}, {"company": "zapatos"}]}).json()
+    assert [(each["asked"], each["text"]) for each in answer["anchors"]] == [
+        ("makes shoes", "makes shoes"),
+        ("zapatos", None),
+    ]
+    assert answer["anchors"][0]["company"] is None
+    assert "acme" in found(answer)
+    assert "zapatos" not in found(answer)
+
+
+def test_an_unknown_anchor_among_several_is_a_miss(asking: TestClient) -> None:
+    answer = ask(asking, "acme", "boot", "Delta", negatives=[{"company": "nobody"}], exclude=["zapattas"])
+    assert [(miss["asked"], miss["role"], miss["problem"]) for miss in answer["misses"]] == [
+        ("boot", "anchor", "unknown-company"),
+        ("Delta", "anchor", "contested-name"),
+        ("nobody", "negative", "unknown-company"),
+        ("zapattas", "exclude", "unknown-company"),
+    ]
+    suggested = [[each["id"] for each in miss["suggestions"]] for miss in answer["misses"]]
+    assert suggested == [["boots"], ["clogs", "delta-air"], [], ["zapatos"]]
+    assert answer["misses"][0]["detail"].endswith("did you mean Boots GmbH (boots)?")
+
+
+def test_where_no_anchor_is_left_the_first_ones_problem_is_the_answer(asking: TestClient) -> None:
+    document = problem(asking.post("/similar", json=about("nobody", "Delta")), "unknown-company")
+    assert document["detail"].startswith("no company has the id, domain, name or alias 'nobody'; 2 companies go by")
+    problem(asking.post("/similar", json=about("Delta", "nobody")), "contested-name")
+
+
+def test_the_company_in_the_path_must_be_known_even_beside_others(asking: TestClient) -> None:
+    assert asking.get("/similar/acme?also=nobody").json()["misses"][0]["asked"] == "nobody"
+    problem(asking.get("/similar/nobody?also=acme"), "unknown-company")
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.data())
+def test_every_name_of_a_question_is_understood_or_missed(asking: TestClient, data: st.DataObject) -> None:
+    names = st.sampled_from([*KNOWN, *UNKNOWN])
+    anchors = ["acme", *data.draw(st.lists(names, max_size=4))]
+    negatives = data.draw(st.lists(names, max_size=3))
+    exclude = data.draw(st.lists(names, max_size=4))
+    body = about(*anchors, negatives=[{"company": each} for each in negatives], exclude=exclude, reasons=0)
+    answer = asking.post("/similar", json=body).json()
+    missed = {role: [miss["asked"] for miss in answer["misses"] if miss["role"] == role] for role in ROLES}
+    assert [each["asked"] for each in answer["anchors"]] == [each for each in anchors if each in KNOWN]
+    assert [each["asked"] for each in answer["negatives"]] == [each for each in negatives if each in KNOWN]
+    assert missed["anchor"] == [each for each in anchors if each not in KNOWN]
+    assert missed["negative"] == [each for each in negatives if each not in KNOWN]
+    assert missed["exclude"] == [each for each in dict.fromkeys(exclude) if each not in KNOWN]
+    left_out = {KNOWN[each] for each in (*anchors, *negatives, *exclude) if each in KNOWN}
+    assert set(found(answer)) == set(EVERYBODY) - left_out
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([{"field": "country", "none_of": ["Germany", "FRANCE"]}], ["zapatos", "delta-air", "as-nord"]),
+        ([{"field": "tags", "any_of": ["Cargo"]}], ["as-nord"]),
+        ([{"field": "domain", "any_of": ["boots.de"]}], ["boots"]),
+        ([{"field": "attributes.employees", "at_least": 12, "at_most": 12.0}], ["boots"]),
+        ([{"field": "attributes.employees", "at_least": 12.5}], []),
+        ([{"field": "industry", "any_of": ["Footwear"]}, {"field": "country", "any_of": ["Spain"]}], ["zapatos"]),
+    ],
+)
+def test_filters_of_a_body(asking: TestClient, filters: list[dict[str, Any]], expected: list[str]) -> None:
+    assert found(ask(asking, "acme", filters=filters)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("filter=country!=Germany&filter=country!=France&k=1", ["zapatos"]),
+        ("filter=attributes.employees>=12&filter=attributes.employees<=20", ["boots"]),
+        ("filter=country=Spain&country=Germany", ["boots", "zapatos"]),
+        ("tag=cargo", ["as-nord"]),
+        ("exclude=boots.de&exclude=Clogs&k=1", ["zapatos"]),
+        ("also=boots&unlike=clogs&k=1", ["zapatos"]),
+        ("min_probability=0.9", ["boots", "clogs"]),
+        ("filter=country=", ["boots", "clogs", "zapatos", "delta-air", "as-nord"]),
+    ],
+)
+def test_the_parameters_of_an_address(asking: TestClient, query: str, expected: list[str]) -> None:
+    assert ids(asking.get(f"/similar/acme?{query}")) == expected
+
+
+def test_hybrid_ranks_companies_that_use_the_same_words(asking: TestClient) -> None:
+    text = "Ships cargo over the sea."
+    vector = asking.post("/similar", json={"anchors": [{"text": text}], "k": 1}).json()
+    hybrid = asking.post("/similar", json={"anchors": [{"text": text}], "mode": "hybrid", "k": 2}).json()
+    assert found(vector) == ["acme"]
+    assert "as-nord" in found(hybrid)
+
+
+def test_hits_carry_only_the_members_that_are_asked_for(asking: TestClient) -> None:
+    for answer in (
+        ask(asking, "acme", k=1, fields=["name", "country"]),
+        asking.get("/similar/acme?k=1&fields=name,country").json(),
+    ):
+        assert answer["hits"][0]["company"] == {"id": "boots", "name": "Boots GmbH", "country": "Germany"}
+        assert answer["anchors"][0]["company"]["description"]
+    assert ask(asking, "acme", k=1, fields=[])["hits"][0]["company"] == {"id": "boots"}
+
+
+def test_a_hit_says_what_it_shares_with_the_anchors(asking: TestClient) -> None:
+    shared = {hit["company"]["id"]: hit["reason"]["shared"] for hit in ask(asking, "acme", "zapatos")["hits"]}
+    assert shared["clogs"] == [
+        {"field": "country", "values": ["France"]},
+        {"field": "industry", "values": ["Footwear"]},
+    ]
+    assert shared["delta-air"] == []
+
+
+def test_phrases_that_nobody_could_look_for_are_null_with_one_warning(client: TestClient) -> None:
+    answer = ask(client, "acme", reasons=2)
+    assert {hit["reason"]["phrases"] for hit in answer["hits"]} == {None}
+    [warning] = answer["warnings"]
+    assert warning.startswith("the phrases that carry the matches were not looked for: no model bundle of encoder ")
+    assert ask(client, "acme", reasons=0)["warnings"] == []
+
+
+class BootsEncoder(AxisEncoder):
+    """Sees only whether a text speaks of boots: those that do not lie at .6 of those that do."""
+
+    def encode(self, texts: Sequence[str], progress: Any = None) -> Any:
+        self.texts += texts
+        return np.array([at_cosine(1.0 if "boots" in text else 0.6, 2) for text in texts])
+
+
+def test_the_phrases_of_the_first_hits_say_why(read_only_index: SqliteIndex) -> None:
+    client = TestClient(create_app(index=read_only_index, encoder=BootsEncoder()))
+    body = {"anchors": [{"text": "Sells shoes to climbers, mountaineers and guides; also makes boots."}], "k": 3}
+    answer = client.post("/similar", json={**body, "reasons": 2}).json()
+    phrases = [hit["reason"]["phrases"] for hit in answer["hits"]]
+    assert found(answer) == ["acme", "boots", "clogs"]
+    assert phrases[0] == []
+    assert [(each["of"], each["anchor"], each["weight"]) for each in phrases[1]] == [
+        ("anchor", 0, 0.4),
+        ("hit", 0, 0.4),
+    ]
+    texts = (answer["anchors"][0]["text"], answer["hits"][1]["company"]["description"])
+    for text, phrase in zip(texts, phrases[1], strict=True):
+        assert text[phrase["start"] : phrase["end"]] == phrase["text"]
+        assert "boots" in phrase["text"]
+    assert phrases[2] is None
+    assert answer["warnings"] == []
+
+
+def test_without_reasons_no_description_is_encoded(read_only_index: SqliteIndex) -> None:
+    encoder = AxisEncoder()
+    client = TestClient(create_app(index=read_only_index, encoder=encoder))
+    assert client.get("/similar/acme?reasons=0").status_code == 200
+    assert encoder.texts == []
+    assert client.get("/similar/acme?reasons=1").status_code == 200
+    assert encoder.texts != []
+
+
+def test_pages_of_an_address_and_of_a_body_go_on_with_each_other(asking: TestClient) -> None:
+    everybody = found(ask(asking, "acme"))
+    first = asking.get("/similar/acme?k=2").json()
+    second = ask(asking, "acme", k=1, cursor=first["next_cursor"], fields=["name"])
+    third = asking.get("/similar/acme", params={"k": 5, "cursor": second["next_cursor"], "reasons": 0}).json()
+    assert [*found(first), *found(second), *found(third)] == everybody
+    assert [hit["rank"] for page in (first, second, third) for hit in page["hits"]] == [1, 2, 3, 4, 5]
+    assert third["next_cursor"] is None
+
+
+@pytest.mark.parametrize("change", ["?country=Germany", "?also=boots", "?mode=hybrid", "?exclude=boots"])
+def test_a_cursor_to_another_question_is_refused(asking: TestClient, change: str) -> None:
+    cursor = asking.get("/similar/acme?k=1").json()["next_cursor"]
+    problem(asking.get(f"/similar/acme{change}&cursor={cursor}"), "wrong-cursor")
+    problem(asking.get(f"/similar/boots?cursor={cursor}"), "wrong-cursor")
+    problem(asking.get(f"/similar/acme?cursor=x{cursor}"), "wrong-cursor")
+
+
+def test_pages_go_on_in_the_generation_they_began_in_until_it_is_gone(index: SqliteIndex) -> None:
+    client = TestClient(create_app(index=index))
+    first = ask(client, "acme", k=1)
+    add_generation(index, "second", [*companies(), company("better", 0.95, 6), company("middle", 0.85, 7)])
+    index.promote("second")
+    assert found(ask(client, "acme", k=2)) == ["better", "boots"]
+    second = ask(client, "acme", k=2, cursor=first["next_cursor"])
+    assert (second["generation"], found(second)) == ("first", ["clogs", "zapatos"])
+    index.retire("first")
+    expired = client.post("/similar", json=about("acme", cursor=first["next_cursor"]))
+    assert problem(expired, "cursor-expired")["detail"].startswith("generation first, which the page before came from")
+
+
+def test_probability_cannot_be_asked_of_a_generation_without_calibration(client: TestClient) -> None:
+    problem(client.get("/similar/acme?min_probability=0.5"), "no-calibration")
+    problem(client.post("/similar", json=about("acme", min_probability=0.0)), "no-calibration")
+
+
+def test_the_same_company_under_other_ids_is_shown_once(index: SqliteIndex) -> None:
+    twins = [company("boots-de", 0.85, 6, domain="boots.de"), company("acme-2", 0.99, 7, domain="acme.com")]
+    index.upsert("first", twins)
+    answer = ask(TestClient(create_app(index=index)), "acme", k=2)
+    assert found(answer) == ["boots", "clogs"]
+    assert answer["hits"][0]["duplicates"] == ["boots-de"]
+    assert answer["anchors"][0]["duplicates"] == ["acme-2"]
+
+
+def test_a_batch_answers_each_question_with_a_status_of_its_own(asking: TestClient) -> None:
+    questions = [
+        about("acme", k=1),
+        about("nobody"),
+        about("Delta"),
+        {"anchors": [{"text": "shoes"}], "k": 1},
+    ]
+    answer = asking.post("/similar/batch", json={"questions": questions}).json()
+    assert [each["status"] for each in answer["answers"]] == [200, 404, 409, 200]
+    assert found(answer["answers"][0]["answer"]) == ["boots"]
+    assert answer["answers"][1]["problem"]["type"] == "/docs#unknown-company"
+    assert [each["id"] for each in answer["answers"][2]["problem"]["candidates"]] == ["clogs", "delta-air"]
+    assert answer["answers"][0]["answer"]["generation"] == answer["generation"] == "first"
+    assert answer["answers"][0]["answer"]["hits"][0]["reason"]["phrases"] is None
+
+
+def test_a_batch_encodes_all_its_texts_at_once(read_only_index: SqliteIndex) -> None:
+    class CountingEncoder(AxisEncoder):
+        calls = 0
+
+        def encode(self, texts: Any, progress: Any = None) -> Any:
+            self.calls += 1
+            return super().encode(texts, progress)
+
+    encoder = CountingEncoder()
+    client = TestClient(create_app(index=read_only_index, encoder=encoder))
+    questions = [{"anchors": [{"text": text}], "negatives": [{"text": "ships"}]} for text in ("a", "b", "a")]
+    assert client.post("/similar/batch", json={"questions": questions}).status_code == 200
+    assert (encoder.calls, encoder.texts) == (1, ["a", "ships", "b"])
+    assert ids(client.get("/similar", params={"text": "b", "k": 1, "reasons": 0})) == ["acme"]
+    assert encoder.calls == 1
+
+
+def test_without_an_encoder_only_the_questions_in_words_of_a_batch_fail(client: TestClient) -> None:
+    questions = [about("acme"), {"anchors": [{"text": "shoes"}]}]
+    answer = client.post("/similar/batch", json={"questions": questions}).json()
+    assert [each["status"] for each in answer["answers"]] == [200, 503]
+
+
+def test_anchors_and_negatives_that_cancel_out_are_a_problem(index: SqliteIndex) -> None:
+    index.upsert("first", [company("anti", -1.0, 1)])
+    client = TestClient(create_app(index=index))
+    body = about("acme", "anti")
+    detail = problem(client.post("/similar", json=body), "invalid-request")["detail"]
+    assert detail == "these anchors and negatives cancel out; leave one of them out"
+    answer = client.post("/similar/batch", json={"questions": [body]}).json()
+    assert answer["answers"][0]["status"] == 422
+
+
+BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
+    ({}, "anchors: is missing"),
+    ({"anchors": []}, "anchors: List should have at least 1 item after validation, not 0"),
+    (about(*["acme"] * 11), "anchors: List should have at most 10 items after validation, not 11"),
+    ({"anchors": [{}]}, "anchors[0]: give either company or text"),
+    ({"anchors": [{"company": "a", "text": "b"}]}, "anchors[0]: give either company or text"),
+    ({"anchors": [{"company": "a", "weight": 0}]}, "anchors[0].weight: must be greater than or equal to 0.001"),
+    (about("a", negatives=[{"company": "b", "weight": 2}]), "negatives[0].weight: there is no such parameter here; "),
+    (about("a", k="10"), "k: must be a valid integer"),
+    (about("a", k=251), "k: must be less than or equal to 250"),
+    (about("a", reasons=51), "reasons: must be less than or equal to 50"),
+    (about("a", mode="words"), "mode: must be 'vector' or 'hybrid'"),
+    (about("a", min_probability=1.1), "min_probability: must be less than or equal to 1"),
+    (about("a", fields=["age"]), "fields[0]: must be 'id', 'name', "),
+    (about("a", exclude=["x"] * 10_001), "exclude: List should have at most 10000 items after validation, not 10001"),
+    (about("a", filters=[{"field": "colour"}]), "filters[0].field: String should match pattern"),
+    (about("a", filters=[{"field": "country"}]), "filters[0]: the filter on country has no values"),
+    (
+        about("a", filters=[{"field": "country", "at_least": 1}]),
+        "filters[0]: country is text and has no range",
+    ),
+    (
+        about("a", filters=[{"field": "attributes.x", "at_least": 2, "at_most": 1}]),
+        "filters[0]: the filter on attributes.x asks for at least 2 and at most 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "detail"), BAD_QUESTIONS)
+def test_a_question_that_cannot_be_read_says_where_and_why(
+    asking: TestClient, body: dict[str, Any], detail: str
+) -> None:
+    document = problem(asking.post("/similar", json=body), "invalid-request")
+    assert document["detail"].startswith(detail)
+    assert {each["where"] for each in document["errors"]} == {"body"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "detail"),
+    [
+        (b"", "body: is no JSON that can be used: "),
+        (b'{"k": NaN}', "body: is no JSON that can be used: NaN is no number of JSON"),
+        (b'{"anchors": [{"text": "\\ud800"}]}', "body: is no JSON that can be used: holds half of a surrogate pair"),
+        (b'{"k": 1, "k": 2}', "body: is no JSON that can be used: the member 'k' stands twice"),
+        (b"\xff\xfe{}", "body: is no JSON that can be used: is not UTF-8"),
+        (b"[]", "body: must be a valid dictionary or object to extract fields from"),
+    ],
+)
+def test_a_body_that_is_no_json_by_the_book_is_refused(asking: TestClient, raw: bytes, detail: str) -> None:
+    answer = asking.post("/similar", content=raw, headers={"Content-Type": "application/json"})
+    assert problem(answer, "invalid-request")["detail"].startswith(detail)
+
+
+def test_a_body_of_another_type_is_refused(asking: TestClient) -> None:
+    for headers in ({}, {"Content-Type": "text/plain"}):
+        answer = asking.post("/similar", content=b'{"anchors": [{"company": "acme"}]}', headers=headers)
+        assert problem(answer, "wrong-media-type")["detail"].endswith("send it with Content-Type: application/json")
+
+
+def test_a_thousand_mistakes_are_told_in_a_short_answer(asking: TestClient) -> None:
+    answer = asking.post("/similar", json={"anchors": [], **{f"m{number}": 1 for number in range(1000)}})
+    document = problem(answer, "invalid-request")
+    assert len(document["errors"]) == 20
+    assert document["detail"].endswith("; and 981 more")
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ("filter=colour=red", "filter: 'colour=red' is no condition; write FIELD=VALUE, FIELD!=VALUE, "),
+        ("filter=attributes.x>=much", "filter: 'much' is no number; write it like 100 or -2.5"),
+        ("filter=country>=1", "filter: country is text and has no range"),
+        ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: the filter on attributes.x asks for at least 2"),
+        ("fields=name,age", "fields: String should match pattern"),
+        ("also=", "also: String should have at least 1 character"),
+        ("min_probability=nan", "min_probability: must be a finite number"),
+        ("format=xml", "format: must be 'json' or 'csv'"),
+        ("cursor=%2F", "cursor: String should match pattern"),
+    ],
+)
+def test_a_parameter_that_cannot_be_read_says_why(asking: TestClient, query: str, detail: str) -> None:
+    assert problem(asking.get(f"/similar/acme?{query}"), "invalid-request")["detail"].startswith(detail)
+
+
+def test_a_batch_is_bounded(asking: TestClient) -> None:
+    def refused(body: Any) -> str:
+        return str(problem(asking.post("/similar/batch", json=body), "invalid-request")["detail"])
+
+    assert refused({"questions": []}).startswith("questions: List should have at least 1 item")
+    assert refused({"questions": [about("acme")] * 101}).startswith("questions: List should have at most 100 items")
+    assert refused({"questions": [about("acme", cursor="x")]}).startswith("questions[0].cursor: there is no such")
+    assert refused({"questions": [about("acme", reasons=26)] * 2}) == (
+        "body: the questions ask for 52 reasons; all of a batch together may ask for 50"
+    )
+
+
+def test_ten_thousand_exclusions_are_taken(asking: TestClient) -> None:
+    names = ["boots.de", "clogs", *(f"nobody-{number}" for number in range(98))]
+    answer = ask(asking, "acme", exclude=names * 100)
+    assert found(answer) == ["zapatos", "delta-air", "as-nord"]
+    assert len(answer["misses"]) == 98

@@ -1,0 +1,39 @@
+"""Vectors of free words are remembered, a few at a time."""
+
+import pytest
+
+from services.search.asking.text_vectors import TextVectors
+from services.search.wire.problems import Problem
+from tests.factories import make_generation
+from tests.services.search.asking.test_routes import AxisEncoder
+
+LIVE = make_generation()
+
+
+def test_a_text_is_encoded_once() -> None:
+    encoder, asked = AxisEncoder(), list[bool]()
+    texts = TextVectors(encoder, asked=asked.append)
+    first = texts.of(["a", "b", "a"], LIVE)
+    again = texts.of(["b", "c"], LIVE)
+    assert encoder.texts == ["a", "b", "c"]
+    assert asked == [False, False, True, False]
+    assert (first["b"] == again["b"]).all()
+
+
+def test_the_text_asked_longest_ago_is_forgotten_first() -> None:
+    encoder = AxisEncoder()
+    texts = TextVectors(encoder, remembered=2)
+    for text in ("a", "b", "a", "c", "a", "b"):
+        texts.of([text], LIVE)
+    assert encoder.texts == ["a", "b", "c", "b"]
+
+
+def test_no_text_needs_no_encoder() -> None:
+    assert TextVectors(None).of([], LIVE) == {}
+
+
+@pytest.mark.parametrize("encoder", [None, AxisEncoder()])
+def test_texts_without_the_generations_encoder_are_a_problem(encoder: AxisEncoder | None) -> None:
+    other = make_generation(encoder_id="other")
+    with pytest.raises(Problem, match="no model bundle of encoder other is loaded"):
+        TextVectors(encoder).of(["a"], other)

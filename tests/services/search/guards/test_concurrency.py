@@ -1,0 +1,269 @@
+"""How many are worked on at once, and what the others hear."""
+
+import asyncio
+import json
+import threading
+import time
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
+
+from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
+from services.search.guards.envelope import Envelope
+from tests.services.search.asgi import Answer, Inner, asked, http
+
+
+def gates(at_once: int = 2, queue: int = 1, seconds: float = 5.0) -> Gates:
+    return Gates(
+        quick=Gate(at_once=at_once, queue=queue, seconds=seconds),
+        heavy=Gate(at_once=1, queue=1, seconds=seconds),
+    )
+
+
+def answers(app: Admission | Shedding, *scopes: Scope) -> list[Answer]:
+    async def all_at_once() -> list[Answer]:
+        return await asyncio.gather(*(asked(app, scope) for scope in scopes))
+
+    return asyncio.run(all_at_once())
+
+
+def test_no_more_are_inside_than_there_are_places() -> None:
+    inner, gate = Inner(seconds=0.01), gates(at_once=2, queue=50)
+    got = answers(Admission(inner, gates=gate, seconds=5), *[http() for _ in range(20)])
+    assert [answer.status for answer in got] == [200] * 20
+    assert inner.most_inside == 2
+    assert gate.quick.inside == 0
+    assert gate.quick.waiting == 0
+
+
+def test_whoever_finds_the_queue_full_is_told_so_at_once() -> None:
+    app = Admission(Inner(seconds=0.05), gates=gates(at_once=2, queue=1), seconds=5)
+    got = answers(app, *[http() for _ in range(6)])
+    assert [answer.status for answer in got] == [200, 200, 200, 503, 503, 503]
+    assert got[-1].problem == "overloaded"
+    assert got[-1].headers["retry-after"] == "1"
+
+
+def test_whoever_waited_long_enough_is_told_so() -> None:
+    gate = gates(at_once=1, queue=5, seconds=0.02)
+    got = answers(Admission(Inner(seconds=0.1), gates=gate, seconds=5), *[http() for _ in range(3)])
+    assert [answer.status for answer in got] == [200, 503, 503]
+    assert gate.quick.inside == 0
+    assert gate.quick.waiting == 0
+
+
+def test_those_who_wait_are_served_in_the_order_they_came() -> None:
+    async def order() -> list[int]:
+        gate, served = Gate(at_once=1, queue=10, seconds=5), []
+
+        async def one(number: int) -> None:
+            assert await gate.enter()
+            await asyncio.sleep(0)
+            served.append(number)
+            gate.leave()
+
+        await asyncio.gather(*map(one, range(6)))
+        return served
+
+    assert asyncio.run(order()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_place_is_not_lost_when_its_request_fails_or_is_cancelled_while_it_waits_or_works() -> None:
+    async def places_left() -> tuple[int, int]:
+        gate = Gate(at_once=1, queue=10, seconds=5)
+
+        async def work(seconds: float) -> None:
+            assert await gate.enter()
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                gate.leave()
+
+        tasks = [asyncio.create_task(work(0.01)) for _ in range(4)]
+        await asyncio.sleep(0.005)
+        tasks[0].cancel()
+        tasks[2].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # The place is handed over and its new owner cancelled in the same moment.
+        first, second = asyncio.create_task(work(0)), asyncio.create_task(work(0))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
+        return gate.inside, gate.waiting
+
+    assert asyncio.run(places_left()) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "heavy"),
+    [
+        ("/similar/batch", "POST", True),
+        ("/companies/bulk", "POST", True),
+        ("/match", "POST", True),
+        ("/similar", "GET", True),
+        ("/similar", "POST", False),
+        ("/similar/nike", "GET", False),
+        ("/companies", "GET", False),
+    ],
+)
+def test_batches_uploads_and_free_text_are_heavy(path: str, method: str, heavy: bool) -> None:
+    assert is_heavy(http(path, method)) is heavy
+
+
+def test_heavy_requests_leave_the_quick_ones_their_places() -> None:
+    app = Admission(Inner(seconds=0.05), gates=gates(at_once=2, queue=0), seconds=5)
+    got = answers(app, *[http("/similar/batch", "POST") for _ in range(4)], http(), http())
+    assert [answer.status for answer in got] == [200, 200, 503, 503, 200, 200]
+
+
+def test_health_checks_pass_when_everything_is_full() -> None:
+    gate = gates(at_once=1, queue=0)
+    app = Shedding(Admission(Inner(seconds=0.05), gates=gate, seconds=5), gates=gate, shed=lambda: None)
+    got = answers(app, http(), http(), http("/healthz"), http("/readyz"))
+    assert [answer.status for answer in got] == [200, 503, 200, 200]
+
+
+def test_shedding_answers_before_anything_behind_it_is_asked_and_counts() -> None:
+    inner, gate, shed = Inner(), gates(at_once=1, queue=0), []
+    gate.quick.inside = 1
+    app = Shedding(inner, gates=gate, shed=lambda: shed.append(1))
+    (answer,) = answers(app, http('/similar/"quoted"'))
+    assert answer.status == 503
+    document = json.loads(answer.body)
+    assert document["type"] == "/docs#overloaded"
+    assert document["instance"] == '/similar/"quoted"'
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    assert answer.headers["retry-after"] == "1"
+    assert inner.scopes == []
+    assert shed == [1]
+
+
+def test_a_shed_answer_has_the_same_members_and_security_headers_as_any_other() -> None:
+    gate = gates(at_once=1, queue=0)
+    gate.quick.inside = 1
+    (shed,) = answers(Shedding(Inner(), gates=gate, shed=lambda: None), http())
+    refused = asyncio.run(asked(Envelope(Admission(Inner(), gates=gate, seconds=1)), http()))
+    assert json.loads(shed.body) == json.loads(refused.body)
+    assert set(refused.headers) - set(shed.headers) == {"x-request-id"}
+    assert set(shed.headers) <= set(refused.headers)
+
+
+def test_a_request_that_takes_too_long_is_answered_while_its_thread_goes_on() -> None:
+    release, done = threading.Event(), threading.Event()
+    app, gate = FastAPI(), gates(at_once=1, queue=0)
+
+    @app.get("/stuck")
+    def stuck() -> str:
+        release.wait(10)
+        done.set()
+        return "too late"
+
+    app.add_middleware(Admission, gates=gate, seconds=0.05)
+
+    async def two_requests() -> tuple[Answer, Answer, int]:
+        first, second = Answer(), Answer()
+
+        async def ask(answer: Answer) -> None:
+            got = await asked(Recorded(app, answer), {**http("/stuck"), "query_string": b""})
+            assert got is not None
+
+        asking = asyncio.create_task(ask(first))
+        while not first.messages:
+            await asyncio.sleep(0.01)
+        # The client has its answer; the thread still has its place.
+        await ask(second)
+        inside = gate.quick.inside
+        release.set()
+        await asking
+        return first, second, inside
+
+    first, second, inside = asyncio.run(two_requests())
+    assert first.status == 503
+    assert first.problem == "took-too-long"
+    assert len(first.messages) == 2
+    assert second.problem == "overloaded"
+    assert inside == 1
+    assert gate.quick.inside == 0
+    assert done.is_set()
+
+
+class Recorded:
+    """Shows what was answered before the application has returned."""
+
+    def __init__(self, app: FastAPI, answer: Answer) -> None:
+        self.app, self.answer = app, answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def recording(message: Message) -> None:
+            self.answer.messages.append(message)
+            await send(message)
+
+        await self.app(scope, receive, recording)
+
+
+def test_an_error_after_the_time_was_up_is_logged_and_answers_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails_late(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.05)
+        raise ValueError("late")
+
+    answer = asyncio.run(asked(Admission(fails_late, gates=gates(), seconds=0.01), http()))
+    assert [message["type"] for message in answer.messages] == ["http.response.start", "http.response.body"]
+    assert "failed after it had been given up" in caplog.text
+
+
+def test_an_error_in_time_is_left_to_others() -> None:
+    async def fails(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("soon")
+
+    gate = gates()
+    with pytest.raises(ValueError, match="soon"):
+        asyncio.run(asked(Admission(fails, gates=gate, seconds=1), http()))
+    assert gate.quick.inside == 0
+
+
+def test_an_answer_that_has_begun_is_not_interrupted() -> None:
+    async def streams(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await asyncio.sleep(0.05)
+        await send({"type": "http.response.body", "body": b"all of it"})
+
+    answer = asyncio.run(asked(Admission(streams, gates=gates(), seconds=0.01), http()))
+    assert (answer.status, answer.body) == (200, b"all of it")
+
+
+def test_saying_no_costs_a_small_part_of_the_cheapest_answer() -> None:
+    app, gate = FastAPI(), gates(at_once=1, queue=0)
+
+    @app.get("/hello")
+    async def hello() -> dict[str, str]:
+        return {"hello": "world"}
+
+    gate.quick.inside = 1
+    scope = {**http("/hello"), "query_string": b""}
+    refusing = Shedding(app, gates=gate, shed=lambda: None)
+    assert seconds_each(refusing, scope) < seconds_each(app, scope) / 3
+
+
+def seconds_each(app: Shedding | FastAPI, scope: Scope) -> float:
+    async def best() -> float:
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            for _ in range(100):
+                await asked(app, dict(scope))
+            times.append((time.perf_counter() - started) / 100)
+        return min(times)
+
+    return asyncio.run(best())
+
+
+def test_a_lifespan_passes_through() -> None:
+    app = FastAPI()
+    gate = gates()
+    app.add_middleware(Admission, gates=gate, seconds=1)
+    app.add_middleware(Shedding, gates=gate, shed=lambda: None)
+    with TestClient(app) as client:
+        assert client.get("/nothing").status_code == 404

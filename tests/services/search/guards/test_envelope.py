@@ -1,0 +1,57 @@
+import pytest
+from fastapi.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+
+from services.search.guards.envelope import Envelope
+from services.search.guards.logs import JsonLines
+from tests.services.search.asgi import ask, http
+
+PATHS = ["/", "/docs", "/assets/page.js", "/similar/acme", "/companies?q=a", "/healthz", "/openapi.json"]
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/nothing", "/similar/nobody", "/similar/acme?k=0"])
+def test_every_answer_keeps_browsers_to_this_host(client: TestClient, path: str) -> None:
+    headers = client.get(path, headers={"Origin": "https://elsewhere.example"}).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "http" not in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_head_answers_like_get_without_a_body(client: TestClient, path: str) -> None:
+    head, get = client.head(path), client.get(path)
+    assert head.status_code == 200
+    assert head.content == b""
+    assert head.headers["content-type"] == get.headers["content-type"]
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/nothing", "/similar/acme?k=0"])
+def test_every_answer_has_the_id_of_its_request(client: TestClient, path: str) -> None:
+    ids = [client.get(path).headers["x-request-id"] for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert client.get(path, headers={"X-Request-Id": "my-own.id_1"}).headers["x-request-id"] == "my-own.id_1"
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, 'a"b', "ä", "a\tb", "<script>"])
+def test_an_id_that_could_do_harm_in_a_log_is_replaced(client: TestClient, given: str) -> None:
+    answered = client.get("/healthz", headers={b"X-Request-Id": given.encode("latin-1")}).headers["x-request-id"]
+    assert answered != given
+    assert answered.isalnum()
+
+
+def test_an_unforeseen_error_is_a_problem_with_the_id_of_its_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("boom")
+
+    caplog.handler.setFormatter(JsonLines())
+    answer = ask(Envelope(breaks), http("/a\nforged line", x_request_id="abc"))
+    assert (answer.status, answer.problem) == (500, "internal-error")
+    assert answer.headers["x-request-id"] == "abc"
+    assert b"boom" not in answer.body
+    (line,) = caplog.text.splitlines()
+    assert '"request_id": "abc"' in line

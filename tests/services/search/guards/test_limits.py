@@ -1,0 +1,117 @@
+"""What a request may send."""
+
+import gzip
+import time
+from typing import Any
+
+import pytest
+
+from services.search.guards.limits import Bodies, BodyLimits
+from tests.services.search.asgi import Answer, Inner, ask, http
+
+LIMITS = BodyLimits(most_bytes=100, most_upload_bytes=1000, seconds=0.1, depth=4, held_bytes=150)
+
+
+def post(*parts: bytes | float, path: str = "/similar", inner: Any = None, **headers: Any) -> Answer:
+    headers = headers or {"transfer_encoding": "chunked"}
+    return ask(Bodies(inner or Inner(), limits=LIMITS), http(path, "POST", **headers), parts)
+
+
+def test_a_body_reaches_the_application_whole() -> None:
+    assert post(b'{"a"', b": 1", b"}").body == b'{"a": 1}'
+    assert post(b"12345", content_length="5").body == b"12345"
+
+
+def test_a_body_of_just_the_limit_is_taken_and_one_byte_more_is_413() -> None:
+    assert post(b"x" * 60, b"x" * 40).status == 200
+    refusal = post(b"x" * 60, b"x" * 41)
+    assert refusal.status == 413
+    assert refusal.problem == "body-too-large"
+    assert b"more than 100 bytes" in refusal.body
+    assert refusal.headers["connection"] == "close"
+
+
+def test_a_declared_body_too_large_is_413_too() -> None:
+    assert post(b"x" * 101, content_length="101").status == 413
+
+
+def test_a_client_that_waits_for_our_word_hears_no_before_it_sends() -> None:
+    parts: list[bytes | float] = [5.0, b"never read"]
+    started = time.perf_counter()
+    assert post(*parts, content_length="101", expect="100-continue").status == 413
+    assert time.perf_counter() - started < 1
+
+
+def test_uploads_may_be_larger_but_all_held_bodies_together_are_limited() -> None:
+    upload = {"content_type": "text/csv", "transfer_encoding": "chunked"}
+    assert post(b"x" * 101, path="/match", **upload).status == 200
+    refusal = post(b"x" * 151, path="/match", **upload)
+    assert refusal.status == 503
+    assert refusal.problem == "overloaded"
+
+
+def test_bodies_are_let_go_when_their_requests_end() -> None:
+    app = Bodies(Inner(), limits=LIMITS)
+    scope = http("/similar", "POST", transfer_encoding="chunked")
+    assert {ask(app, dict(scope), [b"x" * 90]).status for _ in range(5)} == {200}
+    assert {ask(app, dict(scope), [b"x" * 90, b"x" * 90]).status for _ in range(3)} == {413}
+    assert ask(app, dict(scope), [b"x" * 90]).status == 200
+
+
+def test_the_application_is_not_asked_about_what_is_refused() -> None:
+    inner = Inner()
+    post(b"x" * 101, inner=inner)
+    assert inner.scopes == []
+
+
+def test_a_body_that_dribbles_in_is_408() -> None:
+    started = time.perf_counter()
+    refusal = post(b"a", 0.06, b"b", 0.06, b"c", 0.06, b"d")
+    assert refusal.status == 408
+    assert refusal.problem == "slow-body"
+    assert refusal.headers["connection"] == "close"
+    assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP", "identity, gzip"])
+def test_compressed_bodies_are_415_and_never_unpacked(encoding: str) -> None:
+    refusal = post(gzip.compress(b"0" * 100_000)[:90], content_encoding=encoding, transfer_encoding="chunked")
+    assert refusal.status == 415
+    assert refusal.problem == "compressed-body"
+
+
+def test_identity_is_no_compression() -> None:
+    assert post(b"1", content_encoding="identity", content_length="1").status == 200
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/problem+json", "Application/JSON; charset=x"])
+def test_json_nested_too_deeply_is_400(media_type: str) -> None:
+    refusal = post(b"[[[[[1]]]]]", content_type=media_type, content_length="11")
+    assert refusal.status == 400
+    assert refusal.problem == "nested-too-deeply"
+    assert post(b"[[[[1]]]]", content_type=media_type, content_length="9").status == 200
+
+
+def test_json_is_suspected_where_no_type_is_given_and_nowhere_else() -> None:
+    assert post(b"[[[[[1]]]]]", content_length="11").status == 400
+    assert post(b"[[[[[1]]]]]", content_type="text/csv", content_length="11").status == 200
+
+
+def test_lines_of_json_are_looked_at_one_by_one() -> None:
+    lines = b'{"a":\n' * 10
+    assert post(lines, content_type="application/x-ndjson", content_length="60").status == 200
+    assert post(lines, content_type="application/json", content_length="60").status == 400
+
+
+def test_a_client_that_hangs_up_gets_no_answer_and_is_not_worked_for() -> None:
+    inner = Inner()
+    assert post(inner=inner, content_length="5").messages == []
+    assert inner.scopes == []
+
+
+def test_a_request_without_a_body_is_not_read() -> None:
+    inner = Inner()
+    app = Bodies(inner, limits=LIMITS)
+    assert ask(app, http()).status == 200
+    assert ask(app, http("/x", "DELETE", content_length="0")).status == 200
+    assert len(inner.scopes) == 2

@@ -1,0 +1,157 @@
+"""How often callers may ask."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import Scope
+
+from services.search.guards.callers import CALLER, LOCAL, Caller
+from services.search.guards.rate_limits import Allowance, Buckets, RateLimits, TokenBucket
+from tests.services.search.asgi import Answer, Clock, Inner, ask, asked, http
+
+# Sums of eighths are exact, so the bound can be checked to the last token.
+eighths = st.integers(0, 80).map(lambda number: number / 8)
+
+
+@given(
+    rate=st.integers(1, 40).map(lambda number: number / 8),
+    burst=st.integers(1, 20),
+    steps=st.lists(st.tuples(st.one_of(eighths, st.integers(-3, 0).map(float)), st.integers(1, 5)), max_size=80),
+)
+def test_no_window_sees_more_than_rate_times_its_length_and_the_burst(
+    rate: float, burst: int, steps: list[tuple[float, int]]
+) -> None:
+    clock = Clock()
+    bucket = TokenBucket(Allowance(rate, burst), clock)
+    taken: list[tuple[float, int]] = []
+    latest = clock.now
+    for pause, cost in steps:
+        # Also backwards: a clock that is set back must give nothing away.
+        clock.now += pause
+        latest = max(latest, clock.now)
+        if bucket.take(cost):
+            taken.append((latest, min(cost, burst)))
+    for first in range(len(taken)):
+        total = 0
+        for at, cost in taken[first:]:
+            total += cost
+            assert total <= rate * (at - taken[first][0]) + burst + 1e-9
+
+
+@given(rate=st.floats(0.1, 100), burst=st.integers(1, 50), cost=st.integers(1, 60))
+def test_after_the_time_it_names_the_bucket_gives_what_was_asked(rate: float, burst: int, cost: int) -> None:
+    clock = Clock()
+    bucket = TokenBucket(Allowance(rate, burst), clock)
+    while bucket.take():
+        pass
+    clock.now += bucket.seconds_until(cost) + 1e-6
+    assert bucket.take(cost)
+
+
+def test_a_bucket_is_full_at_first_and_never_fuller() -> None:
+    clock = Clock()
+    bucket = TokenBucket(Allowance(rate=2, burst=3), clock)
+    clock.now += 1000
+    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
+    clock.now += 0.5
+    assert [bucket.take() for _ in range(2)] == [True, False]
+
+
+def test_the_bucket_unused_for_longest_is_forgotten() -> None:
+    buckets = Buckets(Allowance(1, 1), clock=Clock(), most=2)
+    ann, bob = buckets.of("ann"), buckets.of("bob")
+    assert buckets.of("ann") is ann
+    buckets.of("eve")
+    assert buckets.of("ann") is ann
+    assert buckets.of("bob") is not bob
+
+
+def limits(inner: Inner, clock: Clock, *, caller: float = 3, process: float = 100) -> RateLimits:
+    return RateLimits(
+        inner,
+        callers=Allowance(1, caller) if caller else None,
+        process=Allowance(1, process) if process else None,
+        heavy=lambda scope: scope["path"] == "/heavy",
+        clock=clock,
+    )
+
+
+def by(name: str, path: str = "/similar/acme") -> Scope:
+    return {**http(path), CALLER: Caller(name=name, scopes=frozenset())}
+
+
+def test_the_request_too_many_is_429_and_says_when_to_come_back() -> None:
+    clock, inner = Clock(), Inner()
+    app = limits(inner, clock)
+    assert [ask(app, by("ann")).status for _ in range(4)] == [200, 200, 200, 429]
+    refusal = ask(app, by("ann"))
+    assert refusal.problem == "rate-limited"
+    assert refusal.headers["retry-after"] == "1"
+    assert len(inner.scopes) == 3
+    clock.now += 1
+    assert ask(app, by("ann")).status == 200
+
+
+def test_one_caller_does_not_use_up_anothers_requests() -> None:
+    app = limits(Inner(), Clock())
+    assert [ask(app, by("ann")).status for _ in range(4)][-1] == 429
+    assert ask(app, by("bob")).status == 200
+
+
+def test_every_answer_says_what_is_left_the_refusal_too() -> None:
+    app = limits(Inner(), Clock())
+    told = [ask(app, by("ann")).headers for _ in range(4)]
+    assert {headers["ratelimit-policy"] for headers in told} == {'"caller";q=3;w=3'}
+    assert [headers["ratelimit"] for headers in told] == [
+        '"caller";r=2;t=1',
+        '"caller";r=1;t=2',
+        '"caller";r=0;t=3',
+        '"caller";r=0;t=3',
+    ]
+
+
+def test_a_heavy_request_counts_as_ten() -> None:
+    app = limits(Inner(), Clock(), caller=15)
+    assert ask(app, by("ann", "/heavy")).headers["ratelimit"].startswith('"caller";r=5')
+    assert ask(app, by("ann", "/heavy")).status == 429
+    assert ask(app, by("ann")).status == 200
+
+
+def test_the_process_has_a_limit_that_all_callers_share() -> None:
+    app = limits(Inner(), Clock(), process=3)
+    answers = [ask(app, by(name)) for name in ("ann", "bob", "eve", "joe")]
+    assert [answer.status for answer in answers] == [200, 200, 200, 429]
+    assert b"the whole service" in answers[-1].body
+
+
+def test_without_keys_addresses_are_told_apart() -> None:
+    app = limits(Inner(), Clock())
+
+    def from_(address: str) -> Answer:
+        return ask(app, {**http(), CALLER: LOCAL, "client": (address, 1)})
+
+    assert [from_("10.0.0.1").status for _ in range(4)] == [200, 200, 200, 429]
+    assert from_("10.0.0.2").status == 200
+    assert [from_(f"2001:db8:1:2::{number}").status for number in range(4)] == [200, 200, 200, 429]
+    assert from_("2001:db8:1:3::1").status == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_checks_are_never_limited(path: str) -> None:
+    app = limits(Inner(), Clock(), process=1)
+    assert {ask(app, http(path)).status for _ in range(5)} == {200}
+
+
+def test_without_limits_nothing_is_counted_and_nothing_said() -> None:
+    app = limits(Inner(), Clock(), caller=0, process=0)
+    answers = [ask(app, by("ann")) for _ in range(200)]
+    assert {answer.status for answer in answers} == {200}
+    assert answers[0].headers == {}
+
+
+def test_what_is_not_http_passes_through() -> None:
+    inner = Inner()
+    asyncio.run(asked(limits(inner, Clock()), {"type": "lifespan"}))
+    assert len(inner.scopes) == 1

@@ -1,0 +1,175 @@
+"""Clients that take their time, over real sockets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from services.search.guards.slow_clients import patient_connection
+from tests.services.search.asgi import Inner
+
+Result = TypeVar("Result")
+HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits: Any) -> Result:
+    """What `talk` returns, given the port of a server with these limits."""
+    given = {"head_seconds": 0.15, "head_bytes": 2048, "write_seconds": 0.15, **limits}
+
+    async def serve() -> Result:
+        config = uvicorn.Config(
+            app, port=0, http=patient_connection(**given), ws="none", log_config=None, lifespan="off"
+        )
+        server = uvicorn.Server(config)
+        config.load()
+        serving = asyncio.create_task(server._serve())
+        while not server.started:
+            await asyncio.sleep(0.005)
+        try:
+            return await asyncio.wait_for(talk(server.servers[0].sockets[0].getsockname()[1]), timeout=10)
+        finally:
+            server.should_exit = True
+            await serving
+
+    return asyncio.run(serve())
+
+
+async def sent(port: int, *parts: bytes | float) -> tuple[bytes, float]:
+    """What came back until the server hung up, and how long that took; a number is a pause."""
+    started = asyncio.get_running_loop().time()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reading = asyncio.create_task(read_all(reader))
+    for part in parts:
+        if isinstance(part, bytes):
+            writer.write(part)
+        else:
+            await asyncio.sleep(part)
+    got = await reading
+    writer.close()
+    return got, asyncio.get_running_loop().time() - started
+
+
+async def read_all(reader: asyncio.StreamReader) -> bytes:
+    got = b""
+    try:
+        while part := await reader.read(65536):
+            got += part
+    except ConnectionError:
+        pass
+    return got
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (),
+        (b"GET / HT",),
+        (
+            b"GET / HTTP/1.1\r\n",
+            0.05,
+            b"A: b\r\n",
+            0.05,
+            b"C: d\r\n",
+            0.05,
+            b"E: f\r\n",
+            0.05,
+            b"G: h\r\n",
+            0.05,
+            b"I: j\r\n",
+        ),
+    ],
+    ids=["says nothing", "stops in the middle", "dribbles"],
+)
+def test_a_head_that_does_not_arrive_in_time_ends_the_connection(parts: tuple[bytes | float, ...]) -> None:
+    inner = Inner()
+    got, seconds = with_server(inner, lambda port: sent(port, *parts))
+    assert got == b""
+    assert 0.1 < seconds < 1
+    assert inner.scopes == []
+
+
+def test_the_next_request_of_a_connection_has_its_own_time() -> None:
+    inner = Inner()
+    got, seconds = with_server(
+        inner, lambda port: sent(port, HEAD, 0.1, HEAD, 0.1, HEAD, 0.1, b"GET /slow", 0.05, b"er")
+    )
+    assert got.count(b"HTTP/1.1 200 OK") == 3
+    assert len(inner.scopes) == 3
+    assert 0.4 < seconds < 1.5
+
+
+def test_a_head_that_is_too_long_ends_the_connection() -> None:
+    inner = Inner()
+    lines = [b"X-%d: %s\r\n" % (number, b"a" * 200) for number in range(30)]
+    got, _ = with_server(inner, lambda port: sent(port, b"GET / HTTP/1.1\r\n", *lines), head_seconds=5.0)
+    assert b"200 OK" not in got
+    assert inner.scopes == []
+
+
+def test_a_request_that_takes_long_to_answer_is_not_the_clients_fault() -> None:
+    got, _ = with_server(
+        Inner(seconds=0.4), lambda port: sent(port, HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    )
+    assert b"200 OK" in got
+
+
+def test_a_body_is_not_a_head() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6000\r\nConnection: close\r\n\r\n"
+    got, _ = with_server(Inner(), lambda port: sent(port, head, b"a" * 3000, 0.3, b"b" * 3000))
+    assert b"200 OK" in got
+    assert b"a" * 3000 + b"b" * 3000 in got
+
+
+def test_a_client_that_stops_taking_its_answer_is_left() -> None:
+    ended = asyncio.Event()
+
+    async def answers_much(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(100):
+            await send({"type": "http.response.body", "body": b"x" * 1_000_000, "more_body": True})
+        ended.set()
+
+    async def takes_nothing(port: int) -> bool:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(HEAD)
+        # The application is not left waiting either: what it still sends goes nowhere.
+        await asyncio.wait_for(ended.wait(), timeout=5)
+        writer.close()
+        return True
+
+    assert with_server(answers_much, takes_nothing)
+
+
+def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None:
+    inner, refusals = Inner(), [b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"] * 2
+    close = HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+    def refusal(data: bytes) -> bytes | None:
+        return refusals.pop() if refusals else None
+
+    got, _ = with_server(inner, lambda port: sent(port, HEAD, 0.1, HEAD, 0.1, HEAD, 0.1, close), refusal=refusal)
+    assert [line for line in got.splitlines() if line.startswith(b"HTTP/1.1")] == [
+        b"HTTP/1.1 503 Busy",
+        b"HTTP/1.1 503 Busy",
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 200 OK",
+    ]
+    assert len(inner.scopes) == 2
+
+
+def test_the_rest_of_a_request_is_never_taken_for_a_new_one() -> None:
+    asked: list[bytes] = []
+
+    def refusal(data: bytes) -> bytes | None:
+        asked.append(data)
+        return None
+
+    body = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 54\r\nConnection: close\r\n\r\n"
+    got, _ = with_server(
+        Inner(), lambda port: sent(port, body[:20], 0.05, body[20:], 0.05, HEAD, 0.05, HEAD), refusal=refusal
+    )
+    assert b"200 OK" in got
+    assert asked == [body[:20]]

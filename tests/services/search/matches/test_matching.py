@@ -1,0 +1,262 @@
+"""Matching a list over HTTP, on a small real index."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.search.guards.envelope import Envelope
+from services.search.matches.match_routes import match_routes
+from services.search.matches.match_schemas import MAX_ROWS
+from services.search.matches.matching import MatchService
+from services.search.wire.failures import answer_failures
+from similarity.company import EmbeddedCompany
+from similarity.index.sqlite import SqliteIndex
+from tests.factories import make_embedded, make_generation
+from tests.services.search.corpus import add_generation
+from tests.services.search.wire.test_failures import problem
+
+
+def companies() -> list[EmbeddedCompany]:
+    return [
+        make_embedded("cola", name="The Coca-Cola Company", aliases=("Coke",), domain="coca-cola.com"),
+        make_embedded("cola-hbc", name="Coca-Cola HBC AG", domain="coca-colahellenic.com"),
+        make_embedded("delta", name="Delta", domain="delta.com", country="United States"),
+        make_embedded("delta-gr", name="Delta", domain="delta.gr", country="Greece"),
+        make_embedded("globex", name="Globex Corporation", domain="globex.com"),
+        make_embedded("globex-labs", name="Globex Laboratories", domain="globex.com"),
+        make_embedded("volvo", name="Volvo Group", country="Sweden"),
+        make_embedded("AAPL", name="Apple Inc.", aliases=("Apple Computer",)),
+        make_embedded("booking", name="Booking.com", domain="bookingholdings.com"),
+        make_embedded("stark-1", name="Stark Tower Holdings Inc."),
+        make_embedded("stark-2", name="Stark Tower Towers Inc."),
+        make_embedded("wayne", name="Wayne Heavy Works"),
+        make_embedded("Coke", name="Its Id Is Another's Name"),
+        make_embedded("formula", name="=SUM(A1)", domain="sum.com"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteIndex]:
+    index = SqliteIndex(tmp_path_factory.mktemp("match") / "index.db")
+    add_generation(index, "first", companies())
+    index.promote("first")
+    yield index
+    index.close()
+
+
+def client_of(service: MatchService) -> TestClient:
+    app = FastAPI()
+    app.add_middleware(Envelope)
+    answer_failures(app)
+    app.include_router(match_routes(service))
+    return TestClient(app)
+
+
+@pytest.fixture(scope="module")
+def client(index: SqliteIndex) -> TestClient:
+    return client_of(MatchService(index))
+
+
+def match(client: TestClient, *rows: dict[str, str], **parameters: str) -> list[dict[str, Any]]:
+    answer = client.post("/match", json={"rows": rows}, params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["rows"]
+    return found
+
+
+def send(client: TestClient, content: str | bytes, kind: str, **headers: str) -> Any:
+    return client.post("/match", content=content, headers={"Content-Type": kind, **headers})
+
+
+@pytest.mark.parametrize(
+    ("row", "company_id", "how"),
+    [
+        ({"domain": "https://www.Coca-Cola.com/en"}, "cola", "domain"),
+        ({"name": "coca-cola.com"}, "cola", "domain"),
+        ({"name": "THE COCA-COLA COMPANY"}, "cola", "name"),
+        ({"name": "booking.com"}, "booking", "name"),
+        ({"name": "coke"}, "cola", "alias"),
+        ({"name": "Coke"}, "cola", "alias"),
+        ({"name": "AAPL"}, "AAPL", "id"),
+        ({"name": "Coca Cola"}, "cola", "legal_form"),
+        ({"name": "Globex GmbH"}, "globex", "legal_form"),
+        ({"name": "Group Volvo"}, "volvo", "words"),
+        ({"name": "VolvoGroup"}, "volvo", "words"),
+        ({"name": "Apple Compute"}, "AAPL", "spelling"),
+        ({"name": "Globex Laboratoires"}, "globex-labs", "spelling"),
+        ({"name": "Delta", "country": "greece"}, "delta-gr", "name"),
+        ({"name": "Delta", "domain": "delta.gr"}, "delta-gr", "domain"),
+        ({"name": "Globex Labs", "domain": "unknown.com"}, None, None),
+        ({"name": "Globex Laboratories Inc", "domain": "globex.com"}, "globex-labs", "domain"),
+        ({"name": "Volvo Group", "domain": "unknown.com"}, "volvo", "name"),
+    ],
+)
+def test_the_surest_evidence_decides(
+    client: TestClient, row: dict[str, str], company_id: str | None, how: str | None
+) -> None:
+    [found] = match(client, row)
+    assert (found["id"], found["how"]) == (company_id, how)
+    assert (found["confidence"] is None) == (company_id is None) == (found["company"] is None) == bool(found["miss"])
+    assert found["asked"] == {"name": "", "domain": "", "country": "", **row}
+
+
+def test_the_beginning_of_one_companys_name_only_is_a_match(client: TestClient) -> None:
+    one, several, word = match(client, {"name": "Wayne Heavy"}, {"name": "Stark Tower"}, {"name": "Wayne"})
+    assert (one["id"], one["how"]) == ("wayne", "prefix")
+    assert several["miss"].startswith("2 companies have names that begin with 'Stark Tower'")
+    assert (word["id"], [each["id"] for each in word["candidates"]]) == (None, ["wayne"])
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "candidates"),
+    [
+        ({"name": "delta"}, "2 companies go by 'delta'; choose one", ["delta", "delta-gr"]),
+        ({"name": "delta", "country": "Spain"}, "2 companies go by", ["delta", "delta-gr"]),
+        ({"domain": "globex.com"}, "2 companies have the domain globex.com", ["globex", "globex-labs"]),
+        ({"name": "Volvo Group", "domain": "delta.gr"}, "the domain is one company's", ["delta-gr", "volvo"]),
+        ({"name": "Globex Foods"}, "the nearest is 'Globex Corporation'", ["globex", "globex-labs"]),
+        ({"domain": "globex.org"}, "no company has the domain globex.org", ["globex", "globex-labs"]),
+        ({"domain": "not a website"}, "is no website", []),
+        ({"name": "Zyzzyva"}, "no company goes by that name or one like it", []),
+        ({"name": "  "}, "neither a name nor a domain", []),
+        ({"name": "!?"}, "no company goes by that name", []),
+        ({"country": "Greece"}, "neither a name nor a domain", []),
+    ],
+)
+def test_a_miss_has_its_reason_and_who_may_be_meant(
+    client: TestClient, row: dict[str, str], reason: str, candidates: list[str]
+) -> None:
+    [found] = match(client, row)
+    assert found["id"] is None
+    assert reason in found["miss"]
+    assert [each["id"] for each in found["candidates"]] == candidates
+
+
+def test_a_table_is_read_by_its_headings(client: TestClient) -> None:
+    table = "\ufeffRank;Company;Web site;Country\r\n1;Coca Cola;;\r\n2;;www.delta.gr;\r\n3;a;b\r\n4;Delta;;Greece\r\n"
+    answer = send(client, table.encode(), "text/csv; charset=utf-8").json()
+    assert [row["id"] for row in answer["rows"]] == ["cola", "delta-gr", None, "delta-gr"]
+    assert [row["row"] for row in answer["rows"]] == [1, 2, 3, 4]
+    assert "has 3 values for 4 columns" in answer["rows"][2]["miss"]
+    assert (answer["matched"], answer["generation"]) == (3, "first")
+
+
+def test_a_line_that_is_not_utf_8_or_too_long_costs_that_line(client: TestClient) -> None:
+    table = b"name\nDelta \xff\n" + b"x" * 600 + b"\nCoke\n"
+    rows = send(client, table, "text/csv").json()["rows"]
+    assert rows[0]["miss"] == "name: is not UTF-8; save the list as UTF-8"
+    assert "at most 512 characters" in rows[1]["miss"]
+    assert rows[2]["id"] == "cola"
+
+
+def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
+    lines = "Coke\n\nhttps://coca-cola.com/\nGlobex, Inc.\tmore\nx\tdelta.gr\nbooking.com\n"
+    answer = send(client, lines.encode(), "text/plain").json()
+    assert [(row["row"], row["id"]) for row in answer["rows"]] == [
+        (1, "cola"),
+        (3, "cola"),
+        (4, "globex"),
+        (5, "delta-gr"),
+        (6, "booking"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "reason"),
+    [
+        (b"", "text/plain", "the list has no rows"),
+        (b"\n \n", "text/plain", "the list has no rows"),
+        (b"\xff", "text/plain", "is not UTF-8"),
+        (b"a\n" * (MAX_ROWS + 1), "text/plain", "more than 5,000 rows"),
+        (b"", "text/csv", "the file is empty"),
+        (b"name\n", "text/csv", "the list has no rows"),
+        (b"price,weight\n1,2\n", "text/csv", "one of them name or domain; it has 'price', 'weight'"),
+        (b"name,name\n1,2\n", "text/csv", "occurs twice"),
+        (b"name\n" + b"a\n" * (MAX_ROWS + 1), "text/csv", "more than 5,000 rows"),
+        (b"{}", "application/json", "rows: Field required"),
+        (b'{"rows": []}', "application/json", "at least 1 item"),
+        (b'{"rows": [{"naem": "x"}]}', "application/json", "rows.0.naem"),
+        (b'{"rows": [{"name": "\\ud800"}]}', "application/json", "half of a surrogate pair"),
+        (b'{"rows": [{"name": NaN}]}', "application/json", "NaN"),
+        (json.dumps({"rows": [{"name": "a"}] * (MAX_ROWS + 1)}).encode(), "application/json", "at most 5000 items"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_refused_in_words(
+    client: TestClient, content: bytes, kind: str, reason: str
+) -> None:
+    assert reason in problem(send(client, content, kind), "invalid-request")["detail"]
+
+
+def test_other_media_types_are_named(client: TestClient) -> None:
+    detail = problem(send(client, b"x", "application/pdf"), "wrong-media-type")["detail"]
+    assert "application/json or text/csv or text/plain" in detail
+
+
+def test_the_answer_can_be_a_table_that_no_spreadsheet_runs(client: TestClient) -> None:
+    content = json.dumps({"rows": [{"name": "=sum(a1)"}, {"name": "delta"}, {"name": "+1"}]})
+    answer = send(client, content, "application/json", Accept="text/csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert "matched.csv" in answer.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["id"] for row in rows] == ["formula", "", ""]
+    assert (rows[0]["name"], rows[0]["matched_name"]) == ("'=sum(a1)", "'=SUM(A1)")
+    assert rows[1]["candidates"] == "delta delta-gr"
+    assert rows[2]["name"] == "'+1"
+    assert client.post("/match?format=csv", json={"rows": [{"name": "a"}]}).text == answer.text.splitlines()[0] + (
+        "\r\n1,a,,,,,,,,,no company goes by that name or one like it\r\n"
+    )
+
+
+def test_a_long_list_ends_in_time_and_says_what_was_not_searched(index: SqliteIndex) -> None:
+    seconds = iter(range(0, 10_000, 15))
+    client = client_of(MatchService(index, clock=lambda: next(seconds)))
+    rows = match(client, *[{"name": "Zyzzyva"}] * 5, {"name": "Coke"})
+    assert rows[5]["id"] == "cola"
+    assert "the list took too long" in rows[4]["miss"]
+
+
+def test_a_list_is_matched_with_one_generation(tmp_path: Path) -> None:
+    class Vanishing(SqliteIndex):
+        """Promotes over the live generation and retires it while a list is matched."""
+
+        times = 1
+
+        def resolve(self, generation: str, reference: str) -> list[str]:
+            if self.times:
+                self.times -= 1
+                self.promote("second")
+                self.retire("first")
+            return super().resolve(generation, reference)
+
+    index = Vanishing(tmp_path / "index.db")
+    add_generation(index, "first", companies())
+    index.promote("first")
+    add_generation(index, "second", [make_embedded("new", name="Coke")])
+    answer = client_of(MatchService(index)).post("/match", json={"rows": [{"name": "Coke"}] * 3}).json()
+    assert ({row["id"] for row in answer["rows"]}, answer["generation"]) == ({"new"}, "second")
+    index.close()
+
+
+def test_an_empty_index_has_nothing_to_match_with(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "empty.db")
+    answer = client_of(MatchService(index)).post("/match", json={"rows": [{"name": "Coke"}]})
+    problem(answer, "no-live-generation")
+    index.create_generation(make_generation("first"))
+    index.close()
+
+
+@settings(max_examples=100, deadline=None)
+@given(content=st.binary(max_size=80) | st.text(max_size=40).map(lambda text: text.encode("utf-8", "ignore")))
+def test_whatever_is_sent_is_answered_and_never_a_fault(client: TestClient, content: bytes) -> None:
+    for kind in ("application/json", "text/csv", "text/plain"):
+        assert send(client, content, kind).status_code in {200, 422}
+    assert send(client, b"name,domain\n" + content, "text/csv").status_code in {200, 422}

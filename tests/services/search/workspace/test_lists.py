@@ -1,0 +1,195 @@
+"""Saved lists over HTTP: a shared question, asked again, with what is new to each who looks."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from services.search.workspace.lists import MAX_LISTS
+from similarity.company import DeletedCompany
+from similarity.index.sqlite import SqliteIndex
+from similarity.workspace.sqlite import SqliteWorkspace
+from tests.services.search.corpus import VERSION, company
+from tests.services.search.workspace_app import StandingClock, workspace_client
+from tests.workspace_records import make_list
+
+QUESTION: dict[str, Any] = {"anchors": [{"company": "acme"}], "k": 3}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
+    with closing(SqliteWorkspace(tmp_path / "own.db.workspace")) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def client(index: SqliteIndex, workspace: SqliteWorkspace) -> TestClient:
+    return workspace_client(index, workspace, StandingClock())
+
+
+def save(client: TestClient, name: str = "shoes", question: Mapping[str, Any] = QUESTION, *, user: str = "ann") -> Any:
+    answer = client.put(f"/lists/{name}", json={"question": question}, headers={"Test-User": user})
+    assert answer.status_code in {200, 201}, answer.text
+    return answer.json()
+
+
+def hits(client: TestClient, name: str = "shoes", *, user: str = "ann", **query: Any) -> dict[str, bool]:
+    """Which hits there are, and whether they are new."""
+    answer = client.get(f"/lists/{name}/hits", params=query, headers={"Test-User": user})
+    assert answer.status_code == 200, answer.text
+    return {hit["company"]["id"]: hit["new"] for hit in answer.json()["hits"]}
+
+
+def look(client: TestClient, name: str = "shoes", *, user: str = "ann", ids: list[str] | None = None) -> Any:
+    body = None if ids is None else {"ids": ids}
+    answer = client.post(f"/lists/{name}/looked", headers={"Test-User": user}, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def kind(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["type"].removeprefix("/docs#")
+
+
+def test_a_list_is_saved_with_its_question_and_who_saved_it(client: TestClient) -> None:
+    answer = client.put("/lists/running shoes", json={"question": QUESTION})
+    assert answer.status_code == 201
+    saved = answer.json()
+    assert (saved["name"], saved["saved_by"], saved["looked_at"]) == ("running shoes", "ann", None)
+    assert saved["saved_at"] == "2025-03-01T12:00:00Z"
+    assert (saved["question"]["k"], saved["question"]["reasons"]) == (3, 10)
+    assert client.get("/lists/running shoes").json() == saved
+    assert client.get("/lists").json() == {"lists": [saved]}
+
+
+def test_saving_again_replaces_it_for_everybody(client: TestClient) -> None:
+    save(client)
+    answer = client.put("/lists/shoes", json={"question": QUESTION | {"k": 1}}, headers={"Test-User": "bob"})
+    assert (answer.status_code, answer.json()["saved_by"]) == (200, "bob")
+    assert list(hits(client)) == ["boots"]
+
+
+def test_other_names_are_kept_as_ids(client: TestClient) -> None:
+    question = {"anchors": [{"company": "Acme", "weight": 2.0}], "negatives": [{"company": "boots.de"}]}
+    saved = save(client, question=question)["question"]
+    assert saved["anchors"] == [{"company": "acme", "weight": 2.0}]
+    assert saved["negatives"] == [{"company": "boots"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "expected"),
+    [
+        ("shoes", {"anchors": [{"company": "nobody"}]}, (404, "unknown-company")),
+        ("shoes", {"anchors": [{"company": "acme"}], "negatives": [{"company": "Delta"}]}, (409, "contested-name")),
+        ("shoes", {"anchors": []}, (422, "invalid-request")),
+        ("shoes", QUESTION | {"cursor": "abc"}, (422, "invalid-request")),
+        ("shoes", QUESTION | {"k": 251}, (422, "invalid-request")),
+        ("x" * 101, QUESTION, (422, "invalid-request")),
+        (" shoes", QUESTION, (422, "invalid-request")),
+        ("sho%00es", QUESTION, (422, "invalid-request")),
+        ("...", QUESTION, (422, "invalid-request")),
+    ],
+)
+def test_what_cannot_be_saved_is_a_problem_and_saves_nothing(
+    client: TestClient, workspace: SqliteWorkspace, name: str, question: Any, expected: tuple[int, str]
+) -> None:
+    assert kind(client.put(f"/lists/{name}", json={"question": question})) == expected
+    assert workspace.lists() == []
+
+
+def test_there_is_a_limit_but_saving_again_is_always_possible(client: TestClient, workspace: SqliteWorkspace) -> None:
+    for number in range(MAX_LISTS):
+        workspace.save_list(make_list(str(number)))
+    assert kind(client.put("/lists/one more", json={"question": QUESTION})) == (409, "too-many-lists")
+    save(client, "7")
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("DELETE", ""), ("GET", "/hits"), ("POST", "/looked")])
+def test_an_unknown_list_is_a_problem(client: TestClient, method: str, path: str) -> None:
+    save(client, "Shoes")
+    assert kind(client.request(method, f"/lists/shoes{path}")) == (404, "unknown-list")
+
+
+def test_a_deleted_list_is_gone_for_everybody(client: TestClient) -> None:
+    save(client)
+    answer = client.delete("/lists/shoes", headers={"Test-User": "bob"})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert client.get("/lists").json() == {"lists": []}
+
+
+def test_all_is_new_before_the_first_look_and_nothing_after_it(client: TestClient) -> None:
+    save(client)
+    assert hits(client) == {"boots": True, "clogs": True, "zapatos": True}
+    assert look(client) == {"name": "shoes", "looked_at": "2025-03-01T12:00:00Z", "seen": 3}
+    assert hits(client) == {"boots": False, "clogs": False, "zapatos": False}
+    assert client.get("/lists/shoes").json()["looked_at"] == "2025-03-01T12:00:00Z"
+    assert client.get("/lists").json()["lists"][0]["looked_at"] == "2025-03-01T12:00:00Z"
+
+
+def test_a_company_that_came_since_the_last_look_is_new(client: TestClient, index: SqliteIndex) -> None:
+    save(client)
+    look(client)
+    index.upsert("first", [company("sandals", 0.85, 6), DeletedCompany(id="clogs", version=VERSION + 1)])
+    assert hits(client) == {"boots": False, "sandals": True, "zapatos": False}
+
+
+def test_looks_are_everyones_own(client: TestClient) -> None:
+    save(client)
+    look(client, user="ann")
+    assert set(hits(client, user="bob").values()) == {True}
+    assert client.get("/lists/shoes", headers={"Test-User": "bob"}).json()["looked_at"] is None
+
+
+def test_who_saw_other_hits_than_the_first_says_which(client: TestClient) -> None:
+    save(client)
+    assert look(client, ids=["boots", "zapatos", "boots"])["seen"] == 2
+    assert hits(client) == {"boots": False, "clogs": True, "zapatos": False}
+    assert kind(client.post("/lists/shoes/looked", json={"ids": ["two words"]})) == (422, "invalid-request")
+
+
+def test_the_same_company_under_another_id_is_not_new(client: TestClient, index: SqliteIndex) -> None:
+    save(client)
+    look(client)
+    index.upsert("first", [company("boots-2", 0.95, 6, name="Boots", domain="boots.de")])
+    assert hits(client)["boots-2"] is False
+
+
+def test_hits_are_read_page_by_page_and_as_a_table(client: TestClient) -> None:
+    save(client)
+    first = client.get("/lists/shoes/hits", params={"k": 2, "reasons": 0}).json()
+    assert (first["name"], first["looked_at"], len(first["hits"])) == ("shoes", None, 2)
+    assert "zapatos" in hits(client, k=2, cursor=first["next_cursor"])
+    table = client.get("/lists/shoes/hits", params={"format": "csv"})
+    assert table.headers["content-type"].startswith("text/csv")
+    assert table.text.splitlines()[1].startswith("1,boots,Boots GmbH")
+
+
+def test_a_very_long_question_is_left_out_among_all_lists(client: TestClient) -> None:
+    save(client, question=QUESTION | {"exclude": [f"company-{number}" for number in range(2_000)]})
+    assert client.get("/lists").json()["lists"][0]["question"] is None
+    assert len(client.get("/lists/shoes").json()["question"]["exclude"]) == 2_000
+
+
+def test_a_question_of_another_release_is_said_to_be_unusable(client: TestClient, workspace: SqliteWorkspace) -> None:
+    workspace.save_list(replace(make_list(), question={"anchors": [{"company": "acme"}], "flavour": "sweet"}))
+    assert kind(client.get("/lists/shoes/hits")) == (409, "unusable-list")
+
+
+def test_a_list_whose_only_anchor_was_deleted_says_so(client: TestClient, index: SqliteIndex) -> None:
+    save(client)
+    index.upsert("first", [DeletedCompany(id="acme", version=VERSION + 1)])
+    assert kind(client.get("/lists/shoes/hits")) == (404, "unknown-company")
+
+
+def test_reading_is_enough_to_look_and_feedback_is_needed_to_save(client: TestClient) -> None:
+    save(client)
+    reader = {"Test-Scopes": "read"}
+    for path in ("/lists", "/lists/shoes", "/lists/shoes/hits"):
+        assert client.get(path, headers=reader).status_code == 200
+    assert client.post("/lists/shoes/looked", headers=reader).status_code == 200
+    assert client.put("/lists/shoes", json={"question": QUESTION}, headers=reader).status_code == 403
+    assert client.delete("/lists/shoes", headers=reader).status_code == 403

@@ -1,0 +1,210 @@
+"""Writes of many requests become few batches, and each request gets its own results."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from services.search.wire.problems import Problem
+from services.search.writes import committing
+from services.search.writes.committing import Commit, GroupCommit, Written
+from services.search.writes.write_schemas import Outcome
+from similarity.company import DeletedCompany
+from similarity.errors import IndexUnavailable
+from similarity.ingest import Change
+
+SECONDS = 10.0
+
+
+class GatedSink:
+    """Commits when it is let; remembers the batches and which threads committed them."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.threads: set[int] = set()
+        self.opened_times = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.began = threading.Event()
+        self.error: Exception | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Commit]:
+        self.opened_times += 1
+        yield self.commit
+
+    def commit(self, changes: Sequence[Change]) -> list[Written]:
+        self.threads.add(threading.get_ident())
+        self.batches.append([change.id for change in changes])
+        self.began.set()
+        assert self.gate.wait(SECONDS)
+        if self.error is not None:
+            raise self.error
+        if "poison" in self.batches[-1]:
+            raise ZeroDivisionError("a fault of ours")
+        return [Written(Outcome.APPLIED, change.id) for change in changes]
+
+
+def change(company_id: str) -> DeletedCompany:
+    return DeletedCompany(id=company_id, version=3)
+
+
+def test_each_request_gets_its_own_results_in_order() -> None:
+    commits = GroupCommit(GatedSink())
+    with ThreadPoolExecutor(8) as pool:
+        asked = [[f"c{number}", f"d{number}"] for number in range(50)]
+        answers = list(pool.map(lambda ids: commits.write([change(each) for each in ids], patient=True), asked))
+    commits.close()
+    assert [[written.reason for written in answer] for answer in answers] == asked
+
+
+def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
+    sink = GatedSink()
+    commits = GroupCommit(sink)
+    sink.gate.clear()
+    with ThreadPoolExecutor(8) as pool:
+        pool.submit(commits.write, [change("first")])
+        assert sink.began.wait(SECONDS)
+        later = [pool.submit(commits.write, [change(f"c{number}")]) for number in range(7)]
+        wait_until(lambda: len(commits._waiting) == 7)
+        sink.gate.set()
+        assert {done.result()[0].reason for done in later} == {f"c{number}" for number in range(7)}
+    commits.close()
+    assert [len(batch) for batch in sink.batches] == [1, 7]
+    assert len(sink.threads) == 1
+
+
+def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "MOST_CHANGES", 4)
+    sink = GatedSink()
+    commits = GroupCommit(sink)
+    sink.gate.clear()
+    with ThreadPoolExecutor(8) as pool:
+        pool.submit(commits.write, [change("first")])
+        assert sink.began.wait(SECONDS)
+        for number in range(5):
+            pool.submit(commits.write, [change(f"a{number}"), change(f"b{number}")])
+        wait_until(lambda: len(commits._waiting) == 5)
+        sink.gate.set()
+    commits.close()
+    assert [len(batch) for batch in sink.batches] == [1, 4, 4, 2]
+
+
+def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
+    sink = GatedSink()
+    commits = GroupCommit(sink, most_waiting=1)
+    sink.gate.clear()
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(commits.write, [change("under-way")])
+        assert sink.began.wait(SECONDS)
+        waiting = pool.submit(commits.write, [change("waiting")])
+        wait_until(lambda: len(commits._waiting) == 1)
+        with pytest.raises(Problem, match="too many writes are waiting") as refused:
+            commits.write([change("refused")])
+        patient = pool.submit(commits.write, [change("patient")], patient=True)
+        sink.gate.set()
+        assert [waiting.result()[0].reason, patient.result()[0].reason] == ["waiting", "patient"]
+    commits.close()
+    assert refused.value.kind.retry_after == 1
+    assert "refused" not in [company_id for batch in sink.batches for company_id in batch]
+
+
+def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> None:
+    sink = GatedSink()
+    commits = GroupCommit(sink, seconds_to_wait=0.05)
+    sink.gate.clear()
+    with pytest.raises(Problem, match="it may be written or not"):
+        commits.write([change("under-way")])
+    with pytest.raises(Problem, match="nothing was written"):
+        commits.write([change("waiting")])
+    sink.gate.set()
+    commits.close()
+    assert sink.batches == [["under-way"]]
+
+
+def test_an_error_of_the_sink_is_said_to_all_and_the_next_write_is_tried() -> None:
+    sink = GatedSink()
+    commits = GroupCommit(sink)
+    sink.error = IndexUnavailable("the disk is full")
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable, match="the disk is full"):
+            commits.write([change("acme")])
+    sink.error = None
+    assert commits.write([change("acme")]) == [Written(Outcome.APPLIED, "acme")]
+    commits.close()
+
+
+def test_a_sink_that_cannot_be_opened_is_said_and_tried_again() -> None:
+    class Closed(GatedSink):
+        @contextmanager
+        def opened(self) -> Iterator[Commit]:
+            with super().opened() as commit:
+                if self.opened_times == 1:
+                    raise IndexUnavailable("no lease")
+                yield commit
+
+    commits = GroupCommit(Closed())
+    with pytest.raises(IndexUnavailable, match="no lease"):
+        commits.write([change("acme")])
+    assert commits.write([change("acme")])[0].outcome is Outcome.APPLIED
+    commits.close()
+
+
+def test_a_fault_that_one_request_brings_to_light_fails_that_one_alone() -> None:
+    sink = GatedSink()
+    commits = GroupCommit(sink)
+    sink.gate.clear()
+    with ThreadPoolExecutor(4) as pool:
+        pool.submit(commits.write, [change("first")])
+        assert sink.began.wait(SECONDS)
+        good = pool.submit(commits.write, [change("good")])
+        bad = pool.submit(commits.write, [change("poison")])
+        wait_until(lambda: len(commits._waiting) == 2)
+        sink.gate.set()
+        assert good.result()[0].outcome is Outcome.APPLIED
+        with pytest.raises(ZeroDivisionError):
+            bad.result()
+    commits.close()
+
+
+def test_a_sink_is_closed_when_there_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "SECONDS_OPEN", 0.02)
+    sink = GatedSink()
+    commits = GroupCommit(sink)
+    commits.write([change("a")])
+    time.sleep(0.2)
+    commits.write([change("b")])
+    commits.close()
+    assert sink.opened_times == 2
+
+
+def test_closing_finishes_what_waits_and_takes_no_more() -> None:
+    sink = GatedSink()
+    commits = GroupCommit(sink)
+    sink.gate.clear()
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(commits.write, [change("under-way")])
+        assert sink.began.wait(SECONDS)
+        waiting = pool.submit(commits.write, [change("waiting")])
+        wait_until(lambda: len(commits._waiting) == 1)
+        closing = pool.submit(commits.close)
+        wait_until(lambda: commits._stopping)
+        with pytest.raises(Problem, match="the service is stopping"):
+            commits.write([change("late")])
+        sink.gate.set()
+        closing.result()
+        assert waiting.result()[0].reason == "waiting"
+
+
+def test_closing_what_never_wrote_is_nothing() -> None:
+    GroupCommit(GatedSink()).close()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)

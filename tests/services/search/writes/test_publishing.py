@@ -1,0 +1,152 @@
+"""Writing in Kafka mode: what is published, and what is said when it is not."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from services.search.writes.committing import GroupCommit
+from services.search.writes.erasing import Compactor, ErasureService
+from services.search.writes.sinks import KafkaSink
+from services.search.writes.write_setup import Writing, set_up_writing
+from services.search.writes.writing import WriteMode, WriteService
+from similarity.company import DeletedCompany
+from similarity.errors import InvalidInput
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest import VersionedCompany
+from similarity.kafka import NotDelivered
+from similarity.messages import Message, decode
+from tests.factories import make_embedded, make_generation
+from tests.services.search.wire.test_failures import problem
+from tests.services.search.writers import ANVILS, NOON, bulk, client_of, put
+
+
+class FakeProducer:
+    """Keeps what is sent; the broker acknowledges all but what is `refused`."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bytes, bytes | None]] = []
+        self.flushed = 0
+        self.refused: set[bytes] = set()
+
+    def send(self, topic: str, *, key: bytes, value: bytes | None) -> None:
+        self.sent.append((topic, key, value))
+
+    def flush(self) -> None:
+        waiting = [key for _, key, _ in self.sent[self.flushed :]]
+        self.flushed = len(self.sent)
+        if lost := [key for key in waiting if key in self.refused]:
+            raise NotDelivered("Kafka at /secret/place did not take them", lost)
+
+    def changes(self) -> list[VersionedCompany | DeletedCompany]:
+        """What the stream makes of it, a day later."""
+        later = datetime.now(UTC) + timedelta(days=1)
+        return [
+            decode(Message(position=str(number), key=key, value=value, time=later)).change
+            for number, (_, key, value) in enumerate(self.sent)
+        ]
+
+
+@pytest.fixture
+def producer() -> FakeProducer:
+    return FakeProducer()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    index = SqliteIndex(tmp_path / "index.db")
+    index.create_generation(make_generation("first"))
+    index.register_candidate("first")
+    index.promote("first")
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def client(index: SqliteIndex, producer: FakeProducer) -> Iterator[TestClient]:
+    writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies")))
+    erasures = ErasureService(index, writes, Compactor(index, None), publishes=True)
+    yield client_of(Writing(writes, erasures))
+    writes.close()
+
+
+def test_a_write_is_accepted_when_it_is_acknowledged(
+    client: TestClient, producer: FakeProducer, index: SqliteIndex
+) -> None:
+    answer = put(client, tags=["tools"], attributes={"employees": 12}, event_time=NOON.isoformat())
+    assert (answer.status_code, answer.json()["outcome"]) == (202, "accepted")
+    assert producer.flushed == 1
+    [change] = producer.changes()
+    assert isinstance(change, VersionedCompany)
+    assert change.version == answer.json()["version"]
+    assert (change.company.id, change.company.tags) == ("acme", ("tools",))
+    assert dict(change.company.attributes) == {"employees": 12}
+    assert index.stats("first").companies == 0
+
+
+def test_the_time_of_receipt_travels_with_the_message(client: TestClient, producer: FakeProducer) -> None:
+    version = put(client).json()["version"]
+    assert producer.changes()[0].version == version
+
+
+def test_a_delete_is_published_too(client: TestClient, producer: FakeProducer) -> None:
+    answer = client.delete("/companies/acme")
+    assert (answer.status_code, answer.json()["outcome"]) == (202, "accepted")
+    assert producer.changes() == [DeletedCompany(id="acme", version=answer.json()["version"])]
+
+
+def test_what_is_not_acknowledged_is_not_accepted(client: TestClient, producer: FakeProducer) -> None:
+    producer.refused = {b"acme"}
+    answer = put(client)
+    assert "send it again" in problem(answer, "write-failed")["detail"]
+    assert "secret" not in answer.text
+    lines = [json.dumps({"id": name, **ANVILS}) for name in ("a", "acme", "b")]
+    found = [json.loads(line)["outcome"] for line in bulk(client, *lines, "{").text.splitlines()]
+    assert found == ["accepted", "failed", "accepted", "rejected"]
+    producer.refused = set()
+    assert put(client).status_code == 202
+
+
+def test_what_breaks_a_rule_is_never_published(client: TestClient, producer: FakeProducer) -> None:
+    problem(put(client, name=""), "invalid-request")
+    assert producer.sent == []
+
+
+def test_an_erasure_is_published_at_the_tombstones_version(
+    client: TestClient, producer: FakeProducer, index: SqliteIndex
+) -> None:
+    soon = 2 * int((datetime.now(UTC) + timedelta(minutes=4)).timestamp() * 1_000_000)
+    index.upsert("first", [make_embedded("acme", version=soon)])
+    answer = client.post("/companies/acme/erasure?wait=true").json()
+    assert (answer["erased"], answer["published"]) == (True, True)
+    [tombstone] = [document for page in index.scan("first") for document in page]
+    assert producer.changes() == [tombstone] == [DeletedCompany(id="acme", version=soon + 1)]
+    assert any("Kafka" in each for each in answer["remaining"])
+
+
+def test_an_erasure_that_cannot_be_published_erases_nothing(
+    client: TestClient, producer: FakeProducer, index: SqliteIndex
+) -> None:
+    index.upsert("first", [make_embedded("acme")])
+    producer.refused = {b"acme"}
+    problem(client.post("/companies/acme/erasure"), "write-failed")
+    assert "acme" in index.get("first", ["acme"])
+
+
+def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteIndex) -> None:
+    def missing() -> FakeProducer:
+        raise InvalidInput("Kafka needs its client: pip install in /secret/place")
+
+    writes = WriteService(GroupCommit(KafkaSink(missing, "companies")))
+    answer = put(client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None)))))
+    problem(answer, "write-failed")
+    assert "secret" not in answer.text
+    writes.close()
+
+
+def test_without_a_topic_there_is_nowhere_to_publish_to(index: SqliteIndex) -> None:
+    with pytest.raises(InvalidInput, match="no topic is named"):
+        set_up_writing(WriteMode.KAFKA, index=index, encoders={})
