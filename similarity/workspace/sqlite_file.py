@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
+from similarity.index.sqlite.compaction import empty_log
 from similarity.index.sqlite.connections import ADVICE
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
@@ -107,8 +108,8 @@ class WorkspaceFile:
         """
         with self._alone() as connection:
             connection.execute("VACUUM")
-            [blocked, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if blocked:
+            emptied = empty_log(connection)
+        if not emptied:
             raise IndexUnavailable(
                 f"the log beside {self.path} still holds what was removed, because the file was read all the while; "
                 "erase again when nobody reads"

@@ -9,6 +9,7 @@ with a curl line each; the seed repeats a run.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from pathlib import Path
 from benchmarks.service_process import running_service, sample_index
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
+HOOKS = "tests.services.schemathesis_hooks"
+ROOT = Path(__file__).parents[2]
 
 
 def command(port: int, key: str, *, cases: int, seed: int, phases: str, more: Sequence[str] = ()) -> list[str]:
@@ -57,11 +60,16 @@ def main() -> None:
         key_file = Path(folder) / "keys.json"
         key = new_key(key_file)
         index = sample_index(Path(folder))
-        environment = {"SIMILARITY_SERVICE_KEYS": str(key_file), "SIMILARITY_SERVICE_RATE": "0"}
+        environment = {
+            "SIMILARITY_SERVICE_KEYS": str(key_file),
+            "SIMILARITY_SERVICE_RATE": "0",
+            "SIMILARITY_SERVICE_SERVICE_RATE": "0",
+        }
         log = Path(folder) / "service.log"
         with running_service(index, environment=environment, log=log) as service:
             options = {"cases": given.cases, "seed": given.seed, "phases": given.phases, "more": given.more}
-            finished = subprocess.run(command(service.port, key, **options), check=False)
+            told = {**os.environ, "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": str(ROOT)}
+            finished = subprocess.run(command(service.port, key, **options), check=False, cwd=folder, env=told)
         if finished.returncode:
             sys.stdout.write(
                 "the end of the service's log:\n" + log.read_text(encoding="utf-8", errors="replace")[-4000:]

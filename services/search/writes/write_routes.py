@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -143,6 +143,11 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         `remaining` says what the service cannot reach. It may be repeated.
         """
         return erasures.erase(company_id, wait=query.wait)
+
+    @router.get("/companies/{company_id}/erasure", include_in_schema=False)
+    def no_erasure_to_read(company_id: str) -> None:
+        """Otherwise `GET /companies/` would take the whole of it for a company's name."""
+        raise HTTPException(405)
 
     return router
 

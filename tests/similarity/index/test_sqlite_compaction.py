@@ -1,6 +1,7 @@
 """Erasure: after a delete and a compaction nothing of a company is in the file, nor in what lies beside it."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
 from similarity.index.sqlite import SqliteIndex, writing
 from tests.contract.steps import add_candidate, add_live, found
-from tests.factories import make_embedded, unit_vector
+from tests.factories import make_embedded, make_generation, unit_vector
 from tests.similarity.index.inspection import damage
 
 # Each begins with letters that no other word here has: the word index leaves out what neighbours share.
@@ -132,3 +133,26 @@ def test_a_writer_that_does_not_end_is_reported(index: SqliteIndex) -> None:
             index.compact("first")
         writer.execute("ROLLBACK")
     index.compact("first")
+
+
+def test_several_who_compact_at_once_all_succeed(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "index.db")
+    index.create_generation(make_generation("first"))
+    index.upsert("first", [make_embedded(f"c{number}", description="Makes anvils. " * 50) for number in range(200)])
+    failures: list[Exception] = []
+
+    def delete_and_compact(number: int) -> None:
+        try:
+            for step in range(5):
+                index.upsert("first", [DeletedCompany(id=f"c{10 * number + step}", version=10**18)])
+                index.compact("first")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=delete_and_compact, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    index.close()
+    assert failures == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from services.search.app import create_app
 from services.search.writes.erasing import Compactor
 from similarity.errors import UnknownGeneration
 from similarity.index.sqlite import SqliteIndex
@@ -168,3 +169,8 @@ def test_a_rewriting_that_fails_is_logged_and_the_next_is_tried(
         compactor.run_soon("acme")
         wait_for_compactions()
     assert caplog.text.count("the files could not be rewritten") == 2
+
+
+def test_an_erasure_cannot_be_read(index: SqliteIndex) -> None:
+    answer = TestClient(create_app(index=index)).get("/companies/acme/erasure")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
