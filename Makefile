@@ -5,13 +5,14 @@ VENV   ?= .venv
 PORT   ?= 8080
 SEED   ?= 1
 RUNS   ?= 10
+CASES  ?= 100
 BIN    := $(VENV)/bin
 LOCKS  := deploy/locks
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integration test-faults test-training train-demo check format bench lock openapi clean
+.PHONY: help demo test test-integration test-faults test-api test-training train-demo check format bench lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -47,6 +48,9 @@ test-integration: $(VENV)/integration  ## Run the tests on real components: a br
 
 test-faults: $(VENV)/integration  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)
 	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults
+
+test-api: $(VENV)/integration  ## Ask the running service all that its OpenAPI document allows and forbids (CASES=100 an operation)
+	$(BIN)/python -m tests.services.api_campaign --cases $(CASES) --seed $(SEED)
 
 test-training: $(VENV)/training  ## Compare the shipped bundle with torch (installs torch: about 5 GB)
 	$(BIN)/pytest -m training
