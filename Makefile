@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integration test-faults test-api test-training train-demo check format bench lock openapi clean
+.PHONY: help demo test test-integration test-versions test-faults test-api test-training train-demo check format bench lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -36,13 +36,16 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training"
 
-test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch (1 and 3 nodes, 9.5 and 9.2), Beam, Kafka, Flink
+test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
 	$(BIN)/python -m tests.servers.browser
 	$(BIN)/python -m tests.servers.elasticsearch
 	-$(BIN)/python -m tests.servers.kafka
 	-$(BIN)/python -m tests.servers.prism
 	-$(BIN)/python -m tests.servers.flink
 	$(BIN)/pytest -m "integration or pipelines"
+
+test-versions: $(VENV)/integration  ## Run the index contract on three nodes, and on the oldest Elasticsearch we support (nightly)
+	$(BIN)/python -m tests.servers.elasticsearch
 	ELASTICSEARCH_NODES=3 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 
