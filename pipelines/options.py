@@ -100,7 +100,9 @@ def add_stream_options(parser: ArgumentParser) -> None:
     reading.add_argument("--bundle-messages", type=int, default=1_000, help="at most, between commits [1000]")
     reading.add_argument("--bundle-seconds", type=float, default=1.0, help="at most, between commits [1]")
     reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
-    reading.add_argument("--attribute", action="append", default=[], metavar="NAME[=COLUMN]", help="a free filter")
+    reading.add_argument(
+        "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
+    )
     writing = parser.add_argument_group("how to write")
     writing.add_argument("--metrics-port", type=int, help="serve Prometheus' metrics of each worker process there")
     writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")

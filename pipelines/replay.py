@@ -198,7 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--until", type=moment, metavar="TIME", help="only files begun before, e.g. 2026-01-31T12:00Z")
     parser.add_argument("--dry-run", action="store_true", help="say what would be replayed, and what it died of")
     parser.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
-    parser.add_argument("--attribute", action="append", default=[], metavar="NAME[=COLUMN]", help="a free filter")
+    parser.add_argument(
+        "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
+    )
     add_work_options(parser)
     try:
         run(*parser.parse_known_args(arguments))

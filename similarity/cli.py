@@ -6,6 +6,7 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +40,7 @@ A first session:
 
   similarity ingest companies.csv --column id=ticker --column description=about
 
-  similarity similar apple.com -k 5
+  similarity similar nike.com -k 5
 
   similarity similar --text "rents out electric scooters by the minute"
 
@@ -143,7 +144,7 @@ def similar(
     """Print the nearest competitors of a company, of several together, or of a description.
 
     Examples: `similarity similar nike.com`, `similarity similar "Coca-Cola" -k 5 --country Mexico`,
-    `similarity similar nike.com adidas.com --unlike zalando.com`,
+    `similarity similar nike adidas --unlike inditex`,
     `similarity similar --text "makes insulin pumps" --format csv`,
     `similarity similar nike.com --url http://127.0.0.1:8080`,
     `similarity similar nike.com --filter 'attributes.employees>=100' --filter 'tags!=retail'`
@@ -237,9 +238,13 @@ def serve(
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
-    """Answer over HTTP: the page at /, the API under /similar and /companies, its manual at /docs."""
+    """Answer over HTTP: the page at /, the API under /similar and /companies, its manual at /docs.
+
+    SIMILARITY_SERVICE_ variables say what it allows: keys, limits, logs (docs/operating-the-service.md).
+    """
     try:
         from services.search.__main__ import serve as serve_http
+        from services.search.__main__ import service_settings
     except ImportError as error:
         raise InvalidInput(
             f"the search service is not installed ({error.name} is missing); in a checkout of the project: "
@@ -248,7 +253,11 @@ def serve(
     with opened(index) as work:
         work.index.live()
     serve_http(
-        settings_of(index, bundle), host=host, port=port, allow_unauthenticated_network=allow_unauthenticated_network
+        settings_of(index, bundle),
+        service=service_settings(),
+        host=host,
+        port=port,
+        allow_unauthenticated_network=allow_unauthenticated_network,
     )
 
 
@@ -297,13 +306,16 @@ def erase(
 ) -> None:
     """Delete one company from every generation, for good: for requests under data protection law.
 
-    Its id stays as a mark of the deletion, so that a late message cannot bring it back. Backups,
-    snapshots and message logs are not touched: erase it from those, too.
+    Feedback about it goes, and its places in saved lists. Its id stays as a mark of the deletion, so that
+    a late message cannot bring it back. Backups, snapshots and message logs are not touched: erase it
+    from those, too.
 
     Example: `similarity erase acme --dry-run`, then `similarity erase acme`
     """
     from similarity.erasure import erase as erase_company
+    from similarity.erasure import own_names
     from similarity.ingest import utc_now
+    from similarity.workspace.opening import open_existing_workspace
 
     with opened(index) as work:
         names = [generation.name for generation in work.index.generations()]
@@ -311,9 +323,14 @@ def erase(
         typer.echo(f"{company_id} is in {', '.join(holding) or 'no generation'}")
         if dry_run:
             return
+        also_called = own_names(work.index, company_id)
         results = erase_company(work.index, company_id, now=utc_now(), compact=compact)
         for name, result in results.items():
             typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
+        if workspace := open_existing_workspace(work.settings.index, os.environ):
+            with closing(workspace):
+                gone = workspace.forget_company(company_id, names=also_called, compact=compact)
+            typer.echo(f"forgotten: {gone.events} verdicts; changed: {gone.lists} lists, {gone.looks} looks at lists")
         if any(result.outcome not in {"applied", "unchanged"} for result in results.values()):
             fail(f"{company_id} is not erased everywhere; see above, then run the same command again")
 

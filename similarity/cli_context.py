@@ -30,7 +30,7 @@ ColumnOption = Annotated[
 ]
 AttributeOption = Annotated[
     list[str] | None,
-    typer.Option("--attribute", "-a", metavar="NAME[=COLUMN]", help="Keep a column as a free filter"),
+    typer.Option("--attribute", "-a", metavar="NAME[:number][=COLUMN]", help="Keep a column as a free filter"),
 ]
 FilterOption = Annotated[
     list[str] | None,

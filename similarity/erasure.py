@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from similarity.company import DeletedCompany, check_id, version_of
-from similarity.errors import UnknownGeneration
+from similarity.company import Company, DeletedCompany, check_id, version_of
+from similarity.errors import NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, WriteResult
 from similarity.writers import Writer
 
@@ -27,6 +27,7 @@ def erase(index: CompanyIndex, company_id: str, *, now: datetime, compact: bool 
       restore, erase again.
     - The message log: send a delete for the id, so that compaction drops the older messages, or wait
       for its retention. A *newer* message or row about the company brings it back: stop its source.
+    - What people added about it (feedback, saved lists): `Workspace.forget_company` with its `own_names`.
     - Files made from the index or for it (exports, rejects files, training pairs): delete them.
 
     A result of APPLIED or UNCHANGED is an erasure. SUPERSEDED: a newer document was there or was
@@ -45,6 +46,22 @@ def erase(index: CompanyIndex, company_id: str, *, now: datetime, compact: bool 
         with suppress(UnknownGeneration):
             index.compact(name)
     return results
+
+
+def own_names(index: CompanyIndex, company_id: str) -> set[str]:
+    """The domain, name and aliases that mean this company alone: what else somebody may have written it by.
+
+    Ask before the erasure, for `Workspace.forget_company`.
+    """
+    known: list[Company] = []
+    for generation in index.generations():
+        with suppress(UnknownGeneration):
+            known += [each.company for each in index.get(generation.name, [company_id]).values()]
+    named = {name for company in known for name in (company.domain, company.name, *company.aliases) if name}
+    with suppress(NoLiveGeneration, UnknownGeneration):
+        live = index.live().name
+        return {name for name in named if set(index.resolve(live, name)) <= {company_id}}
+    return named
 
 
 def _write_tombstones(

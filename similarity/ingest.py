@@ -7,6 +7,7 @@ An unchanged text skips only the encoder: its stored vector is reused, and the d
 whole at its new version all the same.
 """
 
+import math
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -81,15 +82,17 @@ Documents: TypeAlias = list[EmbeddedCompany | DeletedCompany]
 class Columns:
     """Which column of a record holds which field; a field not named here has its own name.
 
-    `attributes` maps attribute names to columns; they are kept as free filters.
+    `attributes` maps attribute names to columns; they are kept as free filters. Those in `numbers` are
+    read as numbers, so that ranges find them; a CSV file says of no cell that it is one.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
+    numbers: frozenset[str] = frozenset()
 
     @classmethod
     def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str]) -> "Columns":
-        """The mapping that FIELD=COLUMN and NAME[=COLUMN] spell out.
+        """The mapping that FIELD=COLUMN and NAME[:number][=COLUMN] spell out.
 
         Raises:
             InvalidInput: one does not read so.
@@ -100,8 +103,16 @@ class Columns:
             if not (name and equals and column):
                 raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
             fields[name] = column
-        named = (pair.partition("=") for pair in attributes)
-        return cls(fields=fields, attributes={name: column or name for name, _, column in named})
+        named: dict[str, str] = {}
+        numbers: set[str] = set()
+        for pair in attributes:
+            typed, _, column = pair.partition("=")
+            name, colon, kind = typed.partition(":")
+            if colon and kind != "number":
+                raise InvalidInput(f"--attribute {pair!r} must read NAME[:number][=COLUMN], as employees:number=staff")
+            named[name] = column or name
+            numbers |= {name} if colon else set()
+        return cls(fields=fields, attributes=named, numbers=frozenset(numbers))
 
     def value(self, record: Record, field_name: str) -> object:
         """The raw value of a field; None if the record has no such column."""
@@ -124,7 +135,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
 
     `now` is the version of records that carry no `event_time` (the start of a batch run, or the time
     a message was received). A record whose `deleted` is true needs only its id. A website that holds
-    no host name is left out with a warning: it is no reason to lose the company.
+    no host name, or a number that is none, is left out with a warning: that is no reason to lose the company.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -135,14 +146,15 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     if deleted:
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version))
     domain, warnings = _domain(columns.value(record, "domain"))
+    attributes, no_numbers = _attributes(record, columns)
     company = Company(
         **text,
         aliases=clean_list(columns.value(record, "aliases"), "aliases"),
         tags=clean_list(columns.value(record, "tags"), "tags"),
         domain=domain,
-        attributes=_attributes(record, columns.attributes),
+        attributes=attributes,
     )
-    return ParsedRecord(change=VersionedCompany(company=company, version=version), warnings=warnings)
+    return ParsedRecord(change=VersionedCompany(company=company, version=version), warnings=warnings + no_numbers)
 
 
 def embed_changes(
@@ -307,15 +319,35 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
         return "", (f"{error}; left empty",)
 
 
-def _attributes(record: Record, columns: Mapping[str, str]) -> dict[str, AttributeValue]:
+def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...]]:
+    """The attributes, and a warning for each that should be a number, is none, and was left out."""
     attributes: dict[str, AttributeValue] = {}
-    for name, column in columns.items():
+    warnings: list[str] = []
+    for name, column in columns.attributes.items():
         value = record.get(column)
         if isinstance(value, bool | int | float):
             attributes[name] = value
         elif text := clean_text(value, f"attributes.{name}"):
-            attributes[name] = text
-    return attributes
+            if name not in columns.numbers:
+                attributes[name] = text
+            elif (number := _number(text)) is not None:
+                attributes[name] = number
+            else:
+                warnings.append(f"attributes.{name}: {text!r:.40} is no number; left out")
+    return attributes, tuple(warnings)
+
+
+def _number(text: str) -> float | None:
+    """The number that a text spells, a whole one exactly as an int; None if it spells none that is finite."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _flag(value: object) -> bool:

@@ -24,7 +24,7 @@ from training.quantise import Feed, quantise
 from training.trained_run import TrainedRun
 
 FLOAT32, INT8 = "float32", "int8"
-SAMPLE = Path("data/sample/companies.jsonl")
+SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "companies.jsonl"
 # As many texts set the scales of int8, and as many others check its vectors.
 CALIBRATION_TEXTS = 256
 # Of a longer file as many are drawn; a shorter one is taken in its order.

@@ -58,12 +58,15 @@ def serve(
 ) -> None:
     """Answers over HTTP until it is told to stop (Ctrl-C, SIGTERM); requests under way are finished.
 
+    Without `service`, the environment says what it allows.
+
     Raises:
-        InvalidInput: the address may not be listened on, there is no index yet, or the keys cannot be used.
+        InvalidInput: a setting of the service cannot be used, the address may not be listened on, there is no
+            index yet, or the keys cannot be used.
         InvalidBundle: the bundle that the settings name cannot be used.
         IndexUnavailable: the index cannot be opened.
     """
-    service = service or ServiceSettings()
+    service = service or ServiceSettings.from_environment(os.environ)
     address = Address(
         host=host,
         port=port,
@@ -74,14 +77,14 @@ def serve(
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
-        index = opened.enter_context(closing(open_index(settings.index, os.environ)))
+        index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
         encoders = encoders_of(settings, index, guards.metrics)
         writing = writing_of(service, index, encoders, workspace)
         opened.callback(writing.writes.close)
         warm_up(index)
         app = create_app(
-            index=guards.metrics.timed_index(index),
+            index=index,
             encoders=encoders,
             workspace=workspace,
             writing=writing,
@@ -89,6 +92,17 @@ def serve(
             cursor_key=service.cursor_secret.encode() or None,
         )
         run(app, address, guards)
+
+
+def service_settings() -> ServiceSettings:
+    """What the environment says of the service; the log is started as it says.
+
+    Raises:
+        InvalidInput: a variable that does not exist (a typing error, most likely), or a bad value.
+    """
+    service = ServiceSettings.from_environment(os.environ)
+    start_logs(sys.stderr, form=service.logs)
+    return service
 
 
 def guards_of(service: ServiceSettings, address: Address) -> Guards:
@@ -200,8 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Runs the service from the command line; expected errors are one line and exit status 1."""
     options = _parser().parse_args(arguments)
     try:
-        service = ServiceSettings.from_environment(os.environ)
-        start_logs(sys.stderr, form=service.logs)
+        service = service_settings()
         settings = Settings.from_environment(os.environ)
         settings = replace(settings, index=options.index or settings.index, bundle=options.bundle or settings.bundle)
         serve(

@@ -21,6 +21,7 @@ from services.search.manual import manual_page
 from services.search.matches.match_routes import match_routes
 from services.search.matches.matching import MatchService
 from services.search.wire import problems
+from services.search.wire.deprecations import announce
 from services.search.wire.failures import answer_failures
 from services.search.workspace.feedback import FeedbackService
 from services.search.workspace.feedback_next import NextService
@@ -85,6 +86,8 @@ def create_app(
         redirect_slashes=False,
         separate_input_output_schemas=False,
         lifespan=_closing(own),
+        # FastAPI's own spans would hold paths and parameters, that is who was asked about; ours hold the route alone.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     answer_failures(app)
     app.include_router(write_routes(writing.writes, writing.erasures))
@@ -95,6 +98,7 @@ def create_app(
     app.include_router(lists_routes(ListsService(search, workspace)))
     _add_pages(app)
     _say_problem_media_type(app)
+    announce(app)
     guard(app, guards)
     return app
 

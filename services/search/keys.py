@@ -20,8 +20,8 @@ from pathlib import Path
 
 from services.search.guards.callers import Scope
 from services.search.guards.key_file import Key, new_key, read_keys, write_keys
-from services.search.guards.key_ring import utc_now
 from similarity.errors import InvalidInput, SimilarityError
+from similarity.ingest import utc_now
 
 FILE_VARIABLE = "SIMILARITY_SERVICE_KEYS"
 DEFAULT_FILE = "keys.json"

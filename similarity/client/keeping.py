@@ -75,6 +75,6 @@ def list_hits(
 
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
-    """Remembers that the caller has seen these hits of a list, or, without `ids`, all that there are now."""
+    """Remembers what the caller has seen of a list, in place of what they saw before: `ids`, else its hits now."""
     body = as_json({} if ids is None else {"ids": list(ids)})
     return Call(method="POST", path=path_of("lists", name, "looked"), body=body, read=reading(Look))

@@ -28,6 +28,16 @@ def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
     return SqliteWorkspace(workspace_file(target))
 
 
+def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspace | None:
+    """The same, but None where a file is missing: nobody ever added anything to that index.
+
+    Raises:
+        InvalidInput: as `open_workspace`.
+        IndexUnavailable: as `open_workspace`.
+    """
+    return open_workspace(target, environ) if is_url(target) or workspace_file(target).exists() else None
+
+
 def workspace_file(target: str | Path) -> Path:
     """The file beside an index's file that holds its workspace; back it up like the index."""
     return Path(f"{target}.workspace")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from similarity.bundle import ModelBundle
 from similarity.cli import main
+from similarity.workspace.opening import open_workspace
 from tests.similarity.test_cli import Shell
 from tests.tiny_bundle import expected_vector, write_tiny_bundle
+from tests.workspace_records import make_event, make_list
 
 WORDS = ("anvils", "boats", "cars")
 COUNT = 60
@@ -184,6 +187,19 @@ def test_one_company_is_erased_everywhere(shell: Shell) -> None:
     assert shell("similar", "c05", "-k", "1")
     assert shell("erase", "c05").count(": applied") == 2
     assert "c05 is in no generation" in shell("erase", "c05", "--no-compact")
+    assert not (shell.folder / "similarity.db.workspace").exists()
+
+
+def test_what_people_added_about_an_erased_company_goes_with_it(shell: Shell) -> None:
+    anchors = [{"company": "c05"}, {"company": "c01"}]
+    with closing(open_workspace(str(shell.folder / "similarity.db"), {})) as workspace:
+        workspace.add_event(make_event(anchor="c05", hit="c01"))
+        workspace.save_list(make_list("mine", anchors=anchors, exclude=["firm C05", "c02"]))
+    assert "forgotten: 1 verdicts; changed: 1 lists, 0 looks" in shell("erase", "c05")
+    assert b"c05" not in (shell.folder / "similarity.db.workspace").read_bytes().lower()
+    with closing(open_workspace(str(shell.folder / "similarity.db"), {})) as workspace:
+        assert list(workspace.events()) == []
+        assert workspace.saved_list("mine").question == {"anchors": [{"company": "c01"}], "exclude": ["c02"]}
     assert {row["deleted"] for row in generations(shell).values()} == {1}
     assert "1 deletions forgotten" in shell("generations", "purge-deleted", "--older-than", "0")
     name = generations(shell)["live"]["name"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
-from similarity.errors import InvalidCompany
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.ingest import Columns, VersionedCompany, embed_changes, parse_record
 from tests.factories import make_company
 from tests.fakes import CountingEncoder
@@ -145,3 +145,28 @@ def test_deletes_pass_through_in_order() -> None:
     documents = embed_changes([change(), delete, change(company_id="b")], {}, CountingEncoder(), now=NOW)
     assert [document.id for document in documents] == ["acme", "gone", "b"]
     assert documents[1] is delete
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"), [("485", 485), ("-2.5", -2.5), ("1e6", 1e6), (9007199254740993, 9007199254740993), (" 7 ", 7)]
+)
+def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> None:
+    columns = Columns.from_pairs([], ["employees:number=staff"])
+    parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
+    assert parsed.warnings == ()
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {"employees": number}
+
+
+@pytest.mark.parametrize("cell", ["many", "1,000", "nan", "inf", "12 people"])
+def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
+    columns = Columns.from_pairs([], ["employees:number=staff"])
+    parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {}
+    assert parsed.warnings == (f"attributes.employees: {cell!r} is no number; left out",)
+
+
+def test_an_unknown_kind_of_attribute_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="must read NAME"):
+        Columns.from_pairs([], ["employees:integer"])

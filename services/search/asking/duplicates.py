@@ -27,22 +27,22 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The hits that stay, best first, and for each anchor the ids of the hits that are the same company."""
+    """The hits that stay, best first, and for each given company the ids of the hits that are the same."""
 
     kept: list[Kept]
-    of_anchors: list[list[str]]
+    of_given: list[list[str]]
 
 
-def fold(hits: Sequence[SimilarCompany], anchors: Sequence[Company] = ()) -> Folded:
-    """Folds each hit that is the same company as an anchor or as a better hit into that.
+def fold(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> Folded:
+    """Folds each hit that is the same company as a given one, or as a better hit, into that.
 
     Looks at each hit once, in order: more hits at the end change nothing about those before.
     """
-    of_anchors: list[list[str]] = [[] for _ in anchors]
+    of_given: list[list[str]] = [[] for _ in given]
     kept: list[Kept] = []
     places: dict[tuple[str, str], list[str]] = {}
-    for anchor, duplicates in zip(anchors, of_anchors, strict=True):
-        for mark in _marks(anchor):
+    for company, duplicates in zip(given, of_given, strict=True):
+        for mark in _marks(company):
             places.setdefault(mark, duplicates)
     for hit in hits:
         marks = _marks(hit.company)
@@ -54,7 +54,7 @@ def fold(hits: Sequence[SimilarCompany], anchors: Sequence[Company] = ()) -> Fol
             place.append(hit.company.id)
         for mark in marks:
             places.setdefault(mark, place)
-    return Folded(kept, of_anchors)
+    return Folded(kept, of_given)
 
 
 def _marks(company: Company) -> list[tuple[str, str]]:

@@ -35,12 +35,19 @@ Key: TypeAlias = bytes
 class Explainer:
     """Explains matches with `encoder`. Safe to share between threads; one for each encoder.
 
-    Of the descriptions seen last, as many are remembered as fit in `cache_bytes`.
+    Of the descriptions seen last, as many are remembered as fit in `cache_bytes`. `asked` is told of each
+    description whether it was remembered.
     """
 
-    def __init__(self, encoder: Encoder, *, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        asked: Callable[[bool], None] = lambda _: None,
+    ) -> None:
         self._encoder = encoder
-        self._memory = OcclusionMemory(cache_bytes)
+        self._memory = OcclusionMemory(cache_bytes, asked=asked)
 
     @property
     def encoder_id(self) -> str:
@@ -49,7 +56,7 @@ class Explainer:
 
     @property
     def remembered_bytes(self) -> int:
-        """What the memory holds now, estimated; for metrics."""
+        """What the memory holds now, estimated."""
         return self._memory.size
 
     def phrases(self, anchors: Sequence[Described], hits: Sequence[Company]) -> list[tuple[CarryingPhrase, ...]]:
@@ -73,10 +80,12 @@ class OcclusionMemory:
     """Remembers occlusions by key, the least recently used forgotten first. Safe to share between threads.
 
     Whoever asks for what another thread is computing waits for that thread instead of computing it again.
+    `asked` is told of each key whether it need not be computed.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, *, asked: Callable[[bool], None] = lambda _: None) -> None:
         self._limit = limit_bytes
+        self._asked = asked
         self._size = 0
         self._known: OrderedDict[Key, Occlusions] = OrderedDict()
         self._coming: dict[Key, Future[Occlusions]] = {}
@@ -96,6 +105,8 @@ class OcclusionMemory:
             Exception: what `compute` raised, here or in the thread that was waited for; the next asker tries anew.
         """
         known, mine, others = self._shared_out(wanted)
+        for key in wanted:
+            self._asked(key not in mine)
         if mine:
             known |= self._computed(mine, [wanted[key] for key in mine], compute)
         return known | {key: future.result() for key, future in others.items()}

@@ -5,13 +5,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.search.asking.duplicates import SHARED_HOSTS
 from services.search.asking.question_schemas import BatchQuestion, Negative
 from services.search.asking.ranking_schemas import Role
-from services.search.asking.references import References
+from services.search.asking.references import CANDIDATES_SHOWN, References
 from services.search.asking.text_vectors import TextVectors
-from services.search.wire.problems import Problem
+from services.search.wire import problems
+from services.search.wire.problems import CompanyReference, Problem
 from similarity.anchors import anchor_vector
 from similarity.company import EmbeddedCompany, Vector
+from similarity.matching import domain_of
 
 SUGGESTED_FOR = 20
 SAME_RANKING = {"anchors", "negatives", "filters", "exclude", "mode", "min_probability"}
@@ -42,12 +45,14 @@ class Understanding:
     """All of a question that names companies. Each name is in `anchors`, `negatives`, the excluded ones or `misses`.
 
     `exclude` are ids: what was asked to be left out, and the anchors and negatives themselves.
+    `excluded` are the companies that were asked to be left out.
     `vector` is what to look for: the only anchor's own, or the mean of several less the negatives.
     """
 
     anchors: tuple[Understood, ...]
     negatives: tuple[Understood, ...]
     exclude: frozenset[str]
+    excluded: tuple[EmbeddedCompany, ...]
     misses: tuple[Missed, ...]
     vector: Vector
 
@@ -60,6 +65,11 @@ class Understanding:
     def anchor_companies(self) -> list[EmbeddedCompany]:
         """The anchors that are companies."""
         return [anchor.company for anchor in self.anchors if anchor.company is not None]
+
+    @property
+    def negative_companies(self) -> list[EmbeddedCompany]:
+        """The negatives that are companies."""
+        return [negative.company for negative in self.negatives if negative.company is not None]
 
 
 def understand(question: BatchQuestion, references: References, texts: TextVectors) -> Understanding:
@@ -84,13 +94,20 @@ def understand(question: BatchQuestion, references: References, texts: TextVecto
     if not anchors:
         raise _nobody_left(misses)
     negatives = tell(question.negatives, "negative")
-    excluded = {each: known[each] for each in question.exclude}
-    misses += [Missed(each, "exclude", meant) for each, meant in excluded.items() if isinstance(meant, Problem)]
-    left_out = (*excluded.values(), *(each.company for each in (*anchors, *negatives)))
+    meant = {each: known[each] for each in question.exclude}
+    of_one_domain = {each: ids for each, problem in meant.items() if (ids := _ids_of_one_domain(each, problem))}
+    misses += [
+        Missed(each, "exclude", problem)
+        for each, problem in meant.items()
+        if isinstance(problem, Problem) and each not in of_one_domain
+    ]
+    excluded = tuple(each for each in meant.values() if isinstance(each, EmbeddedCompany))
+    left_out = (*excluded, *(each.company for each in (*anchors, *negatives) if each.company is not None))
     return Understanding(
         anchors=anchors,
         negatives=negatives,
-        exclude=frozenset(each.id for each in left_out if isinstance(each, EmbeddedCompany)),
+        exclude=frozenset(each.id for each in left_out).union(*of_one_domain.values()),
+        excluded=excluded,
         misses=tuple(misses),
         vector=anchor_vector(
             [anchor.vector for anchor in anchors],
@@ -127,6 +144,19 @@ def _understood(
         misses.append(Missed(asked.company, role, company))
         return None
     return Understood(asked=asked.company, weight=weight, company=company, vector=company.vector)
+
+
+def _ids_of_one_domain(asked: str, meant: EmbeddedCompany | Problem) -> frozenset[str]:
+    """The ids of an exclusion that is the domain of several: they are one company, and all of it is to be left out.
+
+    None where it is clear, or where nobody can tell.
+    """
+    if not isinstance(meant, Problem) or meant.kind is not problems.CONTESTED_NAME:
+        return frozenset()
+    domain, candidates = domain_of(asked), meant.extras["candidates"]
+    several = [each for each in candidates if isinstance(each, CompanyReference) and each.domain == domain]
+    of_one = domain and domain not in SHARED_HOSTS and len(several) == len(candidates) < CANDIDATES_SHOWN
+    return frozenset(each.id for each in several) if of_one else frozenset()
 
 
 def _nobody_left(misses: Sequence[Missed]) -> Problem:

@@ -27,7 +27,8 @@ HYBRID_SPARE = 100
 class Wanted:
     """What is asked of `generation`.
 
-    `anchors` are the companies it is asked about. `positives` are the anchors' vectors, where
+    `named` are the companies that are told of which hits are the same: anchors, then negatives. `left_out`
+    are those that shall not be hits under another id either. `positives` are the anchors' vectors, where
     `vector` is not the only one of them itself. With `words`, hybrid. `after`: where the page before
     ended.
     """
@@ -35,7 +36,8 @@ class Wanted:
     generation: Generation
     vector: Vector
     k: int
-    anchors: Sequence[Company] = ()
+    named: Sequence[Company] = ()
+    left_out: Sequence[Company] = ()
     positives: Sequence[Vector] = ()
     filters: Sequence[FieldFilter] = ()
     exclude: frozenset[str] = frozenset()
@@ -66,11 +68,11 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The hits of a page, whether more follow, and for each anchor the ids of the hits that are the same company."""
+    """The hits of a page, whether more follow, and for each that was `named` the ids of hits that are the same."""
 
     hits: list[Ranked]
     more: bool
-    of_anchors: list[list[str]]
+    of_named: list[list[str]]
     approximate: bool
 
 
@@ -90,7 +92,7 @@ class Ranker:
         fetch = most if wanted.words else min(wanted.start + size + 1 + max(SPARE, size // 10), most)
         while True:
             found = self._similar(fetch)
-            folded = fold(found.hits, wanted.anchors)
+            folded = fold(found.hits, [*wanted.named, *wanted.left_out])
             hits, all_seen = self._likely(folded.kept)
             rest = _after(hits, wanted.after, in_order=not wanted.words)
             if len(rest) > size or all_seen or len(found.hits) < fetch or fetch >= most:
@@ -113,7 +115,7 @@ class Ranker:
                 for place, (each, probability) in enumerate(zip(shown, probabilities, strict=True), 1)
             ],
             more=len(rest) > size and start + size < self.wanted.depth,
-            of_anchors=folded.of_anchors,
+            of_named=folded.of_given[: len(self.wanted.named)],
             approximate=approximate,
         )
 

@@ -14,8 +14,6 @@ from services.search.guards.callers import Scope, needs
 from services.search.wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
 from services.search.wire.etags import with_etag
 
-__all__ = ["NAME_PROBLEMS", "STORE_PROBLEMS", "Responses", "declared", "search_routes"]
-
 FOUND: Responses = {200: {"description": "The company", "headers": {"ETag": ETAG}}, **UNCHANGED}
 
 

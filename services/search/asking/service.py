@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from services.search.asking.answers import company_members, model_of, record_of
 from services.search.asking.cursors import Cursors, Position
 from services.search.asking.explaining import Explainer
+from services.search.asking.generations import once_more
 from services.search.asking.models import Models
 from services.search.asking.question_schemas import Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
 from services.search.asking.questions import Understanding, digest_of, understand, words_of
@@ -32,7 +33,7 @@ from services.search.asking.shaping import asked_for, hits_of, miss_of
 from services.search.asking.text_vectors import REMEMBERED
 from services.search.wire import problems
 from services.search.wire.problems import Problem, problem_document
-from similarity.errors import InvalidInput, UnknownGeneration
+from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, Generation
 
 Answer = TypeVar("Answer")
@@ -114,7 +115,7 @@ class SearchService:
             answers = [self._answered(question, live) for question in batch.questions]
             return BatchAnswer(answers=answers, generation=live.name, took_ms=_milliseconds_since(started))
 
-        return _once_more(answer)
+        return once_more(answer)
 
     def answer(self, question: Question, shape: Callable[[Found], Answer]) -> Answer:
         """`shape` of what is found for a question; for answers of other forms than a ranking.
@@ -128,7 +129,7 @@ class SearchService:
             generation = self._generation_of(after) if after else self.index.live()
             return shape(self._found(question, generation, after))
 
-        return _once_more(attempt)
+        return once_more(attempt)
 
     def company(self, reference: str) -> CompanyAnswer:
         """The company that `reference` (id, domain, name or alias) names.
@@ -142,7 +143,7 @@ class SearchService:
             found = References(self.index, live).company(reference)
             return CompanyAnswer(**company_members(found, reference, live))
 
-        return _once_more(answer)
+        return once_more(answer)
 
     def find(self, query: FindQuery) -> FoundCompanies:
         """Companies for a search box; a blank query finds none."""
@@ -152,7 +153,7 @@ class SearchService:
             found = self.index.find(live.name, query.q, limit=query.limit) if query.q.strip() else []
             return FoundCompanies(query=query.q, companies=[record_of(each) for each in found], generation=live.name)
 
-        return _once_more(answer)
+        return once_more(answer)
 
     def ready(self) -> Ready:
         """What this process would answer from. Raises what the index raises where it would not."""
@@ -170,7 +171,7 @@ class SearchService:
                 free_text_reason=reason,
             )
 
-        return _once_more(answer)
+        return once_more(answer)
 
     def _found(self, question: BatchQuestion, generation: Generation, after: Position | None = None) -> Found:
         if question.min_probability is not None and generation.calibration is None:
@@ -182,7 +183,8 @@ class SearchService:
             generation=generation,
             vector=understanding.vector,
             k=question.k,
-            anchors=[each.company for each in understanding.anchor_companies],
+            named=[each.company for each in (*understanding.anchor_companies, *understanding.negative_companies)],
+            left_out=[each.company for each in understanding.excluded],
             positives=[] if understanding.is_plain else [each.vector for each in understanding.anchors],
             filters=[each.chosen() for each in question.filters],
             exclude=understanding.exclude,
@@ -223,12 +225,14 @@ class SearchService:
         """The members of a `Ranking`."""
         understanding, page = found.understanding, found.page
         explainer, warnings = self._explainer_for(question, found)
-        duplicates = iter(page.of_anchors)
+        duplicates = iter(page.of_named)
+        anchors, negatives = (
+            [asked_for(each, () if each.company is None else next(duplicates)) for each in asked]
+            for asked in (understanding.anchors, understanding.negatives)
+        )
         return {
-            "anchors": [
-                asked_for(each, () if each.company is None else next(duplicates)) for each in understanding.anchors
-            ],
-            "negatives": [asked_for(each) for each in understanding.negatives],
+            "anchors": anchors,
+            "negatives": negatives,
             "misses": [miss_of(each) for each in understanding.misses],
             "hits": hits_of(page, understanding.anchors, question, explainer),
             "next_cursor": found.next_cursor,
@@ -267,14 +271,6 @@ class SearchService:
         vectors = self._models.texts(live)
         if vectors.missing_for(live) is None:
             vectors.of(list(texts)[:REMEMBERED], live)
-
-
-def _once_more(answer: Callable[[], Answer]) -> Answer:
-    """`answer`, again if the generation that it began with vanished meanwhile."""
-    try:
-        return answer()
-    except UnknownGeneration:
-        return answer()
 
 
 def _milliseconds_since(started: float) -> float:

@@ -3,12 +3,12 @@
 The index blocks, so these are plain functions and run on the server's worker threads.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
-from services.search.asking.csv_answers import MEDIA_TYPE as CSV
-from services.search.asking.csv_answers import csv_text, file_name, wants_csv
+from services.search.asking.csv_answers import csv_text, file_name
 from services.search.asking.question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
 from services.search.asking.ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
 from services.search.asking.schemas import NoQuery
@@ -18,6 +18,7 @@ from services.search.wire import problems
 from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
 from services.search.wire.etags import NOT_MODIFIED, with_etag
 from services.search.wire.strict_bodies import StrictRoute
+from services.search.wire.tables import CSV, wants_csv
 from similarity.company import MAX_NAME_CHARACTERS
 
 JSON = "application/json"
@@ -128,12 +129,15 @@ def similar_routes(service: SearchService) -> APIRouter:
     return router
 
 
-def ranked(request: Request, ranking: Ranking, chosen: str | None) -> Response:
-    """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already."""
+def ranked(request: Request, ranking: Ranking, chosen: str | None, *, further: Sequence[str] = ()) -> Response:
+    """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already.
+
+    `further`: members that only its hits have, for the table.
+    """
     if wants_csv(chosen, request.headers.get("accept", "")):
         name = file_name(ranking)
         response = Response(
-            csv_text(ranking),
+            csv_text(ranking, further),
             media_type=CSV,
             headers={"Content-Disposition": f'attachment; filename="{name}"', "Vary": "Accept"},
         )

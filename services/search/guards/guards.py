@@ -19,7 +19,10 @@ from services.search.guards.telemetry import Telemetry, Tracing
 from services.search.settings import Address, ServiceSettings, is_loopback
 
 MAY_SEND = ("Authorization", "Content-Type", "If-None-Match", REQUEST_ID)
-MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", "Content-Disposition")
+MAY_READ = (
+    *(REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", "Content-Disposition"),
+    *("Deprecation", "Sunset", "Link"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

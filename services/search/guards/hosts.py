@@ -4,8 +4,12 @@ A page of a stranger, open in the browser of somebody who may use this service, 
 ask it. It cannot read the answers (CORS), unless its name is made to point at this machine (DNS
 rebinding): then the `Host` header still has the stranger's name. And it cannot change anything,
 because a browser says in `Origin` whose page it is.
+
+A number is nobody's name and cannot be made to point here: who asks by address is let in (a health
+check of Kubernetes does).
 """
 
+import ipaddress
 import json
 from collections.abc import Collection
 
@@ -41,7 +45,7 @@ class Hosts:
 
     def _problem(self, scope: Scope) -> Problem | None:
         host = (header(scope, b"host") or b"").decode("latin-1").lower()
-        if ANY not in self._names and host_name(host) not in self._names:
+        if ANY not in self._names and host_name(host) not in self._names and not _is_address(host_name(host)):
             shown = json.dumps(host[:100])
             return Problem(problems.UNKNOWN_HOST, f"{shown} is no name of this service; add it to its settings")
         origin = header(scope, b"origin")
@@ -58,3 +62,11 @@ def host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

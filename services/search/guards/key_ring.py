@@ -4,12 +4,13 @@ import hmac
 import logging
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from services.search.guards.callers import Caller
 from services.search.guards.key_file import PRIVATE, SECRET, Key, hashed, read_keys
 from similarity.errors import InvalidInput
+from similarity.ingest import utc_now
 
 SECONDS_BETWEEN_LOOKS = 1.0
 # Compared where no key has the id, so that an unknown id takes as long as a wrong secret.
@@ -18,11 +19,6 @@ NO_HASH = "0" * 64
 log = logging.getLogger(__name__)
 
 State = tuple[int, int, int]
-
-
-def utc_now() -> datetime:
-    """The time that expiry is judged by."""
-    return datetime.now(UTC)
 
 
 class KeyRing:

@@ -107,6 +107,8 @@ class Telemetry:
             span.update_name(f"{method} {route}")
             span.set_attribute("http.route", route)
             span.set_attribute("http.response.status_code", status)
+            if status >= 500:
+                span.set_attribute("error.type", str(status))
         if log.isEnabledFor(logging.INFO):
             fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 2)}
             fields["caller"] = caller.name if caller else None
@@ -146,11 +148,18 @@ def open_telemetry() -> Tracing:
     def spans(scope: Scope) -> Iterator[Span]:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         with tracer.start_as_current_span(
-            scope["method"],
+            "HTTP",
             context=propagate.extract(headers),
             kind=trace.SpanKind.SERVER,
-            attributes={"http.request.method": scope["method"]},
+            attributes={"http.request.method": scope["method"] if scope["method"] in METHODS else "_OTHER"},
+            # What an error says may quote the request; the log has it, under the same request's id.
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
-            yield span
+            try:
+                yield span
+            except Exception:
+                span.set_status(trace.StatusCode.ERROR)
+                raise
 
     return spans

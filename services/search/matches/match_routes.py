@@ -1,24 +1,22 @@
 """The address that matches lists of names and websites. It needs the scope `read`."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
 
-from services.search.asking.csv_answers import RUN, wants_csv
+from services.search.asking.question_schemas import FormatQuery
 from services.search.guards.callers import Caller, Scope, needs
 from services.search.matches.match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
-from services.search.matches.match_schemas import Matched, MatchRequest
+from services.search.matches.match_schemas import Matched, MatchedRow, MatchRequest
 from services.search.matches.matching import MatchService
 from services.search.wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
 from services.search.wire.raw_bodies import body_of
+from services.search.wire.tables import CSV, csv_lines, wants_csv
 
 READERS: Mapping[str, Callable[[bytes], list[ListRow]]] = {
     "application/json": rows_of_json,
-    "text/csv": rows_of_table,
+    CSV: rows_of_table,
     "text/plain": rows_of_lines,
 }
 COLUMNS = (
@@ -30,16 +28,6 @@ EXAMPLES = {
     "text/csv": "name,website,country\nCoca Cola,https://www.coca-cola.com,United States\n",
     "text/plain": "Coca Cola\nnike.com\n",
 }
-
-
-class MatchQuery(BaseModel):
-    """The parameters of matching."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    format: Literal["json", "csv"] | None = Field(
-        default=None, description="The form of the answer; without it the `Accept` header decides."
-    )
 
 
 def _described() -> dict[str, object]:
@@ -66,7 +54,7 @@ def match_routes(service: MatchService) -> APIRouter:
     def match(
         _: Annotated[Caller, needs(Scope.READ)],
         request: Request,
-        query: Annotated[MatchQuery, Query()],
+        query: Annotated[FormatQuery, Query()],
         body: Annotated[bytes, body_of(*READERS)],
     ) -> Response:
         """Finds the company for each row by its website, else its name; up to 5,000 rows.
@@ -79,27 +67,20 @@ def match_routes(service: MatchService) -> APIRouter:
         matched = service.match(READERS[kind](body))
         if wants_csv(query.format, request.headers.get("accept", "")):
             headers = {"Content-Disposition": 'attachment; filename="matched.csv"', "Vary": "Accept"}
-            return Response(_table(matched), media_type="text/csv", headers=headers)
+            return Response(_table(matched), media_type=CSV, headers=headers)
         return Response(matched.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 
     return router
 
 
 def _table(matched: Matched) -> str:
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for row in matched.rows:
-        name, domain = (row.company.name, row.company.domain) if row.company else ("", "")
-        cells = (
-            *(row.row, row.asked.name, row.asked.domain, row.asked.country, row.id),
-            *(name, domain, row.confidence, row.how and row.how.value),
-            *(" ".join(each.id for each in row.candidates), row.miss),
-        )
-        writer.writerow([_cell(cell) for cell in cells])
-    return table.getvalue()
+    return "".join(csv_lines([COLUMNS, *map(_cells, matched.rows)]))
 
 
-def _cell(value: str | float | None) -> str | float | None:
-    """Not what a spreadsheet would run."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(RUN) else value
+def _cells(row: MatchedRow) -> tuple[str | float | None, ...]:
+    name, domain = (row.company.name, row.company.domain) if row.company else ("", "")
+    return (
+        *(row.row, row.asked.name, row.asked.domain, row.asked.country, row.id),
+        *(name, domain, row.confidence, row.how and row.how.value),
+        *(" ".join(each.id for each in row.candidates), row.miss),
+    )

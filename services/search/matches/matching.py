@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from services.search.asking.answers import reference_of
+from services.search.asking.generations import once_more
 from services.search.matches.match_rows import ListRow
 from services.search.matches.match_schemas import Matched, MatchedRow, MatchRow
 from similarity.company import Company, name_key
-from similarity.errors import UnknownGeneration
 from similarity.index.protocol import CompanyIndex
 from similarity.match_confidence import confidence_of
 from similarity.matching import (
@@ -70,10 +70,7 @@ class MatchService:
 
     def match(self, rows: Sequence[ListRow]) -> Matched:
         """What each row is matched with, all from one generation."""
-        try:
-            return self._match(rows)
-        except UnknownGeneration:
-            return self._match(rows)
+        return once_more(lambda: self._match(rows))
 
     def _match(self, rows: Sequence[ListRow]) -> Matched:
         generation = self.index.live().name

@@ -7,8 +7,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 
+from services.search.asking.generations import once_more
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.wire import problems
@@ -20,7 +22,7 @@ from services.search.workspace.feedback_schemas import (
     FeedbackRecord,
     VerdictRecord,
 )
-from similarity.errors import UnknownGeneration
+from similarity.company import EmbeddedCompany
 from similarity.feedback_pairs import (
     LabelledPair,
     id_record,
@@ -132,13 +134,12 @@ class FeedbackService:
         """The text of each company that is there, as an encoder reads it."""
         texts: dict[str, str] = {}
         for start in range(0, len(ids), COMPANIES_PER_READ):
-            some = ids[start : start + COMPANIES_PER_READ]
-            try:
-                found = self.search.index.get(self.search.index.live().name, some)
-            except UnknownGeneration:
-                found = self.search.index.get(self.search.index.live().name, some)
+            found = once_more(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ]))
             texts |= {company_id: embedding_text(document.company) for company_id, document in found.items()}
         return texts
+
+    def _live_documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
+        return self.search.index.get(self.search.index.live().name, ids)
 
     def _id_of(self, reference: str) -> str:
         return self.search.company(reference).company.id

@@ -6,10 +6,10 @@ from datetime import datetime
 from itertools import islice
 
 from services.search.asking.answers import probability_of, reference_of
+from services.search.asking.generations import once_more
 from services.search.asking.service import SearchService
 from services.search.workspace.feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 from similarity.company import Company, EmbeddedCompany
-from similarity.errors import UnknownGeneration
 from similarity.feedback_pairs import LatestVerdicts, latest_verdicts
 from similarity.index.fusion import DEPTH
 from similarity.index.protocol import Generation, SimilarCompanies
@@ -37,10 +37,7 @@ class NextService:
         """
         judged = latest_verdicts(self.workspace.events())
         anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
-        try:
-            return self._suggestions(self.search.index.live(), anchors, judged, query.k)
-        except UnknownGeneration:
-            return self._suggestions(self.search.index.live(), anchors, judged, query.k)
+        return once_more(lambda: self._suggestions(self.search.index.live(), anchors, judged, query.k))
 
     def _suggestions(self, live: Generation, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
         stored = self.search.index.get(live.name, anchors)

@@ -7,13 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
-from services.search.asking.csv_answers import MEDIA_TYPE as CSV
-from services.search.asking.csv_answers import wants_csv
 from services.search.asking.schemas import NoQuery
 from services.search.guards.callers import Caller, Scope, needs
 from services.search.wire import problems
 from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
 from services.search.wire.strict_bodies import StrictRoute
+from services.search.wire.tables import CSV, wants_csv
 from services.search.workspace.feedback import FeedbackService
 from services.search.workspace.feedback_next import NextService
 from services.search.workspace.feedback_rows import csv_lines, jsonl_lines

@@ -1,11 +1,10 @@
 """Labelled pairs as lines of a file: exact JSONL for training, CSV for people and their spreadsheets."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
-from services.search.asking.csv_answers import RUN
+from services.search.wire import tables
 
 PairRecord = Mapping[str, str | int]
 
@@ -18,16 +17,5 @@ def jsonl_lines(records: Iterable[PairRecord]) -> Iterator[str]:
 
 def csv_lines(records: Iterable[PairRecord], columns: Sequence[str]) -> Iterator[str]:
     """A header and one row a record; a text that a spreadsheet would run begins with an apostrophe."""
-    yield _csv_line(columns)
-    for record in records:
-        yield _csv_line([_harmless(record[column]) for column in columns])
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue()
-
-
-def _harmless(cell: str | int) -> str | int:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(RUN) else cell
+    rows = ([record[column] for column in columns] for record in records)
+    return tables.csv_lines(chain([columns], rows))

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from services.search.asking.schemas import NoQuery
-from services.search.asking.similar_routes import QUESTION_PROBLEMS, RANKED, ranked
+from services.search.asking.similar_routes import QUESTION_PROBLEMS, RANKED, UNCHANGED, ranked
 from services.search.guards.callers import Caller, Scope, needs
 from services.search.wire import problems
 from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
@@ -86,11 +86,11 @@ def lists_routes(service: ListsService) -> APIRouter:
         "/lists/{name}/hits",
         summary="What is on a list",
         response_model=ListRanking,
-        responses={**RANKED, **declared(*ASKED_PROBLEMS)},
+        responses={**RANKED, **UNCHANGED, **declared(*ASKED_PROBLEMS)},
     )
     def hits(request: Request, name: ListName, query: Annotated[ListHitsQuery, Query()], caller: Looker) -> Response:
         """The answer to the list's question now; `new` says which hits were not there at your last look."""
-        return ranked(request, service.hits(name, query, caller), query.format)
+        return ranked(request, service.hits(name, query, caller), query.format, further=("new",))
 
     # Not strict, because it may have no body at all.
     lenient = APIRouter(tags=["Lists"])

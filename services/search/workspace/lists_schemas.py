@@ -90,7 +90,9 @@ class LookGiven(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     ids: list[CompanyId] | None = Field(
-        default=None, max_length=MAX_SEEN, description="The hits that were seen; without it, those there are now."
+        default=None,
+        max_length=MAX_SEEN,
+        description="All hits that were seen, in place of those of the look before; without it, those there are now.",
     )
 
 

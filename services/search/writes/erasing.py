@@ -14,8 +14,8 @@ from datetime import datetime
 from services.search.writes.write_schemas import Compaction, ErasedGeneration, ErasureAnswer, Forgotten, Outcome
 from services.search.writes.writing import WriteService, write_one
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
-from similarity.erasure import erase
-from similarity.errors import NoLiveGeneration, UnknownGeneration
+from similarity.erasure import erase, own_names
+from similarity.errors import UnknownGeneration
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import utc_now
 from similarity.workspace.protocol import Workspace
@@ -90,7 +90,7 @@ class ErasureService:
         commits = self.writes.require_on()
         now = self.clock()
         known = self._known(company_id)
-        names = self._own_names(company_id, known)
+        names = own_names(self.index, company_id)
         if self.publishes:
             # As new as the tombstones in the index, so that a replay of the topic ends in the same state.
             version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
@@ -125,12 +125,3 @@ class ErasureService:
             with suppress(UnknownGeneration):
                 known += self.index.get(generation.name, [company_id]).values()
         return known
-
-    def _own_names(self, company_id: str, known: list[EmbeddedCompany]) -> set[str]:
-        """The names it may have been typed by. Those that mean another company too are not its own."""
-        companies = [each.company for each in known]
-        named = {name for company in companies for name in (company.domain, company.name, *company.aliases) if name}
-        with suppress(NoLiveGeneration, UnknownGeneration):
-            live = self.index.live().name
-            return {name for name in named if set(self.index.resolve(live, name)) <= {company_id}}
-        return named

@@ -7,6 +7,7 @@ from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from services.search.asking.schemas import NoQuery
 from services.search.guards.callers import Caller, Scope, needs
 from services.search.wire import problems
 from services.search.wire.declarations import BODY_PROBLEMS, Responses, declared
@@ -52,12 +53,6 @@ class ErasureQuery(BaseModel):
     )
 
 
-class NoParameters(BaseModel):
-    """No parameters: whatever is given is an error."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 WRITE_PROBLEMS = (
     problems.WRITES_OFF,
     problems.WRITE_REJECTED,
@@ -89,7 +84,7 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         openapi_extra=described_body(JSON, CompanyBody.model_json_schema()),
     )
     def put_company(
-        _: Writer, company_id: CompanyId, query: Annotated[NoParameters, Query()], body: Annotated[bytes, body_of(JSON)]
+        _: Writer, company_id: CompanyId, query: Annotated[NoQuery, Query()], body: Annotated[bytes, body_of(JSON)]
     ) -> Response:
         """Stores the company whole: what the body leaves out becomes empty.
 
@@ -121,7 +116,7 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         openapi_extra=described_body(NDJSON, {"type": "string"}, BULK_EXAMPLE),
     )
     def write_companies(
-        _: Writer, query: Annotated[NoParameters, Query()], body: Annotated[bytes, body_of(*LINES)]
+        _: Writer, query: Annotated[NoQuery, Query()], body: Annotated[bytes, body_of(*LINES)]
     ) -> Response:
         """Takes NDJSON, one company a line, with its `id`; `"deleted": true` deletes it.
 

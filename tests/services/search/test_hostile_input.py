@@ -48,6 +48,8 @@ BODIES = {
     "wrong types": b'{"anchors": {"company": 1}, "k": "ten", "filters": "country", "rows": 7, "questions": {}}',
     "a prototype": b'{"__proto__": {"k": 1}, "constructor": 1}',
 }
+KINDS = ("application/json", "application/x-ndjson", "text/csv")
+LARGE = 1_000_000
 ADDRESSES = {
     "a zero byte": "%00",
     "not UTF-8": "%ff%fe",
@@ -88,7 +90,8 @@ def assert_handled(answer: Any) -> None:
 @pytest.mark.parametrize("what", BODIES)
 @pytest.mark.parametrize(("method", "path"), WITH_BODY, ids=str)
 def test_a_hostile_body_is_answered_in_words(hostile: TestClient, method: str, path: str, what: str) -> None:
-    for kind in ("application/json", "application/x-ndjson", "text/csv"):
+    # A large one is read or refused in the same way, whatever it is said to be.
+    for kind in KINDS if len(BODIES[what]) < LARGE else KINDS[:1]:
         answer = hostile.request(method, filled(path, "acme"), content=BODIES[what], headers={"Content-Type": kind})
         assert_handled(answer)
 

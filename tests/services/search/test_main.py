@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -58,6 +59,48 @@ def test_a_misspelt_variable_stops_the_start(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SIMILARITY_INDX", "x.db")
     with pytest.raises(SystemExit, match="SIMILARITY_INDX is no setting"):
         main([])
+
+
+COMMANDS = {"services.search": ["-m", "services.search"], "similarity serve": ["-m", "similarity", "serve"]}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("command", COMMANDS)
+def test_either_command_keeps_to_the_settings_of_the_service(tmp_path: Path, command: str) -> None:
+    filled_index(tmp_path / "index.db").close()
+    make_key = ["-m", "services.search.keys", "add", "ann", "--scope", "read", "--file", str(tmp_path / "keys.json")]
+    subprocess.run([sys.executable, *make_key], cwd=ROOT, check=True, capture_output=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        **os.environ,
+        "SIMILARITY_INDEX": str(tmp_path / "index.db"),
+        "SIMILARITY_SERVICE_KEYS": str(tmp_path / "keys.json"),
+        "SIMILARITY_SERVICE_LOGS": "json",
+    }
+    arguments = [sys.executable, *COMMANDS[command], "--port", str(port)]
+    process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert b"ready" in fetched(f"http://127.0.0.1:{port}/readyz", process)
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(f"http://127.0.0.1:{port}/similar/acme", timeout=5)
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert '"status": 401' in log
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_either_command_refuses_a_misspelt_setting(tmp_path: Path, command: str) -> None:
+    filled_index(tmp_path / "index.db").close()
+    environment = {**os.environ, "SIMILARITY_INDEX": str(tmp_path / "index.db"), "SIMILARITY_SERVICE_KEY": "x"}
+    arguments = [sys.executable, *COMMANDS[command], "--port", "1"]
+    finished = subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 1
+    assert "SIMILARITY_SERVICE_KEY is no setting" in finished.stderr
 
 
 @pytest.mark.integration

@@ -8,7 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.asking.csv_answers import COLUMNS, wants_csv
+from services.search.asking.csv_answers import COLUMNS
+from services.search.wire.tables import wants_csv
 from similarity.index.sqlite import SqliteIndex
 from tests.services.search.corpus import company
 

@@ -30,7 +30,7 @@ def test_a_hit_of_the_same_text_is_folded_whatever_the_case_of_its_letters() -> 
 
 def test_a_hit_that_is_the_same_as_an_anchor_is_folded_into_that() -> None:
     folded = fold([hit("a", domain="boots.com"), hit("b")], [make_company("y"), make_company("x", domain="boots.com")])
-    assert (kept(folded), folded.of_anchors) == ([("b", [])], [[], ["a"]])
+    assert (kept(folded), folded.of_given) == ([("b", [])], [[], ["a"]])
 
 
 def test_what_is_the_same_as_a_folded_one_is_folded_too() -> None:
@@ -81,7 +81,7 @@ def test_folding_loses_nobody_and_hides_no_distinct_company(found: list[Company]
     hits = [replace(hit("x"), company=company) for company in found]
     folded = fold(hits, anchors)
     owners = [(each.hit.company, each.duplicates) for each in folded.kept]
-    owners += list(zip(anchors, folded.of_anchors, strict=True))
+    owners += list(zip(anchors, folded.of_given, strict=True))
     shown = [company.id for company, _ in owners[: len(folded.kept)]]
     hidden = [each for _, duplicates in owners for each in duplicates]
     assert sorted(shown + hidden) == sorted(company.id for company in found)

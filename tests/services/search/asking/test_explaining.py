@@ -91,6 +91,14 @@ def test_the_least_recently_used_description_is_forgotten_first(encoder: WordEnc
     assert len(encoder.calls) == calls + 1
 
 
+def test_what_was_remembered_is_told(encoder: WordEncoder) -> None:
+    told: list[bool] = []
+    explainer = Explainer(encoder, asked=told.append)
+    explainer.phrases([SHOES], [BOATS])
+    explainer.phrases([SHOES], [MILK])
+    assert told == [False, False, True, False]
+
+
 def test_without_room_to_remember_it_explains_all_the_same(encoder: WordEncoder) -> None:
     explainer = Explainer(encoder, cache_bytes=0)
     assert explainer.phrases([SHOES], [BOATS]) == Explainer(encoder).phrases([SHOES], [BOATS])

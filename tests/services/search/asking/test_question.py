@@ -1,6 +1,7 @@
 """The whole question over HTTP: several anchors, negatives, filters, exclusions, pages, and a batch."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,30 @@ def test_a_negative_turns_the_search_away_and_is_no_hit_itself(asking: TestClien
     assert scores["clogs"] < 0.8
     assert [negative["company"]["id"] for negative in turned["negatives"]] == ["boots"]
     assert turned["negatives"][0]["redirected_from"] == "boots.de"
+
+
+@pytest.fixture
+def twice(tmp_path: Path) -> Iterator[TestClient]:
+    """`boots` is there under a second id, with its domain."""
+    index = filled_index(tmp_path / "index.db")
+    index.upsert("first", [company("boots-old", 0.85, 1, name="Boots (old)", domain="boots.de")])
+    with TestClient(create_app(index=index)) as client:
+        yield client
+    index.close()
+
+
+@pytest.mark.parametrize("named", ["boots", "boots-old", "boots.de", "https://boots.de/shop"])
+def test_what_is_left_out_is_left_out_under_all_its_ids(twice: TestClient, named: str) -> None:
+    answer = ask(twice, "acme", exclude=[named])
+    assert (found(answer)[0], answer["misses"]) == ("clogs", [])
+    assert not {"boots", "boots-old"} & set(found(answer))
+
+
+def test_a_negative_is_no_hit_under_another_id_either(twice: TestClient) -> None:
+    answer = ask(twice, "acme", negatives=[{"company": "boots"}])
+    assert "boots-old" not in found(answer)
+    assert answer["negatives"][0]["duplicates"] == ["boots-old"]
+    assert answer["anchors"][0]["duplicates"] == []
 
 
 def test_an_anchor_in_free_words_stands_beside_companies(asking: TestClient) -> None:

@@ -28,6 +28,11 @@ def test_this_machines_names_are_answered(host: str) -> None:
     assert ask(Hosts(Inner(), names=LOCAL_NAMES), http(host=host)).status == 200
 
 
+@pytest.mark.parametrize("host", ["10.1.2.3:8080", "[fd00::7]:8080"])
+def test_who_asks_by_address_was_misled_by_no_name(host: str) -> None:
+    assert ask(Hosts(Inner(), names=["search.example"]), http("/readyz", host=host)).status == 200
+
+
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", "localhost@evil"],

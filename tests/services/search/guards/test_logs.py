@@ -10,8 +10,8 @@ import pytest
 from services.search.guards.callers import Scope
 from services.search.guards.envelope import request_id
 from services.search.guards.key_file import new_key
-from services.search.guards.key_ring import utc_now
 from services.search.guards.logs import FIELDS, JsonLines, TextLines, start_logs, without_secrets
+from similarity.ingest import utc_now
 
 
 @pytest.fixture

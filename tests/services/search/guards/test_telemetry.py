@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,16 +11,18 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import generate_latest
 from starlette.types import Receive, Scope, Send
 
+from services.search.app import create_app
 from services.search.guards.authentication import Authentication
 from services.search.guards.callers import Caller
 from services.search.guards.concurrency import Admission, Gate, Gates
 from services.search.guards.envelope import Envelope
+from services.search.guards.guards import Guards
 from services.search.guards.logs import FIELDS, JsonLines
 from services.search.guards.metrics import ServiceMetrics
 from services.search.guards.refusals import refuse
@@ -28,6 +30,7 @@ from services.search.guards.telemetry import Telemetry, open_telemetry
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 from similarity.errors import InvalidInput
+from similarity.index.sqlite import SqliteIndex
 from tests.services.search.asgi import Clock, Inner, ask, asked, http
 
 
@@ -212,6 +215,43 @@ def test_open_telemetry_gets_a_server_span_that_continues_the_callers_trace(monk
         "http.route": "-",
         "http.response.status_code": 200,
     }
+
+
+def spans_of_the_service(monkeypatch: pytest.MonkeyPatch, index: SqliteIndex, path: str) -> Sequence[ReadableSpan]:
+    """What the whole service, asked for `path`, gives to an OpenTelemetry that is set up for the process."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    TestClient(create_app(index=index, guards=Guards(tracing=open_telemetry()))).get(path)
+    return exporter.get_finished_spans()
+
+
+def test_a_request_is_one_span_that_says_the_route_and_not_who_was_asked_about(
+    monkeypatch: pytest.MonkeyPatch, read_only_index: SqliteIndex
+) -> None:
+    (span,) = spans_of_the_service(monkeypatch, read_only_index, "/similar/acme?exclude=some-secret-company")
+    assert span.name == "GET /similar/{company_id:path}"
+    assert dict(span.attributes or {}) == {
+        "http.request.method": "GET",
+        "http.route": "/similar/{company_id:path}",
+        "http.response.status_code": 200,
+    }
+
+
+def test_a_span_of_a_failure_says_that_and_nothing_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+
+    async def fails(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("about some-secret-company")
+
+    ask(Envelope(Telemetry(fails, metrics=ServiceMetrics(), tracing=open_telemetry())), http("/x"))
+    (span,) = exporter.get_finished_spans()
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert (span.attributes or {})["error.type"] == "500"
+    assert "secret" not in span.to_json()
 
 
 def test_without_the_package_the_start_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from services.search.asking.question_schemas import DEFAULT_EXPLAINED
 from services.search.workspace.lists import MAX_LISTS
 from similarity.company import DeletedCompany
 from similarity.index.sqlite import SqliteIndex
@@ -61,9 +62,21 @@ def test_a_list_is_saved_with_its_question_and_who_saved_it(client: TestClient) 
     saved = answer.json()
     assert (saved["name"], saved["saved_by"], saved["looked_at"]) == ("running shoes", "ann", None)
     assert saved["saved_at"] == "2025-03-01T12:00:00Z"
-    assert (saved["question"]["k"], saved["question"]["reasons"]) == (3, 10)
+    assert (saved["question"]["k"], saved["question"]["reasons"]) == (3, DEFAULT_EXPLAINED)
     assert client.get("/lists/running shoes").json() == saved
     assert client.get("/lists").json() == {"lists": [saved]}
+
+
+def test_the_table_of_a_list_says_what_is_new(client: TestClient) -> None:
+    save(client)
+    look(client, ids=["clogs"])
+    header, *lines = client.get("/lists/shoes/hits?format=csv&reasons=0").text.splitlines()
+    assert header.endswith(",reason,warning,new")
+    assert {line.split(",")[1]: line.rpartition(",")[2] for line in lines} == {
+        "boots": "True",
+        "clogs": "False",
+        "zapatos": "True",
+    }
 
 
 def test_saving_again_replaces_it_for_everybody(client: TestClient) -> None:
