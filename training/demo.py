@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Trains, and prints neighbours and figures before and after."""
     parser = argparse.ArgumentParser(description="Train on the sample pairs; show neighbours before and after.")
     parser.add_argument("--output", type=Path, default=Path("var/train-demo"), help="default: var/train-demo")
-    parser.add_argument("--sample", type=Path, default=SAMPLE, help="folder of companies and pairs (default: the sample)")
+    parser.add_argument("--sample", type=Path, default=SAMPLE, help="companies and pairs (default: the sample)")
     parser.add_argument("--model", default=WEIGHTS, help=f"to start from (default: {WEIGHTS}, of the extra weights)")
     parser.add_argument("--method", default=SETTINGS.method, help=f"default: {SETTINGS.method}")
     parser.add_argument("--steps", type=int, default=SETTINGS.steps, help=f"default: {SETTINGS.steps}")
