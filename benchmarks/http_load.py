@@ -35,23 +35,32 @@ class Connections:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, request: Request, *, timeout: float) -> int:
-        """The status of the answer to a request, NO_ANSWER if none came in time."""
-        reader = writer = None
+        """The status of the answer to a request, NO_ANSWER if none came in time.
+
+        A server may close an idle connection just when it is used again; then the request is sent once
+        more on a new one, as browsers do (RFC 9112, 9.3.1).
+        """
+        while True:
+            reused = bool(self._idle)
+            try:
+                async with asyncio.timeout(timeout):
+                    connection = self._idle.pop() if reused else await asyncio.open_connection("127.0.0.1", self._port)
+                    return await self._asked(connection, request)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError) as error:
+                unread = isinstance(error, ConnectionError) or getattr(error, "partial", None) == b""
+                if not (reused and unread):
+                    return NO_ANSWER
+
+    async def _asked(self, connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], request: Request) -> int:
+        reader, writer = connection
+        keeps = False
         try:
-            async with asyncio.timeout(timeout):
-                reader, writer = (
-                    self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self._port)
-                )
-                writer.write(request)
-                status, keeps = await _read_answer(reader)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
-            if writer is not None:
+            writer.write(request)
+            status, keeps = await _read_answer(reader)
+        finally:
+            if not keeps:
                 writer.close()
-            return NO_ANSWER
-        if keeps:
-            self._idle.append((reader, writer))
-        else:
-            writer.close()
+        self._idle += [connection] if keeps else []
         return status
 
     def close(self) -> None:

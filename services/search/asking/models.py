@@ -16,7 +16,6 @@ from similarity.errors import InvalidBundle
 from similarity.index.protocol import Generation
 from similarity.ingest import Encoder
 
-
 SECONDS_BETWEEN_LOOKS = 5.0
 """Looking means to read and check whole bundles, which every question would have to wait for."""
 

@@ -303,7 +303,7 @@ class Offence(BaseModel):
     """What is wrong with one parameter."""
 
     parameter: str = Field(examples=["k"])
-    where: str = Field(description="`query` or `path`.", examples=["query"])
+    where: str = Field(description="`query`, `path` or `body`.", examples=["query"])
     reason: str = Field(examples=["must be at most 250"])
 
 
