@@ -104,14 +104,14 @@ class ServiceSettings:
     )
     service_burst: int = field(default=2000, metadata=_says("requests of all callers at once", low=1, high=10**6))
     at_once: int = field(
-        default=0, metadata=_says("requests worked on at once; 0 for 4 per core (at most 24)", low=0, high=24)
+        default=0, metadata=_says("requests worked on at once; 0 for 2 per core (at most 24)", low=0, high=24)
     )
     heavy_at_once: int = field(
         default=0, metadata=_says("heavy requests worked on at once; 0 for 1 per core (at most 8)", low=0, high=8)
     )
     queue: int = field(
         default=0,
-        metadata=_says("requests that wait for a place; 0 for as many as are worked on at once", low=0, high=1000),
+        metadata=_says("requests that wait for a place; 0 for twice those worked on at once", low=0, high=1000),
     )
     queue_seconds: float = field(
         default=1.0, metadata=_says("how long one waits before it is answered 503", low=0.01, high=60.0)
@@ -192,8 +192,8 @@ class ServiceSettings:
 
     @property
     def places(self) -> int:
-        """Requests worked on at once."""
-        return self.at_once or min(24, 4 * (os.cpu_count() or 1))
+        """Requests worked on at once. More than two a core only contend for Python's lock."""
+        return self.at_once or min(24, 2 * (os.cpu_count() or 1))
 
     @property
     def heavy_places(self) -> int:

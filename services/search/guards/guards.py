@@ -71,7 +71,7 @@ def gates_of(settings: ServiceSettings) -> Gates:
     """The gates that the settings describe."""
     quick, heavy = settings.places, settings.heavy_places
     return Gates(
-        quick=Gate(at_once=quick, queue=settings.queue or quick, seconds=settings.queue_seconds),
+        quick=Gate(at_once=quick, queue=settings.queue or 2 * quick, seconds=settings.queue_seconds),
         heavy=Gate(at_once=heavy, queue=settings.queue or 2 * heavy, seconds=settings.queue_seconds),
     )
 
