@@ -13,17 +13,14 @@ connection a process, used by one thread at a time, is enough; processes wait fo
 
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
-from similarity.index.sqlite.compaction import empty_log
-from similarity.index.sqlite.connections import ADVICE
+from similarity.sqlite_files import ADVICE, empty_log, explained, migrate, refuse_foreign, use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
-SECONDS_BETWEEN_TRIES = 0.01
 
 FIRST_VERSION = (
     """
@@ -149,69 +146,21 @@ class WorkspaceFile:
             check_same_thread=False,  # one thread at a time is what the lock keeps
         )
         try:
-            self._refuse_foreign(connection)
-            self._use_write_ahead_log(connection)
+            refuse_foreign(connection, path=self.path, application_id=APPLICATION_ID, what_to_do="move it away")
+            use_write_ahead_log(connection, path=self.path, busy_timeout=self._busy_timeout)
             for pragma in ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}")
-            self._migrate(connection)
+            migrate(
+                connection,
+                MIGRATIONS,
+                path=self.path,
+                application_id=APPLICATION_ID,
+                what_to_do="upgrade this installation",
+            )
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
-        holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
-        if holds_tables and _number(connection, "PRAGMA application_id") != APPLICATION_ID:
-            raise IndexUnavailable(f"{self.path} is a database of another program; move it away")
-
-    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
-        # SQLite does not wait by itself here when two processes open a new file at the same moment.
-        deadline = time.monotonic() + self._busy_timeout
-        while True:
-            try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
-                    raise
-                time.sleep(SECONDS_BETWEEN_TRIES)
-        if mode != "wal":
-            raise IndexUnavailable(f"{self.path} is on a file system without shared memory; use a local disk")
-
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        """Applies the migrations the file has not seen, all or none; fails here if the file cannot be written."""
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            seen = _number(connection, "PRAGMA user_version")
-            if seen > len(MIGRATIONS):
-                raise IndexUnavailable(
-                    f"{self.path} was written by a newer release (schema {seen}; this one knows {len(MIGRATIONS)}); "
-                    "upgrade this installation"
-                )
-            for migration in MIGRATIONS[seen:]:
-                for statement in migration:
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-            connection.execute("ROLLBACK" if seen == len(MIGRATIONS) else "COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turns what SQLite says about the file into an IndexUnavailable that says what to do."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            for code, advice in WORKSPACE_ADVICE.items():
-                if name.startswith(code):
-                    message = f"the workspace {self.path} does not answer: {advice} ({error})"
-                    raise IndexUnavailable(message) from error
-            raise
-
-
-def _number(connection: sqlite3.Connection, query: str) -> int:
-    return int(connection.execute(query).fetchone()[0])
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.path, kind="workspace", advice=WORKSPACE_ADVICE)

@@ -10,37 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from similarity import sqlite_files
 from similarity.errors import IndexUnavailable
 from similarity.index.sqlite import schema
 
 IDLE_CONNECTIONS = 8
 
-# By SQLite's primary result codes; extended codes (SQLITE_BUSY_SNAPSHOT) start with one of these.
-ADVICE = {
-    "SQLITE_NOTADB": "it is not an SQLite database; name another file",
-    "SQLITE_CORRUPT": "it is damaged; restore a backup, or delete it and ingest again",
-    "SQLITE_READONLY": "it cannot be written; give this user write access to the file and its folder",
-    "SQLITE_CANTOPEN": "it cannot be opened; check that the path is a file in a folder this user can write",
-    "SQLITE_PERM": "access is denied; give this user write access to the file and its folder",
-    "SQLITE_BUSY": "another process has been writing all the while; try again, or raise busy_timeout",
-    "SQLITE_FULL": "the disk is full; free some space and try again",
-    "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
-}
-
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns what SQLite says about the file into an IndexUnavailable that says what to do.
-
-    Mistakes of our own (wrong SQL, broken constraints) pass through unchanged.
-    """
+    """Turns what SQLite says about the index's file into an IndexUnavailable that says what to do."""
     try:
-        yield
+        with sqlite_files.explained(path, kind="index"):
+            yield
     except sqlite3.DatabaseError as error:
-        name = getattr(error, "sqlite_errorname", "")
-        for code, advice in ADVICE.items():
-            if name.startswith(code):
-                raise IndexUnavailable(f"the index {path} does not answer: {advice} ({error})") from error
         if "no such module: fts5" in str(error):
             raise IndexUnavailable("this Python's SQLite has no FTS5; use a Python built with it") from error
         raise

@@ -16,15 +16,12 @@ words rewrites a hundred bytes and not the profile.
 
 import json
 import sqlite3
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
-from similarity.errors import IndexUnavailable
+from similarity import sqlite_files
 from similarity.index.sqlite.rows import number_lookups
-
-Migration: TypeAlias = Sequence[str]
+from similarity.sqlite_files import Migration, refuse_foreign, use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_49_58  # "CSIX": tells our files from those of other programs
 PAGE_BYTES = 8192  # five vectors of 384 dimensions fill one; with 4096 a quarter would be waste
@@ -200,9 +197,9 @@ def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) 
         IndexUnavailable: the file belongs to another program or to a newer release, or its file
             system cannot hold a write-ahead log.
     """
-    _refuse_foreign(connection, path)
+    refuse_foreign(connection, path=path, application_id=APPLICATION_ID, what_to_do="name another file")
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-    _use_write_ahead_log(connection, path=path, busy_timeout=busy_timeout)
+    use_write_ahead_log(connection, path=path, busy_timeout=busy_timeout)
     migrate(connection, MIGRATIONS, path=path)
 
 
@@ -213,60 +210,17 @@ def configure(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
-    """Applies the migrations that the file has not seen yet, in order, all or none.
-
-    The version is written back even where nothing is missing, and then undone: it is the only way to
-    learn at opening, and not at the first write, that a file cannot be written.
-
-    Raises:
-        IndexUnavailable: the file has seen more migrations than this release knows.
-    """
+    """Applies the migrations that the index has not seen yet, as `sqlite_files.migrate` does."""
     connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        seen = _number(connection, "PRAGMA user_version")
-        if seen > len(migrations):
-            raise IndexUnavailable(
-                f"{path} was written by a newer release (schema {seen}; this one knows {len(migrations)}); "
-                "upgrade this installation, or open a backup made before the upgrade"
-            )
-        for migration in migrations[seen:]:
-            for statement in migration:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(migrations)}")
-        connection.execute("ROLLBACK" if seen == len(migrations) else "COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
-    if holds_tables and _number(connection, "PRAGMA application_id") != APPLICATION_ID:
-        raise IndexUnavailable(f"{path} is a database of another program; name another file")
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
-    # SQLite does not wait by itself here when two processes open a new file at the same moment.
-    deadline = time.monotonic() + busy_timeout
-    while True:
-        try:
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            break
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    if mode != "wal":
-        raise IndexUnavailable(f"{path} is on a file system without shared memory; use a local disk")
+    sqlite_files.migrate(
+        connection,
+        migrations,
+        path=path,
+        application_id=APPLICATION_ID,
+        what_to_do="upgrade this installation, or open a backup made before the upgrade",
+    )
 
 
 def _number_lookups(attributes: str) -> str:
     """`rows.number_lookups` of attributes as they are stored, as JSON; SQLite itself reads decimals inexactly."""
     return json.dumps(number_lookups(json.loads(attributes)))
-
-
-def _number(connection: sqlite3.Connection, query: str) -> int:
-    return int(connection.execute(query).fetchone()[0])

@@ -1,0 +1,118 @@
+"""What every SQLite file of ours has in common: whose it is, its write-ahead log, its migrations, its troubles.
+
+`PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to a file's
+migrations; one that was published is never edited.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from similarity.errors import IndexUnavailable
+
+Migration: TypeAlias = Sequence[str]
+
+SECONDS_BETWEEN_TRIES = 0.01
+
+# By SQLite's primary result codes; extended codes (SQLITE_BUSY_SNAPSHOT) start with one of these.
+ADVICE: Mapping[str, str] = {
+    "SQLITE_NOTADB": "it is not an SQLite database; name another file",
+    "SQLITE_CORRUPT": "it is damaged; restore a backup, or delete it and ingest again",
+    "SQLITE_READONLY": "it cannot be written; give this user write access to the file and its folder",
+    "SQLITE_CANTOPEN": "it cannot be opened; check that the path is a file in a folder this user can write",
+    "SQLITE_PERM": "access is denied; give this user write access to the file and its folder",
+    "SQLITE_BUSY": "another process has been writing all the while; try again, or raise busy_timeout",
+    "SQLITE_FULL": "the disk is full; free some space and try again",
+    "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
+}
+
+
+@contextmanager
+def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> Iterator[None]:
+    """Turns what SQLite says about the file of this `kind` into an IndexUnavailable that says what to do.
+
+    Mistakes of our own (wrong SQL, broken constraints) pass through unchanged.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        name = getattr(error, "sqlite_errorname", "")
+        for code, what_to_do in advice.items():
+            if name.startswith(code):
+                raise IndexUnavailable(f"the {kind} {path} does not answer: {what_to_do} ({error})") from error
+        raise
+
+
+def refuse_foreign(connection: sqlite3.Connection, *, path: Path, application_id: int, what_to_do: str) -> None:
+    """Raises IndexUnavailable where the file holds another program's tables."""
+    holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
+    if holds_tables and _number(connection, "PRAGMA application_id") != application_id:
+        raise IndexUnavailable(f"{path} is a database of another program; {what_to_do}")
+
+
+def use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
+    """Switches the file to a write-ahead log; IndexUnavailable where its file system cannot hold one."""
+    # SQLite does not wait by itself here when two processes open a new file at the same moment.
+    deadline = time.monotonic() + busy_timeout
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                raise
+            time.sleep(SECONDS_BETWEEN_TRIES)
+    if mode != "wal":
+        raise IndexUnavailable(f"{path} is on a file system without shared memory; use a local disk")
+
+
+def migrate(
+    connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path, application_id: int, what_to_do: str
+) -> None:
+    """Applies the migrations that the file has not seen yet, in order, all or none.
+
+    The version is written back even where nothing is missing, and then undone: it is the only way to
+    learn at opening, and not at the first write, that a file cannot be written.
+
+    Raises:
+        IndexUnavailable: the file has seen more migrations than this release knows.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        seen = _number(connection, "PRAGMA user_version")
+        if seen > len(migrations):
+            raise IndexUnavailable(
+                f"{path} was written by a newer release (schema {seen}; this one knows {len(migrations)}); {what_to_do}"
+            )
+        for migration in migrations[seen:]:
+            for statement in migration:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {application_id}")
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("ROLLBACK" if seen == len(migrations) else "COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Whether the write-ahead log could be emptied within the connection's busy timeout.
+
+    SQLite waits for readers by itself, but gives up at once while another connection empties the log
+    (sqlite.org/c3ref/wal_checkpoint_v2.html), as every large write does; so it is asked again.
+    """
+    [milliseconds] = connection.execute("PRAGMA busy_timeout").fetchone()
+    deadline = time.monotonic() + milliseconds / 1000
+    while True:
+        [blocked, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not blocked or time.monotonic() >= deadline:
+            return not blocked
+        time.sleep(SECONDS_BETWEEN_TRIES)
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])
