@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from similarity.errors import InvalidFilter
+from similarity.index.numbers import number_of
 from similarity.index.protocol import FieldFilter
 
 FORMS = "FIELD=VALUE, FIELD!=VALUE, FIELD>=NUMBER or FIELD<=NUMBER"
 FILTER_PATTERN = re.compile(r"\s*(?P<field>[^=!<>]*?)\s*(?P<comparison>!=|>=|<=|=)(?P<value>.*)", re.DOTALL)
-WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
-DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class _Asked:
         elif comparison == "!=":
             self.none_of.append(value)
         else:
-            (self.at_least if comparison == ">=" else self.at_most).append(parse_number(value))
+            (self.at_least if comparison == ">=" else self.at_most).append(_number(value))
 
 
 def parse_filters(texts: Iterable[str]) -> list[FieldFilter]:
@@ -54,19 +53,6 @@ def parse_filters(texts: Iterable[str]) -> list[FieldFilter]:
     return [_filter(name, asked) for name, asked in fields.items()]
 
 
-def parse_number(text: str) -> float:
-    """The number that a text spells: a whole one exactly, as an int.
-
-    Raises:
-        InvalidFilter: it spells none.
-    """
-    if WHOLE_PATTERN.fullmatch(text):
-        return int(text)
-    if DECIMAL_PATTERN.fullmatch(text):
-        return float(text)
-    raise InvalidFilter(f"{text!r:.80} is no number; write one such as 100, -2.5 or 1e6")
-
-
 def _filter(name: str, asked: _Asked) -> FieldFilter:
     return FieldFilter(
         field=name,
@@ -75,3 +61,10 @@ def _filter(name: str, asked: _Asked) -> FieldFilter:
         at_least=max(asked.at_least, default=None),
         at_most=min(asked.at_most, default=None),
     )
+
+
+def _number(text: str) -> float:
+    number = number_of(text)
+    if number is None:
+        raise InvalidFilter(f"{text!r:.80} is no number; write one such as 100, -2.5 or 1e6")
+    return number

@@ -35,6 +35,7 @@ from similarity.errors import (
     NoLiveGeneration,
     UnknownGeneration,
 )
+from similarity.index.numbers import number_of
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.language import detect_language
 from similarity.text import TextSettings, embedding_text, text_hash
@@ -330,24 +331,11 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         elif text := clean_text(value, f"attributes.{name}"):
             if name not in columns.numbers:
                 attributes[name] = text
-            elif (number := _number(text)) is not None:
+            elif (number := number_of(text)) is not None and math.isfinite(number):
                 attributes[name] = number
             else:
                 warnings.append(f"attributes.{name}: {text!r:.40} is no number; left out")
     return attributes, tuple(warnings)
-
-
-def _number(text: str) -> float | None:
-    """The number that a text spells, a whole one exactly as an int; None if it spells none that is finite."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _flag(value: object) -> bool:

@@ -149,7 +149,7 @@ def _cores_of(names: Iterable[str]) -> Cores:
 def _cores(name: str) -> Iterator[tuple[str, Kind]]:
     """The forms of one name without its legal form: all of it, without brackets, without "Group"."""
     for form in dict.fromkeys((name, _BRACKETS.sub("", name))):
-        tokens = _without_legal_form(_TOKEN.findall(_without_cjk_form(form)))
+        tokens = without_legal_form(_TOKEN.findall(_without_cjk_form(form)))
         while tokens:
             yield " ".join(tokens), _kind(tokens)
             if tokens[-1].lower() not in GROUP_WORDS and not tokens[-1].startswith("."):
@@ -174,7 +174,8 @@ def _without_cjk_form(name: str) -> str:
     return name.strip() or name
 
 
-def _without_legal_form(tokens: list[str]) -> list[str]:
+def without_legal_form(tokens: list[str]) -> list[str]:
+    """The words of a name without the legal form at its end or its beginning; at least one stays."""
     kept = list(tokens)
     while len(kept) > 1 and _plain(kept[-1]) in LEGAL_FORMS:
         kept.pop()

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
-from similarity.masking import CJK_LEGAL_FORMS, LEADING_LEGAL_FORMS, LEGAL_FORM_LINKS, LEGAL_FORMS
+from similarity.masking import CJK_LEGAL_FORMS, without_legal_form
 
 # Letters that Unicode does not decompose into a plain one and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
@@ -19,7 +19,6 @@ LETTERS_OF_A_WORD, LETTERS_OF_AN_ONLY_WORD = 4, 8
 _WITHIN_WORDS = re.compile(r"[.'’`´/]")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 _LONE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
-_LEADING = frozenset(LEADING_LEGAL_FORMS)
 
 
 class How(StrEnum):
@@ -51,7 +50,7 @@ def core_of(name: str) -> str:
     plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     # "S p A" is what some software makes of "S.p.A.".
     words = _LONE_LETTERS.sub(_joined, _BETWEEN_WORDS.sub(" ", _WITHIN_WORDS.sub("", plain))).split()
-    return " ".join(_without_legal_form(words))
+    return " ".join(without_legal_form(words))
 
 
 def cores_of(company: Company) -> list[str]:
@@ -134,14 +133,3 @@ def _is_one_edit(one: str, other: str) -> bool:
 
 def _joined(letters: re.Match[str]) -> str:
     return letters[0].replace(" ", "")
-
-
-def _without_legal_form(words: list[str]) -> list[str]:
-    kept = list(words)
-    while len(kept) > 1 and kept[-1] in LEGAL_FORMS:
-        kept.pop()
-        while len(kept) > 1 and kept[-1] in LEGAL_FORM_LINKS:
-            kept.pop()
-    while len(kept) > 1 and kept[0] in _LEADING:
-        kept.pop(0)
-    return kept

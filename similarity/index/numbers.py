@@ -11,6 +11,7 @@ Keys lie in indices for years and never change their form: a new one would need 
 """
 
 import math
+import re
 import struct
 from collections.abc import Mapping
 from typing import TypeGuard
@@ -22,6 +23,17 @@ _SIGN = 1 << 63
 _ALL = (1 << 64) - 1
 # Only bounds of ranges are further above a float64 than this, and no stored number lies in between.
 _FURTHEST = 0xFFF
+
+
+WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
+DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def number_of(text: str) -> float | None:
+    """The number that a text spells, a whole one exactly, as an int; None if it spells none."""
+    if WHOLE_PATTERN.fullmatch(text):
+        return int(text)
+    return float(text) if DECIMAL_PATTERN.fullmatch(text) else None
 
 
 def number_key(number: float) -> str:

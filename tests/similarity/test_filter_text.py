@@ -3,7 +3,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from similarity.errors import InvalidFilter
-from similarity.filter_text import parse_filters, parse_number
+from similarity.filter_text import parse_filters
+from similarity.index.numbers import number_of
 from similarity.index.protocol import FieldFilter
 
 SIZE = "attributes.size"
@@ -85,8 +86,9 @@ def test_a_range_that_no_number_is_in_is_refused() -> None:
     "text", ["nan", "inf", "-Infinity", "1_000", "1,000", "0x10", "٣", "1 000", "", ".", "e5", "1e"]
 )
 def test_only_plain_numbers_are_taken(text: str) -> None:
-    with pytest.raises(InvalidFilter, match="is no number"):
-        parse_number(text)
+    assert number_of(text) is None
+    with pytest.raises(InvalidFilter, match=r"is no number|has no value"):
+        parse_filters([f"attributes.size>={text}"])
 
 
 def test_a_number_of_thousands_of_digits_is_refused_quickly() -> None:
@@ -96,7 +98,7 @@ def test_a_number_of_thousands_of_digits_is_refused_quickly() -> None:
 
 @given(st.integers(-(2**1000), 2**1000) | st.floats(allow_nan=False, allow_infinity=False))
 def test_every_number_is_read_exactly(number: float) -> None:
-    read = parse_number(str(number))
+    read = number_of(str(number))
     assert (read, type(read)) == (number, type(number))
 
 

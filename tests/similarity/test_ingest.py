@@ -158,7 +158,7 @@ def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> 
     assert parsed.change.company.attributes == {"employees": number}
 
 
-@pytest.mark.parametrize("cell", ["many", "1,000", "nan", "inf", "12 people"])
+@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "nan", "inf", "1e999", "12 people"])
 def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
     columns = Columns.from_pairs([], ["employees:number=staff"])
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
