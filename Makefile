@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integration test-versions test-faults test-api test-training train-demo check format bench lock openapi clean
+.PHONY: help demo test test-integration test-versions test-faults test-api test-training train-demo check format bench env lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -70,6 +70,9 @@ check: $(VENV)/dev  ## Format, lint and type-check
 bench: $(VENV)/dev  ## Measure index and service (the encoder's benchmark needs torch: see benchmarks/README.md)
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.service
+
+env:  ## Write .env with random secrets, for docker compose up
+	@$(PYTHON) -m deploy.environment
 
 openapi: $(VENV)/dev  ## Write the API's OpenAPI document after a change of routes or schemas
 	$(BIN)/python -m services.search.openapi

@@ -25,6 +25,7 @@ from similarity.cli_context import (
     progress,
     settings_of,
 )
+from similarity.cli_feedback import feedback
 from similarity.cli_generations import generations
 from similarity.cli_http import UrlOption, find_over_http, service_address, similar_over_http
 from similarity.errors import InvalidInput, SimilarityError
@@ -62,6 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(generations, name="generations")
+app.add_typer(feedback)
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
 CountOption = Annotated[int, typer.Option("-k", min=1, max=250, help="How many competitors")]
@@ -86,6 +88,9 @@ def ingest(
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     rejects: RejectsOption = None,
+    only_if_new: Annotated[
+        bool, typer.Option("--only-if-new", help="Do nothing where the index holds companies already")
+    ] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
@@ -99,6 +104,9 @@ def ingest(
     """
     from similarity.load import load_file
 
+    if only_if_new and (live := _live_generation(index)):
+        typer.echo(f"nothing was done: generation {live} is live already")
+        return
     _load(load_file, file, column=column, attribute=attribute, rejects=rejects, index=index, bundle=bundle)
 
 
@@ -333,6 +341,17 @@ def erase(
             typer.echo(f"forgotten: {gone.events} verdicts; changed: {gone.lists} lists, {gone.looks} looks at lists")
         if any(result.outcome not in {"applied", "unchanged"} for result in results.values()):
             fail(f"{company_id} is not erased everywhere; see above, then run the same command again")
+
+
+def _live_generation(index: str | None) -> str | None:
+    """What the live generation is called; None where none is yet."""
+    from similarity.errors import NoLiveGeneration
+
+    with opened(index, create=True) as work:
+        try:
+            return work.index.live().name
+        except NoLiveGeneration:
+            return None
 
 
 def _load(

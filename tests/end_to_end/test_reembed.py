@@ -1,6 +1,5 @@
 """A new model reaches a real Elasticsearch on schedule, while it is searched; a worse one does not."""
 
-import csv
 import os
 import secrets
 import shutil
@@ -8,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +27,7 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"
+JUDGED = SAMPLE / "judged.tsv"
 SECONDS_OF_A_RUN = 300.0
 ANCHORS = ("boeing", "heineken", "spacex", "cheil")
 
@@ -105,21 +104,6 @@ def place(elasticsearch_connection: Connection, tmp_path_factory: pytest.TempPat
         client.indices.delete(index=list(client.indices.get(index=f"{name}-*", filter_path="*.aliases")))
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The labelled pairs of the sample as judgements, in both directions."""
-    grades: dict[str, dict[str, int]] = defaultdict(dict)
-    with (SAMPLE / "pairs.csv").open(encoding="utf-8") as file:
-        for pair in csv.DictReader(file):
-            if pair["label"] in {"positive", "negative"}:
-                for one, other in ((pair["company_a"], pair["company_b"]), (pair["company_b"], pair["company_a"])):
-                    grades[one][other] = 2 if pair["label"] == "positive" else 0
-    path = tmp_path_factory.mktemp("judged") / "judged.tsv"
-    lines = [f"{one}\t{other}\t{grade}" for one, others in grades.items() for other, grade in others.items()]
-    path.write_text("\n".join(["anchor\tcandidate\tgrade", *lines]) + "\n", encoding="utf-8")
-    return path
-
-
 def another_bundle(folder: Path, *, max_tokens: int) -> ModelBundle:
     """The shipped bundle, but that it reads less of each text: another encoder to every index."""
     shutil.copytree(seed_folder(), folder)
@@ -128,10 +112,10 @@ def another_bundle(folder: Path, *, max_tokens: int) -> ModelBundle:
     return write_manifest(folder, replace(manifest, max_tokens=max_tokens))
 
 
-def test_a_scheduled_re_embed_swaps_under_load(place: Place, judged: Path, tmp_path: Path) -> None:
+def test_a_scheduled_re_embed_swaps_under_load(place: Place, tmp_path: Path) -> None:
     new = another_bundle(tmp_path / "models" / "new", max_tokens=96)
     before, load = place.live_encoder(), Load(place.target)
-    schedule = f"--models {tmp_path}/models --judged {judged} --range-documents 200 --threads 1".split()
+    schedule = f"--models {tmp_path}/models --judged {JUDGED} --range-documents 200 --threads 1".split()
     with load.running():
         scheduled = place.start("pipelines.reembed", *schedule, "--cron", "* * * * *")
         deadline = time.monotonic() + SECONDS_OF_A_RUN
@@ -152,27 +136,27 @@ def test_a_scheduled_re_embed_swaps_under_load(place: Place, judged: Path, tmp_p
     print(f"{len(load.generations)} searches, none failed\n{said}")
 
 
-def test_a_worse_bundle_is_refused_in_words(place: Place, judged: Path, tmp_path: Path) -> None:
+def test_a_worse_bundle_is_refused_in_words(place: Place, tmp_path: Path) -> None:
     before = place.live_encoder()
     worse = another_bundle(tmp_path / "worse", max_tokens=3)
     with closing(open_index(place.target, {})) as index:
         for generation in index.generations():
             if generation.state == "previous":
                 index.retire(generation.name)
-    said = place.run("pipelines.reembed", "--bundle", str(worse.folder), "--judged", str(judged), fails=True)
+    said = place.run("pipelines.reembed", "--bundle", str(worse.folder), "--judged", str(JUDGED), fails=True)
     assert "does not pass the gate" in said
     assert "nDCG@10" in said
     assert place.live_encoder() == before
     print(said)
 
 
-def test_a_killed_re_embed_goes_on_where_it_was(place: Place, judged: Path, tmp_path: Path) -> None:
+def test_a_killed_re_embed_goes_on_where_it_was(place: Place, tmp_path: Path) -> None:
     new = another_bundle(tmp_path / "new", max_tokens=80)
     with closing(open_index(place.target, {})) as index:
         for generation in index.generations():
             if generation.state != "live":
                 index.retire(generation.name)
-        asked = ("--bundle", str(new.folder), "--judged", str(judged), "--range-documents", "100", "--max-rate", "60")
+        asked = ("--bundle", str(new.folder), "--judged", str(JUDGED), "--range-documents", "100", "--max-rate", "60")
         killed = place.start("pipelines.reembed", *asked)
         deadline = time.monotonic() + SECONDS_OF_A_RUN
         while sum(index.stats(each.name).companies for each in index.generations() if each.state == "candidate") == 0:

@@ -83,6 +83,13 @@ def test_ingest_makes_the_first_generation_live_and_says_so(shell: Shell) -> Non
     assert "5 companies in the index, which is live now" in text
 
 
+def test_only_if_new_loads_once_and_never_touches_what_came_since(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES), "--only-if-new")
+    shell("erase", "bank")
+    assert "nothing was done" in shell("ingest", "companies.csv", "--only-if-new")
+    assert "4 companies, 1 deleted" in shell("info")
+
+
 def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
     shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12")], header="ticker,title,about,staff")
     text = shell(

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections import Counter, defaultdict
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import normalize_domain
 from similarity.encoder import TextEncoder
 from similarity.ingest import Columns, VersionedCompany, parse_record, utc_now
+from similarity.judgements import read_judgements
 from similarity.text import embedding_text
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -105,3 +106,11 @@ def test_every_group_is_findable(companies: list[dict[str, Any]]) -> None:
     shares = {group: float(np.mean(found[groups == group])) for group in set(groups)}
     assert {group: share for group, share in shares.items() if share < 0.5} == {}
     assert np.mean(found) > 0.95
+
+
+def test_the_judgements_are_the_pairs_in_both_directions(pairs: list[dict[str, str]]) -> None:
+    expected: dict[str, dict[str, int]] = defaultdict(dict)
+    for pair in pairs:
+        for anchor, candidate in permutations((pair["company_a"], pair["company_b"])):
+            expected[anchor][candidate] = 2 if pair["label"] == "positive" else 0
+    assert read_judgements(SAMPLE / "judged.tsv") == expected

@@ -1,0 +1,36 @@
+"""Writes .env for docker compose from .env.example, with a random secret wherever a value is left empty.
+
+    python -m deploy.environment
+
+An .env that is there is left alone: its secrets are those of data that exists.
+"""
+
+import os
+import re
+import secrets
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+EMPTY = re.compile(r"^([A-Z_]+)=$", re.MULTILINE)
+
+
+def filled(example: str) -> str:
+    """The example with a new secret of 32 bytes, URL-safe, after each `NAME=` that has no value."""
+    return EMPTY.sub(lambda match: f"{match[1]}={secrets.token_urlsafe(32)}", example)
+
+
+def main(folder: Path = ROOT) -> None:
+    """Writes the file, for its owner only; ends with status 1 where there is one already."""
+    target = folder / ".env"
+    try:
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        sys.exit(f"{target} is there already and stays as it is; remove it only together with the data: docs/compose.md")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(filled((folder / ".env.example").read_text(encoding="utf-8")))
+    print(f"{target} is written; read it, then: docker compose up --build")
+
+
+if __name__ == "__main__":
+    main()
