@@ -26,10 +26,12 @@ def main(folder: Path = ROOT) -> None:
     try:
         handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        sys.exit(f"{target} is there already and stays as it is; remove it only together with the data: docs/compose.md")
+        sys.exit(
+            f"{target} is there already and stays as it is; remove it only together with the data: docs/compose.md"
+        )
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(filled((folder / ".env.example").read_text(encoding="utf-8")))
-    print(f"{target} is written; read it, then: docker compose up --build")
+    sys.stdout.write(f"{target} is written; read it, then: docker compose up --build\n")
 
 
 if __name__ == "__main__":

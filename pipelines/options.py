@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 
+from pipelines.prism import is_installed
 from pipelines.sources.kafka import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
 from pipelines.workplace import Workplace
@@ -26,6 +27,7 @@ FINISH_BUNDLES = "--finish_bundle_before_checkpointing"
 BY_JOB_SERVER = ("PortableRunner", "FlinkRunner")
 # Bounded jobs run in this process; a stream on one machine runs on Prism.
 IN_PROCESS, ONE_MACHINE = "FnApiRunner", "PrismRunner"
+INSTALLED_PRISM = "pipelines.prism.InstalledPrismRunner"
 DEFAULT_DEAD_LETTERS = "dead-letters"
 
 
@@ -185,6 +187,8 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
     standard = options.view_as(StandardOptions)
     if not standard.runner:
         standard.runner = IN_PROCESS if bounded else ONE_MACHINE
+    if standard.runner == ONE_MACHINE and is_installed(options):
+        standard.runner = INSTALLED_PRISM
     standard.streaming = not bounded
     return options
 

@@ -27,13 +27,13 @@ from pipelines.schedule import newest_bundle, run_on_schedule
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle
 from similarity.bundle_store import keep_bundle
-from similarity.errors import SimilarityError
+from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations import gate
 from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
 from similarity.generations.first import new_generation
 from similarity.generations.plan import documents_in, plan
 from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
-from similarity.index.protocol import CompanyIndex, Generation
+from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest import utc_now
 
 RANGE_DOCUMENTS = 5_000
@@ -131,13 +131,34 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
     # Before the candidate is there: writers, and this job's workers, take its encoder from the store.
     keep_bundle(bundle, place.store)
     encoder = place.encoders[bundle.encoder_id] if plan(place.index, wanted).encodes else None
-    return reembed(place.index, wanted, encoder=encoder, now=utc_now(), options=steps(place.index, options, to_beam))
+    how = steps(
+        place.index, options, to_beam, trained_on=options.trained_on or gate.companies_trained_on(bundle.folder)
+    )
+    return reembed(place.index, wanted, encoder=encoder, now=utc_now(), options=how)
 
 
-def steps(index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions) -> Options:
+def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
+    """A schedule must not make live again by itself what somebody went back from.
+
+    Raises:
+        InvalidInput: the bundle's generation was live and is not any more, and its bundle is not live in another one.
+    """
+    if index.live().bundle_id == bundle.bundle_id:
+        return
+    for generation in index.generations():
+        if generation.state is GenerationState.PREVIOUS and generation.bundle_id == bundle.bundle_id:
+            raise InvalidInput(
+                f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; put a "
+                "newer one there, or name this one with --bundle"
+            )
+
+
+def steps(
+    index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions, *, trained_on: Path | None
+) -> Options:
     """How the run behaves, and what it says."""
     return Options(
-        gate=gate.by_file(index, options.judged, trained_on=options.trained_on) if options.judged else None,
+        gate=gate.by_file(index, options.judged, trained_on=trained_on) if options.judged else None,
         promote=options.promote,
         compact=options.compact,
         max_docs_per_second=options.max_rate,
@@ -181,7 +202,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     judging.add_argument(
         "--without-gate", action="store_true", help="go live unjudged: nothing keeps a worse model out"
     )
-    parser.add_argument("--trained-on", type=Path, help="ids of companies that were trained on: not judged by")
+    parser.add_argument(
+        "--trained-on",
+        type=Path,
+        help="ids of companies that were trained on: not judged by [what training.export left beside the bundle]",
+    )
     parser.add_argument("--no-promote", dest="promote", action="store_false", help="stop before it goes live")
     parser.add_argument("--compact", action="store_true", help="merge it on disk before it goes live")
     parser.add_argument("--max-rate", type=float, help="documents a second, at most, of each worker")
@@ -207,7 +232,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
     def run() -> ReembedReport:
-        bundle = ModelBundle.load(given.bundle) if given.bundle else newest_bundle(given.models)
+        if given.bundle:
+            bundle = ModelBundle.load(given.bundle)
+        else:
+            bundle = newest_bundle(given.models)
+            place = options.workplace.open()
+            refuse_rolled_back(place.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(told(report))
         return report

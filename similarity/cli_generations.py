@@ -117,6 +117,7 @@ def reembed(
     from similarity.bundle import ModelBundle
     from similarity.bundle_store import keep_bundle
     from similarity.generations.first import new_generation
+    from similarity.generations.gate import companies_trained_on
     from similarity.generations.plan import plan
     from similarity.generations.reembed import reembed as run
     from similarity.ingest import utc_now
@@ -133,7 +134,7 @@ def reembed(
         if dry_run:
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
-        gate = _gate(work, judged, trained_on) if judged else None
+        gate = _gate(work, judged, trained_on or companies_trained_on(bundle)) if judged else None
         # Before the candidate is there: writers take its encoder from the store.
         keep_bundle(new, work.store)
         with progress("documents", planned.documents) as on_documents:

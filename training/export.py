@@ -26,13 +26,15 @@ added later too (training.calibrate).
 """
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
-from similarity.errors import SimilarityError
+from similarity.errors import InvalidInput, SimilarityError
+from similarity.generations.gate import trained_on_path
 from similarity.judgements import read_judgements
 from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
 from training.calibrate import selected
@@ -50,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the options, exports, and says where the bundle is."""
     options = read_options(arguments)
     try:
+        if options.companies_trained_on and not options.companies_trained_on.is_file():
+            raise InvalidInput(f"there is no file {options.companies_trained_on} of companies")
         run = read_run(Path(options.model))
         bundle = export(
             settings_of(options, run),
@@ -62,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except (ExportRefused, SimilarityError, ValueError) as error:
         sys.exit(f"refused: {error}")
+    if options.companies_trained_on:
+        shutil.copyfile(options.companies_trained_on, trained_on_path(bundle.folder))
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
 
 
@@ -157,6 +163,12 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--companies", type=Path, help="JSONL file of the companies, all that a search can find if it calibrates")
     add("--splits", nargs="+", help="judged files to use (default: dev; of an untrained model also train)")
     add("--trained-on", type=Path, help="pairs that it was trained on (default: of a run, the judged train split)")
+    add(
+        "--companies-trained-on",
+        type=Path,
+        help="ids of the companies of its pairs, one a line (similarity pairs writes them): kept beside the bundle, so "
+        "that the gate of a re-embed does not judge it by them",
+    )
     add("--judged-by", default="", help="who judged and how, for the card")
     add("--reference", type=Path, help="bundle that it must not rank worse than")
     add("--allow-worse", action="store_true", help="measure against --reference, and export in any case")

@@ -111,11 +111,25 @@ def by_file(
     `trained_on` holds ids of companies, one a line.
 
     Raises:
-        InvalidInput: the file holds no judged pairs.
+        InvalidInput: the file holds no judged pairs, or that of the ids cannot be read.
     """
     judgements = read_judgements(judged)
-    seen = trained_on.read_text(encoding="utf-8").split() if trained_on else []
+    try:
+        seen = trained_on.read_text(encoding="utf-8").split() if trained_on else []
+    except OSError as error:
+        raise InvalidInput(f"{trained_on} cannot be read: {error.strerror}; it holds ids, one a line") from error
     return lambda old, new: check(index, old=old, new=new, judgements=judgements, trained_on=seen, floor=floor)
+
+
+def companies_trained_on(bundle_folder: Path) -> Path | None:
+    """The file that training.export leaves beside a bundle's folder, `<folder>.trained-on.txt`; None without one."""
+    path = trained_on_path(bundle_folder)
+    return path if path.is_file() else None
+
+
+def trained_on_path(bundle_folder: Path) -> Path:
+    """Where the ids of the companies that a bundle was trained on are kept: beside it, for its own files are sealed."""
+    return bundle_folder.with_name(f"{bundle_folder.name}.trained-on.txt")
 
 
 def judged_companies(judgements: Judgements) -> set[str]:

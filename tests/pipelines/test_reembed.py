@@ -16,6 +16,7 @@ from similarity.bundle_store import StoredEncoders
 from similarity.company import DeletedCompany
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, LeaseHeld
+from similarity.generations.gate import GateReport, trained_on_path
 from similarity.generations.leases import REEMBED, KeptLease
 from similarity.generations.reembed import ReembedReport
 from similarity.index.sqlite import SqliteIndex
@@ -127,6 +128,30 @@ def test_the_command_says_how_it_went(
     said = capsys.readouterr().err
     assert "gate       refused" in said
     assert "not live" in said
+
+
+def test_anchors_that_the_bundle_was_trained_on_do_not_judge_it(
+    filled: SqliteIndex, workplace: Workplace, better: ModelBundle, judged: Path
+) -> None:
+    del filled
+    trained_on_path(better.folder).write_text("c001\nc002\nc003\n")
+    report = run(better, workplace, judged)
+    assert isinstance(report.gate, GateReport)
+    assert (report.gate.trained_on, report.gate.anchors) == (3, COMPANIES - 3)
+
+
+def test_what_was_rolled_back_does_not_come_back_by_schedule(
+    filled: SqliteIndex, workplace: Workplace, better: ModelBundle
+) -> None:
+    before = filled.live()
+    run(better, workplace, None)
+    filled.rollback()
+    arguments = ["--models", str(better.folder.parent), "--without-gate", "--index", workplace.index]
+    with pytest.raises(SystemExit, match="was rolled back"):
+        reembed.main(arguments)
+    assert filled.live().name == before.name
+    run(better, workplace, None)  # by its name it may
+    assert filled.live().bundle_id == better.bundle_id
 
 
 def test_the_newest_bundle_of_a_folder_is_taken(better: ModelBundle, worse: ModelBundle, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Batch jobs run on real runners. Of streams see tests/end_to_end and tests/faults."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,12 +9,21 @@ import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from pipelines.options import beam_options
+from tests.servers import prism_installation
 from tests.servers.flink import FlinkCluster
 from tests.servers.prism import Prism
 
 pytestmark = [pytest.mark.integration, pytest.mark.pipelines]
 
 NUMBERS = 50
+
+
+@pytest.fixture
+def prism_program(prism: Prism) -> Path:
+    """The program, which `prism` has installed."""
+    del prism
+    return prism_installation.install()
 
 
 class Leave(beam.DoFn):
@@ -27,8 +38,8 @@ class Leave(beam.DoFn):
         yield number
 
 
-def assert_all_numbers_arrive(folder: Path, options: list[str]) -> None:
-    pipeline = beam.Pipeline(options=PipelineOptions(options))
+def assert_all_numbers_arrive(folder: Path, options: PipelineOptions) -> None:
+    pipeline = beam.Pipeline(options=options)
     shared = pipeline | beam.Create(range(NUMBERS), reshuffle=False) | beam.Reshuffle()
     _ = shared | beam.ParDo(Leave(folder))
     assert pipeline.run().wait_until_finish() == "DONE"
@@ -36,8 +47,19 @@ def assert_all_numbers_arrive(folder: Path, options: list[str]) -> None:
 
 
 def test_a_batch_job_runs_on_prism(prism: Prism, tmp_path: Path) -> None:
-    assert_all_numbers_arrive(tmp_path, prism.beam_options())
+    assert_all_numbers_arrive(tmp_path, PipelineOptions(prism.beam_options()))
+
+
+def test_prism_runs_from_a_read_only_file_system(
+    prism_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "chmod", read_only)
+    given = ["--runner=PrismRunner", f"--prism_location={prism_program}", "--environment_type=LOOPBACK"]
+    assert_all_numbers_arrive(tmp_path, beam_options(given, bounded=True))
 
 
 def test_a_batch_job_runs_on_flink(flink: FlinkCluster, tmp_path: Path) -> None:
-    assert_all_numbers_arrive(tmp_path, flink.beam_options())
+    assert_all_numbers_arrive(tmp_path, PipelineOptions(flink.beam_options()))
