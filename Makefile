@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integration test-versions test-faults test-api test-training train-demo check format bench env lock openapi clean
+.PHONY: help demo test test-integration test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -34,7 +34,7 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training"
+	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training and not docker"
 
 test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
 	$(BIN)/python -m tests.servers.browser
@@ -51,6 +51,14 @@ test-versions: $(VENV)/integration  ## Run the index contract on three nodes, an
 
 test-faults: $(VENV)/integration  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)
 	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults
+
+test-story: $(VENV)/integration $(VENV)/training  ## Tell the life of a company and a model with docker-compose.yml's commands, no docker
+	$(BIN)/python -m tests.end_to_end.story
+
+test-docker: $(VENV)/integration  ## Build the images and tell the same story in containers (installs an engine if it can)
+	$(BIN)/python -m tests.servers.docker
+	$(BIN)/pytest -m docker
+	$(BIN)/python -m tests.end_to_end.story --docker
 
 test-api: $(VENV)/integration  ## Ask the running service all that its OpenAPI document allows and forbids (CASES=100 an operation)
 	$(BIN)/python -m tests.services.api_campaign --cases $(CASES) --seed $(SEED)

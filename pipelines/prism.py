@@ -5,6 +5,7 @@ as in our images, that fails (EROFS is no PermissionError, which Beam would forg
 """
 
 import os
+from pathlib import Path
 
 from apache_beam.options.pipeline_options import PipelineOptions, PrismRunnerOptions
 from apache_beam.runners.portability.job_server import StopOnExitJobServer
@@ -32,4 +33,4 @@ class InstalledPrismRunner(PrismRunner):
 def is_installed(options: PipelineOptions) -> bool:
     """Whether `--prism_location` names a program of this machine that can be started as it is."""
     location = options.view_as(PrismRunnerOptions).prism_location or ""
-    return os.path.isfile(location) and os.access(location, os.X_OK) and not location.endswith(".zip")
+    return Path(location).is_file() and os.access(location, os.X_OK) and not location.endswith(".zip")
