@@ -19,10 +19,11 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, Literal
+from typing import Literal
 
 from deploy.environment import ROOT
 from similarity.client import Client, Retries, UnknownCompany
@@ -217,7 +218,7 @@ def _erasure(client: Client, transcript: Transcript) -> None:
     erased = client.erase("newbrew")
     assert not _found(client, "newbrew")
     transcript.command(
-        "curl -X POST localhost:8080/companies/newbrew/erasure", json.dumps(_plain(erased), indent=1), last=20
+        "curl -X POST localhost:8080/companies/newbrew/erasure", json.dumps(asdict(erased), indent=1), last=20
     )
 
 
@@ -247,10 +248,6 @@ def _eventually(condition: Callable[[], bool], *, what: str, stack: Stack, secon
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:.0f} s: {what}\n{stack.logs('stream')[-3000:]}")
         time.sleep(0.2)
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=lambda each: getattr(each, "__dict__", str(each))))
 
 
 def main() -> None:
