@@ -1,8 +1,8 @@
 """From verdicts to labelled pairs that `training` reads.
 
-Of one user and one unordered pair the latest verdict counts. Where all who judged a pair agree, it is
-labelled; where they do not, or somebody is unsure, it is exported without a label: what two people
-cannot agree on, no model learns.
+Of one user and one unordered pair the latest verdict counts; where that is `withdrawn`, the user counts
+as one who never judged the pair. Where all who judged a pair agree, it is labelled; where they do not, or
+somebody is unsure, it is exported without a label: what two people cannot agree on, no model learns.
 
 A pair becomes one row with both texts (`text_record`: training needs nothing else) or with both ids
 (`id_record`: together with other files of ids, and a file of the companies).
@@ -20,7 +20,7 @@ Label: TypeAlias = Literal["positive", "negative", ""]
 """As a pairs file has it; empty: unlabelled."""
 
 LatestVerdicts: TypeAlias = Mapping[Pair, Mapping[str, FeedbackEvent]]
-"""What counts: pair -> user -> event."""
+"""What counts: pair -> user -> event; no pair without a user, and no event that withdraws."""
 
 LABELS: Mapping[Verdict, Label] = {Verdict.COMPETITOR: "positive", Verdict.NOT_COMPETITOR: "negative"}
 # With texts the names must not be those that pair files give to columns of ids, or ids are what is read.
@@ -44,11 +44,12 @@ def latest_verdicts(newest_first: Iterable[FeedbackEvent]) -> LatestVerdicts:
     latest: dict[Pair, dict[str, FeedbackEvent]] = defaultdict(dict)
     for event in newest_first:
         latest[event.pair].setdefault(event.user, event)
-    return latest
+    standing = {pair: _not_withdrawn(by_user) for pair, by_user in latest.items()}
+    return {pair: by_user for pair, by_user in standing.items() if by_user}
 
 
 def labelled_pairs(verdicts: LatestVerdicts) -> list[LabelledPair]:
-    """One row per pair that anybody judged, by anchor and hit."""
+    """One row per pair of `verdicts`, by anchor and hit."""
     rows = [_labelled_pair(list(by_user.values())) for by_user in verdicts.values()]
     return sorted(rows, key=lambda row: (row.anchor, row.hit))
 
@@ -98,6 +99,10 @@ def id_record(row: LabelledPair) -> dict[str, str | int]:
         "users": row.users,
         "judged_at": row.judged_at.isoformat(),
     }
+
+
+def _not_withdrawn(by_user: Mapping[str, FeedbackEvent]) -> dict[str, FeedbackEvent]:
+    return {user: event for user, event in by_user.items() if event.verdict is not Verdict.WITHDRAWN}
 
 
 def _labelled_pair(events: Sequence[FeedbackEvent]) -> LabelledPair:

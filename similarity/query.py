@@ -7,6 +7,7 @@ from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, FieldFilter, SimilarCompanies
 from similarity.ingest import Encoder
+from similarity.suggestions import companies_meant
 
 
 def similar_to_companies(
@@ -25,11 +26,14 @@ def similar_to_companies(
     hybrid: companies that use the words of the first one's description are ranked too.
 
     Raises:
-        InvalidInput: no company, or several, go by a name; the message lists what is near.
+        InvalidInput: no company, or several, go by a name (the message lists what is near), or one is to be near
+            and far at once.
     """
     live = index.live().name
     anchors = [_company_called(index, live, reference) for reference in references]
     negatives = [_company_called(index, live, reference) for reference in unlike]
+    for each in {anchor.id for anchor in anchors} & {negative.id for negative in negatives}:
+        raise InvalidInput(f"{each!r} is to be near and far at once; name it as one of the two")
     left_out = [_company_called(index, live, reference).id for reference in exclude]
     found = index.similar(
         live,
@@ -48,7 +52,7 @@ def _company_called(index: CompanyIndex, generation: str, reference: str) -> Emb
         raise InvalidInput(f"{reference!r} is the name of several companies; say one of the ids {', '.join(ids[:10])}")
     found = index.get(generation, ids)
     if not found:
-        near = ", ".join(f"{company.name} ({company.id})" for company in index.find(generation, reference, limit=5))
+        near = ", ".join(f"{company.name} ({company.id})" for company in companies_meant(index, generation, reference))
         raise InvalidInput(f"no company goes by {reference!r}" + (f"; did you mean {near}?" if near else ""))
     return found[ids[0]]
 

@@ -1,12 +1,15 @@
 """The search service as an application: `create_app` puts the parts together."""
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anyio.to_thread import run_sync
+from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
@@ -17,15 +20,17 @@ from services.search.asking.models import Models
 from services.search.asking.routes import search_routes
 from services.search.asking.service import SearchService
 from services.search.guards.guards import Guards, guard
+from services.search.guards.heavy_work import begin_heavy_work
 from services.search.manual import manual_page
 from services.search.matches.match_routes import match_routes
 from services.search.matches.matching import MatchService
 from services.search.wire import problems
-from services.search.wire.deprecations import announce
 from services.search.wire.failures import answer_failures
+from services.search.wire.paths import take_line_breaks_in_paths
 from services.search.workspace.feedback import FeedbackService
 from services.search.workspace.feedback_next import NextService
 from services.search.workspace.feedback_routes import feedback_routes
+from services.search.workspace.health import WorkspaceHealth
 from services.search.workspace.lists import ListsService
 from services.search.workspace.lists_routes import lists_routes
 from services.search.writes.write_routes import write_routes
@@ -38,6 +43,8 @@ from similarity.workspace.sqlite import SqliteWorkspace
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"
+# For what takes no place: health checks, the page's files, checking how deep a long body is nested.
+SPARE_THREADS = 8
 DESCRIPTION = (
     "Who competes with a company, judged by what the companies say about themselves. Every error is a problem "
     "document (RFC 9457). One index, one tenant. Where the service has keys, send one as `Authorization: Bearer KEY`."
@@ -66,6 +73,7 @@ def create_app(
     What is passed in stays the caller's, to be closed after the application has stopped.
     """
     own = ExitStack()
+    take_line_breaks_in_paths()
     guards = guards or Guards()
     encoders = encoders if encoders is not None else {encoder.encoder_id: encoder} if encoder else {}
     if workspace is None:
@@ -74,7 +82,7 @@ def create_app(
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
         own.callback(writing.writes.close)
-    models = Models(encoders, cache_asked=guards.metrics.cache_asked)
+    models = Models(encoders, cache_asked=guards.metrics.cache_asked, before_much=begin_heavy_work)
     search = SearchService(index, models, cursor_key=cursor_key)
 
     app = FastAPI(
@@ -85,34 +93,39 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
-        lifespan=_closing(own),
+        lifespan=_lifespan(own, threads=guards.gates.threads),
         # FastAPI's own spans would hold paths and parameters, that is who was asked about; ours hold the route alone.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     answer_failures(app)
-    app.include_router(write_routes(writing.writes, writing.erasures))
-    app.include_router(search_routes(search))
+    app.include_router(
+        write_routes(replace(writing.writes, removed=models.forget), replace(writing.erasures, removed=models.forget))
+    )
+    app.include_router(search_routes(search, WorkspaceHealth(workspace).trouble))
     app.include_router(map_routes(MapService(search)))
     app.include_router(match_routes(MatchService(index)))
     app.include_router(feedback_routes(FeedbackService(search, workspace), NextService(search, workspace)))
-    app.include_router(lists_routes(ListsService(search, workspace)))
+    app.include_router(lists_routes(ListsService(search, workspace, before_much=begin_heavy_work)))
     _add_pages(app)
     _say_problem_media_type(app)
-    announce(app)
     guard(app, guards)
     return app
 
 
 def _passing_workspace(own: ExitStack) -> Workspace:
-    folder = own.enter_context(tempfile.TemporaryDirectory(prefix="similarity-workspace-"))
+    folder = tempfile.mkdtemp(prefix="similarity-workspace-")
     workspace = SqliteWorkspace(Path(folder) / "workspace")
+    # At the latest when the process ends: an application that is never started is never stopped.
+    own.callback(weakref.finalize(workspace, shutil.rmtree, folder, ignore_errors=True))
     own.callback(workspace.close)
     return workspace
 
 
-def _closing(own: ExitStack) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(own: ExitStack, *, threads: int) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        limiter = current_default_thread_limiter()
+        limiter.total_tokens = max(limiter.total_tokens, threads + SPARE_THREADS)
         yield
         await run_sync(own.close)
 

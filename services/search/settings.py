@@ -178,7 +178,7 @@ class ServiceSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "ServiceSettings":
-        """Reads the SIMILARITY_SERVICE_ variables.
+        """Reads the SIMILARITY_SERVICE_ variables; an empty one counts as not set, as in compose files.
 
         Raises:
             InvalidInput: one that does not exist (a typing error, most likely), or a bad value.
@@ -188,7 +188,7 @@ class ServiceSettings:
         unknown = sorted(set(given) - set(known))
         if unknown:
             raise InvalidInput(f"{unknown[0]} is no setting; there are {', '.join(known)}")
-        return cls(**{known[name].name: _read(known[name], value) for name, value in given.items()})
+        return cls(**{known[name].name: _read(known[name], value) for name, value in given.items() if value})
 
     @property
     def places(self) -> int:

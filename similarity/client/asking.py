@@ -36,13 +36,15 @@ class FoundCompanies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What the service answers from, and whether free text can be asked."""
+    """What the service answers from, and whether free text can be asked and feedback be given."""
 
     generation: str
     model: Model
     companies: int = 0
     free_text: bool = False
     free_text_reason: str | None = None
+    feedback: bool = True
+    feedback_reason: str | None = None
     status: str = "ready"
 
 

@@ -10,7 +10,7 @@ from similarity.client.call import NDJSON, Call, Reply, as_json, decoded, path_o
 from similarity.client.problems import UnreadableAnswer
 from similarity.client.ranking import CompanyReference, Hit, Ranking
 
-Verdict: TypeAlias = Literal["competitor", "not_competitor", "unsure"]
+Verdict: TypeAlias = Literal["competitor", "not_competitor", "unsure", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def feedback(
     note: str | None = None,
     event_id: str | None = None,
 ) -> Call[FeedbackEvent]:
-    """Says of `hit` whether it competes with `anchor`.
+    """Says of `hit` whether it competes with `anchor`; `withdrawn` takes back what was said of the two before.
 
     Give the `Hit` itself and its `ranking` where there are such: then it is kept what was shown (rank,
     score, probability, generation, model). The same `event_id` is the same event, so that nothing is

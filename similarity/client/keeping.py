@@ -14,7 +14,8 @@ from similarity.client.ranking import Ranking
 class SavedList:
     """A saved list, shared by all who may use the service; `looked_at` is the caller's own last look.
 
-    `question` is its question as JSON; None where all lists were asked for and it is long.
+    `question` is its question as JSON; None where all lists were asked for and it is long. `new` is how many of its
+    hits are new to the caller, where all lists were asked for that.
     """
 
     name: str
@@ -22,6 +23,7 @@ class SavedList:
     saved_at: datetime | None = None
     looked_at: datetime | None = None
     question: Mapping[str, Any] | None = None
+    new: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +36,28 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListRanking(Ranking):
+    """The answer to the question of the list `name`; its hits are `new` where they were not there at `looked_at`.
+
+    `looked_at` is the caller's own last look; None if there was none, and everything is new.
+    """
+
+    name: str = ""
+    looked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Lists:
     lists: tuple[SavedList, ...]
 
 
-def lists() -> Call[tuple[SavedList, ...]]:
-    """All saved lists, by name."""
+def lists(*, new: bool = False) -> Call[tuple[SavedList, ...]]:
+    """All saved lists, by name; with `new` how many hits of each were not there at the caller's last look."""
 
     def read(reply: Reply) -> tuple[SavedList, ...]:
         return reading(_Lists)(reply).lists
 
-    return Call(method="GET", path="/lists", read=read)
+    return Call(method="GET", path=path_of("lists", parameters={"new": "true" if new else None}), read=read)
 
 
 def saved_list(name: str) -> Call[SavedList]:
@@ -65,13 +78,13 @@ def delete_list(name: str) -> Call[None]:
 
 def list_hits(
     name: str, *, k: int | None = None, reasons: int | None = None, cursor: str | None = None
-) -> Call[Ranking]:
+) -> Call[ListRanking]:
     """The answer to a list's question now; hits that were not there at the caller's last look are `new`.
 
     `k` and `reasons` are as they were saved, unless they are given.
     """
     path = path_of("lists", name, "hits", parameters={"k": k, "reasons": reasons, "cursor": cursor})
-    return Call(method="GET", path=path, read=reading(Ranking))
+    return Call(method="GET", path=path, read=reading(ListRanking))
 
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:

@@ -267,6 +267,9 @@ class CompanyIndex(Protocol):
         The first of these kinds that matches anything decides; names compare by `name_key`.
         """
 
+    def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
+        """What `resolve` says of each of `references`, in a few requests however many they are."""
+
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         """Companies for a search box: by domain, by prefix of name or alias, then by words.
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from similarity.errors import IndexUnavailable
+from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
@@ -105,6 +105,16 @@ class ElasticWorkspace:
         for index in (self._feedback, self._lists) if compact else ():
             compact_index(self._cluster, index)
         return forgotten
+
+    def check(self) -> None:
+        self._make_ready()
+        for index in (self._feedback, self._lists):
+            try:
+                self._cluster.documents(index, ["none has this id"], vectors=False)
+            except UnknownGeneration as error:
+                raise IndexUnavailable(
+                    f"the index {index} is gone: restore it from a snapshot, or start anew with an empty one"
+                ) from error
 
     def close(self) -> None:
         self._cluster.close()

@@ -4,7 +4,8 @@ A workspace belongs to an index but stands outside its generations: promote, rol
 not touch it. It holds
 
 - **feedback**: events, each one verdict of one user on one pair of companies. Events are only ever
-  appended; of one user and one pair the latest counts (`similarity.feedback_pairs`);
+  appended; of one user and one pair the latest counts, and none where that withdraws it
+  (`similarity.feedback_pairs`);
 - **lists**: a name and a question, shared by everybody who may use the index;
 - **looks**: which hits of a list a user saw at the last look, so that the next one can say what is new.
 
@@ -51,7 +52,9 @@ class Verdict(StrEnum):
     COMPETITOR = "competitor"
     NOT_COMPETITOR = "not_competitor"
     UNSURE = "unsure"
-    """Neither; also how an earlier verdict is taken back."""
+    """It cannot be told: the pair is not labelled, whatever others say of it."""
+    WITHDRAWN = "withdrawn"
+    """The earlier verdict is void: as if the user had never judged this pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +198,9 @@ class Workspace(Protocol):
         too when this returns, which may take a minute on a cluster; without, once the store rewrites
         its files. Erase the company from the index first, or it may be judged again meanwhile.
         """
+
+    def check(self) -> None:
+        """Reads something and throws it away: raises IndexUnavailable where events or lists cannot be read."""
 
     def close(self) -> None:
         """Releases files and connections."""

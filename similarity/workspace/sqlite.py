@@ -115,6 +115,10 @@ class SqliteWorkspace:
             self._file.rewrite()
         return forgotten
 
+    def check(self) -> None:
+        with self._file.reading() as connection:
+            connection.execute("SELECT EXISTS (SELECT 1 FROM events), EXISTS (SELECT 1 FROM lists)").fetchone()
+
     def close(self) -> None:
         self._file.close()
 

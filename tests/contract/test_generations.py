@@ -218,6 +218,7 @@ def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None
         lambda: index.upsert("none", [make_embedded()]),
         lambda: index.get("none", ["a"]),
         lambda: index.resolve("none", "a"),
+        lambda: index.resolve_many("none", ["a"]),
         lambda: index.find("none", "a"),
         lambda: index.similar("none", unit_vector(1), k=1),
         lambda: index.scan("none"),

@@ -60,6 +60,37 @@ def test_names_and_aliases_resolve_by_their_key(index: CompanyIndex, words: str)
     assert index.resolve(words, "Apple") == []
 
 
+def test_many_references_resolve_as_each_alone_does(index: CompanyIndex, words: str) -> None:
+    index.upsert(words, [make_embedded("aaa", name="Aapl"), make_embedded("x", name="apple.com")])
+    index.upsert(words, [DeletedCompany(id="nestle", version=5)])
+    references = [
+        *(
+            "apple",
+            "apple.com",
+            "AAPL",
+            "apex",
+            "nestle",
+            "Nestlé S.A.",
+            "トヨタ自動車",
+            "nobody",
+            "or",
+            "https://apex.io",
+        ),
+        *AWKWARD,
+        # More than fit into one request of any kind.
+        *(f"nobody-{number}" for number in range(1_100)),
+        *(f"Nobody No. {number}" for number in range(300)),
+        "Toyota Motor",
+    ]
+    resolved = index.resolve_many(words, references)
+    assert list(resolved) == list(dict.fromkeys(references))
+    alone = [each for each in references if "obody" not in each]
+    assert {each: resolved[each] for each in alone} == {each: index.resolve(words, each) for each in alone}
+    assert (resolved["AAPL"], resolved["nestle"], resolved["Toyota Motor"]) == (["aaa", "apple"], [], ["toyota"])
+    assert {each: ids for each, ids in resolved.items() if ids and "obody" in each} == {}
+    assert index.resolve_many(words, []) == {}
+
+
 def test_a_contested_name_resolves_to_all_that_bear_it(index: CompanyIndex, words: str) -> None:
     index.upsert(
         words, [make_embedded("aaa", name="Aapl"), make_embedded("zzz", name="Other", aliases=("AAPL", "aapl"))]

@@ -47,6 +47,8 @@ def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
     own.reload()
     names(own)
     assert own.locator("#hits .accepted, #hits .rejected").count() == 0
+    # Undone is as if it had never been said, and no doubt that would take the label from what others say.
+    assert own.request.get("/feedback/pairs").text() == ""
 
 
 def test_a_verdict_that_is_not_kept_is_not_shown(own: Any) -> None:

@@ -69,6 +69,22 @@ def test_what_was_not_there_at_the_last_look_is_marked_as_new(own: Any) -> None:
     assert own.locator("#hits .new:visible").count() == 0
 
 
+def test_what_is_new_on_all_lists_is_asked_with_one_request(own: Any) -> None:
+    for name in ("a", "b", "c"):
+        question = {"question": {"anchors": [{"company": "heineken"}], "k": 10}}
+        assert own.request.put(f"/lists/{name}", data=question).status == 201
+    assert own.request.post("/lists/b/looked").status == 200
+    own.goto("/")
+    own.wait_for_load_state("networkidle")
+    asked: list[str] = []
+    own.on("request", lambda request: asked.append(request.url.partition("/lists")[2]))
+    own.get_by_role("button", name="Saved lists").click()
+    dialog = own.get_by_role("dialog", name="Saved lists")
+    dialog.get_by_text("10 new").nth(1).wait_for()
+    assert dialog.locator(".new:visible").all_inner_texts() == ["10 new", "10 new"]
+    assert asked == ["", "?new=true"]
+
+
 def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
     own.goto("/?company=heineken&k=10")
     names(own)

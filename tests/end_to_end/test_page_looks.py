@@ -76,6 +76,13 @@ def listed(page: Any) -> None:
     page.get_by_role("dialog", name="Saved lists").wait_for()
 
 
+def judging(page: Any) -> None:
+    page.get_by_role("button", name="Judge pairs").click()
+    page.locator("#pair article").first.wait_for()
+    page.keyboard.press("c")
+    page.locator("#judge-undo:visible").wait_for()
+
+
 def matched(page: Any) -> None:
     page.get_by_role("button", name="Paste a list").click()
     page.get_by_label("Names or domains, one a line").fill("Carlsberg\nheinek\nNo Such Brewery 1234")
@@ -90,7 +97,7 @@ def asked_for_a_key(page: Any) -> None:
     page.get_by_role("dialog", name="This service asks for a key").wait_for()
 
 
-STATES = [judged, opened_all, typed, helped, saving, listed, matched, asked_for_a_key]
+STATES = [judged, opened_all, typed, helped, saving, listed, judging, matched, asked_for_a_key]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -61,8 +61,22 @@ def test_an_index_of_a_newer_release_is_refused(place: Place, workspace: Elastic
 def test_a_cluster_that_is_away_is_said(place: Place) -> None:
     [port] = free_ports(1)
     away = replace(place.settings, hosts=(f"http://127.0.0.1:{port}",))
-    with closing(ElasticWorkspace(away)) as workspace, pytest.raises(IndexUnavailable, match="cannot be reached"):
-        workspace.lists()
+    with closing(ElasticWorkspace(away)) as workspace:
+        with pytest.raises(IndexUnavailable, match="cannot be reached"):
+            workspace.lists()
+        with pytest.raises(IndexUnavailable, match="cannot be reached"):
+            workspace.check()
+
+
+@pytest.mark.parametrize("part", ["feedback", "lists"])
+def test_indices_that_are_closed_or_gone_are_said(place: Place, workspace: ElasticWorkspace, part: str) -> None:
+    workspace.check()
+    place.client.indices.close(index=f"{place.name}-{part}")
+    with pytest.raises(IndexUnavailable):
+        workspace.check()
+    place.client.indices.delete(index=f"{place.name}-{part}")
+    with pytest.raises(IndexUnavailable, match=f"{part} is gone"):
+        workspace.check()
 
 
 def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluster) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from similarity.feedback_pairs import (
@@ -69,6 +69,21 @@ def test_the_latest_verdict_of_a_user_counts_whichever_side_was_the_anchor() -> 
     second = make_event("2", at=moment(2), anchor="adidas", hit="nike", verdict="not_competitor")
     assert labels(first, second) == ["negative"]
     assert labels(first, second, make_event("3", at=moment(3), verdict="unsure")) == [""]
+
+
+def test_a_withdrawn_verdict_counts_as_none_and_those_of_others_stand() -> None:
+    ann = make_event("1", user="ann", at=moment(1), verdict="not_competitor")
+    bob = make_event("1", user="bob", at=moment(2), verdict="competitor")
+    withdrawn = make_event("2", user="ann", at=moment(3), anchor="adidas", hit="nike", verdict="withdrawn")
+    [pair] = pairs_of(ann, bob, withdrawn)
+    assert (pair.label, pair.users, pair.judged_at) == ("positive", 1, moment(2))
+    assert pairs_of(ann, withdrawn) == []
+    assert labels(ann, withdrawn, make_event("3", at=moment(4), verdict="competitor")) == ["positive"]
+
+
+def test_unsure_is_a_verdict_where_others_are_sure() -> None:
+    ann = make_event(user="ann", at=moment(1), verdict="unsure")
+    assert labels(ann, make_event(user="bob", at=moment(2), verdict="competitor")) == [""]
 
 
 def test_another_users_verdict_is_not_replaced() -> None:
@@ -153,5 +168,6 @@ def test_training_refuses_no_history_of_verdicts(
         for number, (anchor, hit, user, verdict) in enumerate(said)
     ]
     rows = pairs_of(*events)
+    assume(rows)
     pairs = read(tmp_path_factory.mktemp("pairs"), rows, dict(zip("abcde", texts, strict=True)))
     assert len(pairs) + pairs.duplicates == len(rows)

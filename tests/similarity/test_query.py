@@ -54,6 +54,19 @@ def test_several_companies_together_and_those_to_be_unlike_are_left_out(index: S
     assert similar_to_companies(index, ["a"], exclude=["b", "c"], k=10)[1].hits == ()
 
 
+@pytest.mark.parametrize("typed", ["Alpho", "Alphas", "alpha.net"])
+def test_a_misspelt_name_is_answered_with_what_may_be_meant(index: SqliteIndex, typed: str) -> None:
+    with pytest.raises(InvalidInput, match=r"no company goes by '.*'; did you mean Alpha \(a\)\?"):
+        similar_to_companies(index, [typed], k=10)
+    with pytest.raises(InvalidInput, match=r"no company goes by 'Xyz'$"):
+        similar_to_companies(index, ["Xyz"], k=10)
+
+
+def test_nothing_can_be_near_and_far_at_once(index: SqliteIndex) -> None:
+    with pytest.raises(InvalidInput, match="'a' is to be near and far at once"):
+        similar_to_companies(index, ["a", "b"], unlike=["Alpha"], k=10)
+
+
 def test_hybrid_ranks_the_words_of_the_first_anchor_too(index: SqliteIndex) -> None:
     _, found = similar_to_companies(index, ["a"], k=10, words=True)
     assert {hit.company.id for hit in found.hits} == {"b", "c"}

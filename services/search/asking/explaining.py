@@ -8,7 +8,7 @@ The memory knows descriptions, not pairs: a hit that comes up again, for whichev
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from hashlib import sha256
 from threading import Lock
@@ -26,17 +26,21 @@ from similarity.reasons import (
 )
 
 CACHE_BYTES = 64 << 20
+QUICKLY_EXPLAINED = 4
+"""So many descriptions at once are no heavy work: those of a question as it is by default, an anchor and three hits."""
 # A phrase with its text, or the key with its place; estimates come out a tenth above what tracemalloc counts.
 BYTES_PER_PHRASE = 300
 
-Key: TypeAlias = bytes
+Key: TypeAlias = tuple[str, bytes]
+"""The id of the company (none for free words), and what decides the phrases and their places."""
 
 
 class Explainer:
     """Explains matches with `encoder`. Safe to share between threads; one for each encoder.
 
     Of the descriptions seen last, as many are remembered as fit in `cache_bytes`. `asked` is told of each
-    description whether it was remembered.
+    description whether it was remembered; `before_much` is called before more than QUICKLY_EXPLAINED are
+    encoded, and may raise instead.
     """
 
     def __init__(
@@ -45,8 +49,10 @@ class Explainer:
         *,
         cache_bytes: int = CACHE_BYTES,
         asked: Callable[[bool], None] = lambda _: None,
+        before_much: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
+        self._before_much = before_much
         self._memory = OcclusionMemory(cache_bytes, asked=asked)
 
     @property
@@ -67,9 +73,17 @@ class Explainer:
         """
         if not hits:
             return []
-        found = self._memory.get_all({_key(each): each for each in (*anchors, *hits)}, self._occlusions)
+        wanted = {_key(each): each for each in (*anchors, *hits)}
+        # Before anything is promised to others who ask for the same.
+        if self._memory.missing(wanted) > QUICKLY_EXPLAINED:
+            self._before_much()
+        found = self._memory.get_all(wanted, self._occlusions)
         of_anchors = [found[_key(anchor)] for anchor in anchors]
         return [carrying_phrases(of_anchors, found[_key(hit)]) for hit in hits]
+
+    def forget(self, company_ids: Collection[str]) -> None:
+        """Drops what is remembered of the descriptions of these companies."""
+        self._memory.forget(company_ids)
 
     def _occlusions(self, described: Sequence[Described]) -> list[Occlusions]:
         settings = self._encoder.text_settings
@@ -89,12 +103,25 @@ class OcclusionMemory:
         self._size = 0
         self._known: OrderedDict[Key, Occlusions] = OrderedDict()
         self._coming: dict[Key, Future[Occlusions]] = {}
+        self._unwanted: set[Key] = set()
         self._lock = Lock()
 
     @property
     def size(self) -> int:
         """Bytes remembered, estimated."""
         return self._size
+
+    def missing(self, wanted: Iterable[Key]) -> int:
+        """How many of `wanted` are neither remembered nor being computed."""
+        with self._lock:
+            return sum(key not in self._known and key not in self._coming for key in wanted)
+
+    def forget(self, company_ids: Collection[str]) -> None:
+        """Drops what is known of these companies; what is being computed is given to who waits, and not kept."""
+        with self._lock:
+            for key in [key for key in self._known if key[0] in company_ids]:
+                self._size -= _bytes_of(self._known.pop(key))
+            self._unwanted |= {key for key in self._coming if key[0] in company_ids}
 
     def get_all(
         self, wanted: dict[Key, Described], compute: Callable[[Sequence[Described]], list[Occlusions]]
@@ -147,8 +174,10 @@ class OcclusionMemory:
             for key in mine:
                 del self._coming[key]
             for key, occlusions in computed.items():
-                self._known[key] = occlusions
-                self._size += _bytes_of(occlusions)
+                if key not in self._unwanted:
+                    self._known[key] = occlusions
+                    self._size += _bytes_of(occlusions)
+            self._unwanted -= mine.keys()
             while self._size > self._limit:
                 _, forgotten = self._known.popitem(last=False)
                 self._size -= _bytes_of(forgotten)
@@ -165,7 +194,9 @@ def _key(described: Described) -> Key:
     The hash of the prepared text alone would not do: what preparation takes out moves the places.
     """
     if isinstance(described, str):
-        parts: tuple[str, ...] = ("text", described)
-    else:
-        parts = ("company", described.description, described.name, *described.aliases)
+        return "", _digest(described)
+    return described.id, _digest(described.description, described.name, *described.aliases)
+
+
+def _digest(*parts: str) -> bytes:
     return sha256("\0".join(parts).encode("utf-8", "replace")).digest()

@@ -1,12 +1,14 @@
 """What of a model is kept at hand for questions: for each encoder the vectors of free words, and its reasons.
 
-A generation names the encoder it was made with. So when another model is promoted, the next question
-finds that one's encoder here; nothing is told and nothing restarts.
+A generation names the encoder it was made with. So when another model is promoted, the next question,
+whatever it is about, begins to open that one's encoder here, beside the questions that need none;
+nothing is told and nothing restarts.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,9 +37,10 @@ class Model:
 
 
 class Models:
-    """The models of `encoders` (by encoder id), each opened when a generation first asks for it. Thread-safe.
+    """The models of `encoders` (by encoder id), each opened once, by a thread of its own. Thread-safe.
 
-    One that is not there is looked for again after SECONDS_BETWEEN_LOOKS: its bundle may be put there meanwhile.
+    `before_much` is called before much is encoded for a question, and may raise instead. An encoder that is
+    not there is looked for again after SECONDS_BETWEEN_LOOKS: its bundle may be put there meanwhile.
     """
 
     def __init__(
@@ -45,46 +48,82 @@ class Models:
         encoders: Mapping[str, Encoder],
         *,
         cache_asked: CacheAsked = lambda cache, *, hit: None,
+        before_much: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._encoders = encoders
         self._cache_asked = cache_asked
+        self._before_much = before_much
         self._clock = clock
-        self._models: dict[str, Model] = {}
+        self._lock = threading.Lock()
+        self._models: dict[str, Future[Model | None]] = {}
         self._missed: dict[str, float] = {}
-        self._opening = threading.Lock()
         self._without = TextVectors(None)
 
+    def notice(self, generation: Generation) -> None:
+        """Begins to open the encoder of `generation`, if that has not been begun. Returns at once."""
+        self._model(generation.encoder_id)
+
     def texts(self, generation: Generation) -> TextVectors:
-        """Vectors of free words to compare with those of `generation`; it says itself where there is no encoder."""
-        model = self._of(generation)
+        """Vectors of free words to compare with those of `generation`; it says itself where there is no encoder.
+
+        Waits for an encoder that is being opened, as `explainer` does.
+        """
+        model = self._model(generation.encoder_id).result()
         return self._without if model is None else model.texts
 
     def explainer(self, generation: Generation) -> Explainer | None:
         """What explains matches within `generation`; None where its encoder is not at hand."""
-        model = self._of(generation)
+        model = self._model(generation.encoder_id).result()
         return None if model is None else model.explainer
 
-    def _of(self, generation: Generation) -> Model | None:
-        found = self._models.get(generation.encoder_id)
-        if found is not None or self._missed_lately(generation.encoder_id):
-            return found
-        with self._opening:
-            if generation.encoder_id not in self._models:
-                # Those who waited here while another thread looked need not look too.
-                if self._missed_lately(generation.encoder_id):
-                    return None
-                try:
-                    encoder = self._encoders[generation.encoder_id]
-                except (KeyError, InvalidBundle):
-                    self._missed[generation.encoder_id] = self._clock()
-                    return None
-                self._models[generation.encoder_id] = Model(
-                    TextVectors(encoder, asked=lambda hit: self._cache_asked("text", hit=hit)),
-                    Explainer(encoder, asked=lambda hit: self._cache_asked("reasons", hit=hit)),
-                )
-            return self._models[generation.encoder_id]
+    def forget(self, company_ids: Collection[str]) -> None:
+        """Drops what is remembered of the descriptions of these companies."""
+        with self._lock:
+            opened = [each for each in self._models.values() if each.done() and each.exception() is None]
+        for model in (each.result() for each in opened):
+            if model is not None:
+                model.explainer.forget(company_ids)
 
-    def _missed_lately(self, encoder_id: str) -> bool:
+    def _model(self, encoder_id: str) -> Future[Model | None]:
+        with self._lock:
+            model = self._models.get(encoder_id)
+            if model is None or self._may_have_come(encoder_id):
+                model = self._models[encoder_id] = Future()
+                self._missed.pop(encoder_id, None)
+                name = f"open-encoder-{encoder_id}"
+                threading.Thread(target=self._open, args=(encoder_id, model), name=name, daemon=True).start()
+            return model
+
+    def _may_have_come(self, encoder_id: str) -> bool:
         missed = self._missed.get(encoder_id)
-        return missed is not None and self._clock() - missed < SECONDS_BETWEEN_LOOKS
+        return missed is not None and self._clock() - missed >= SECONDS_BETWEEN_LOOKS
+
+    def _open(self, encoder_id: str, model: Future[Model | None]) -> None:
+        try:
+            opened = self._made_with(self._encoders[encoder_id])
+        except (KeyError, InvalidBundle):
+            with self._lock:
+                self._missed[encoder_id] = self._clock()
+            model.set_result(None)
+        except BaseException as error:
+            with self._lock:
+                # Whoever waits hears of it; whoever asks next tries anew.
+                del self._models[encoder_id]
+            model.set_exception(error)
+        else:
+            model.set_result(opened)
+
+    def _made_with(self, encoder: Encoder) -> Model:
+        return Model(
+            TextVectors(
+                encoder,
+                asked=lambda hit: self._cache_asked("text", hit=hit),
+                before_encoding=self._before_much,
+            ),
+            Explainer(
+                encoder,
+                asked=lambda hit: self._cache_asked("reasons", hit=hit),
+                before_much=self._before_much,
+            ),
+        )

@@ -2,18 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from services.search.asking.duplicates import SHARED_HOSTS
 from services.search.asking.question_schemas import BatchQuestion, Negative
 from services.search.asking.ranking_schemas import Role
 from services.search.asking.references import CANDIDATES_SHOWN, References
-from services.search.asking.text_vectors import TextVectors
 from services.search.wire import problems
 from services.search.wire.problems import CompanyReference, Problem
 from similarity.anchors import anchor_vector
 from similarity.company import EmbeddedCompany, Vector
+from similarity.errors import InvalidInput
 from similarity.matching import domain_of
 
 SUGGESTED_FOR = 20
@@ -29,6 +29,11 @@ class Understood:
     weight: float
     company: EmbeddedCompany | None
     vector: Vector
+
+    @property
+    def meant(self) -> tuple[str, str]:
+        """The same for whatever means the same: a company by any of its names, or the same words."""
+        return ("text", self.asked) if self.company is None else ("company", self.company.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +77,19 @@ class Understanding:
         return [negative.company for negative in self.negatives if negative.company is not None]
 
 
-def understand(question: BatchQuestion, references: References, texts: TextVectors) -> Understanding:
-    """What `question` means in the generation of `references`.
+def understand(
+    question: BatchQuestion, references: References, encode: Callable[[Sequence[str]], dict[str, Vector]]
+) -> Understanding:
+    """What `question` means in the generation of `references`; its free words, if it has any, go to `encode`.
 
     Raises:
         Problem: it names no anchor that is known, or has free words and the encoder is not loaded.
-        InvalidInput: its anchors and negatives cancel out.
+        InvalidInput: something is anchor and negative at once, or anchors and negatives cancel out.
     """
     named = [each.company for each in (*question.anchors, *question.negatives) if each.company is not None]
     known = references.companies([*named, *question.exclude], suggest=SUGGESTED_FOR)
     words = [each.text for each in (*question.anchors, *question.negatives) if each.text is not None]
-    vectors = texts.of(words, references.generation)
+    vectors = encode(words) if words else {}
     misses: list[Missed] = []
 
     def tell(asked: Sequence[Negative], role: Role) -> tuple[Understood, ...]:
@@ -94,6 +101,7 @@ def understand(question: BatchQuestion, references: References, texts: TextVecto
     if not anchors:
         raise _nobody_left(misses)
     negatives = tell(question.negatives, "negative")
+    _refuse_both(anchors, negatives)
     meant = {each: known[each] for each in question.exclude}
     of_one_domain = {each: ids for each, problem in meant.items() if (ids := _ids_of_one_domain(each, problem))}
     misses += [
@@ -144,6 +152,16 @@ def _understood(
         misses.append(Missed(asked.company, role, company))
         return None
     return Understood(asked=asked.company, weight=weight, company=company, vector=company.vector)
+
+
+def _refuse_both(anchors: Sequence[Understood], negatives: Sequence[Understood]) -> None:
+    """Raises InvalidInput if a company, under whichever names, or a text is to be near and far at once."""
+    near = {anchor.meant: anchor.asked for anchor in anchors}
+    for negative in negatives:
+        if negative.meant in near:
+            asked = near[negative.meant]
+            also = "" if asked == negative.asked else f" (as {negative.asked!r})"
+            raise InvalidInput(f"{asked!r} is an anchor and a negative{also} at once; leave it out of one of the two")
 
 
 def _ids_of_one_domain(asked: str, meant: EmbeddedCompany | Problem) -> frozenset[str]:

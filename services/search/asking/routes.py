@@ -3,6 +3,7 @@
 The index blocks, so these are plain functions and run on the server's worker threads.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -17,8 +18,8 @@ from services.search.wire.etags import with_etag
 FOUND: Responses = {200: {"description": "The company", "headers": {"ETag": ETAG}}, **UNCHANGED}
 
 
-def search_routes(service: SearchService) -> APIRouter:
-    """The API on `service`."""
+def search_routes(service: SearchService, feedback_trouble: Callable[[], str | None] = lambda: None) -> APIRouter:
+    """The API on `service`; `feedback_trouble` says why the store of feedback does not answer, if it does not."""
     router = APIRouter()
     router.include_router(similar_routes(service))
 
@@ -53,7 +54,10 @@ def search_routes(service: SearchService) -> APIRouter:
 
     @router.get("/readyz", tags=["Operation"], summary="Can it answer?", responses=declared(*STORE_PROBLEMS[1:]))
     def readyz() -> Ready:
-        """200 while the index answers and holds a live generation; names its encoder and the loaded one."""
-        return service.ready()
+        """200 while the index answers and holds a live generation; names its encoder and the loaded one.
+
+        A store of feedback and lists that is away is named (`feedback`), and takes nothing else down: still 200.
+        """
+        return service.ready(feedback_trouble)
 
     return router

@@ -107,7 +107,7 @@ class Alive(BaseModel):
 
 
 class Ready(Source):
-    """The index answers and holds a live generation."""
+    """The index answers and holds a live generation. What else may be missing is named."""
 
     status: str = Field(default="ready", examples=["ready"])
     companies: int = Field(description="How many companies the live generation holds.", examples=[714])
@@ -117,3 +117,7 @@ class Ready(Source):
     )
     free_text: bool = Field(description="Whether `GET /similar?text=` can answer: both encoder ids are the same.")
     free_text_reason: str | None = Field(default=None, description="Why not, and what to do.")
+    feedback: bool = Field(
+        default=True, description="Whether the store of feedback and lists answers; all else works without it."
+    )
+    feedback_reason: str | None = Field(default=None, description="Why not.")

@@ -61,6 +61,12 @@ class SearchService:
         self._models = models or Models({})
         self._cursors = Cursors(cursor_key or secrets.token_bytes(32))
 
+    def live(self) -> Generation:
+        """The live generation, whose encoder begins to be opened if it was just promoted."""
+        live = self.index.live()
+        self._models.notice(live)
+        return live
+
     def similar_to_company(self, reference: str, query: SimilarQuery) -> SimilarToCompany:
         """The competitors of the company that `reference` names.
 
@@ -110,7 +116,7 @@ class SearchService:
         started = time.perf_counter()
 
         def answer() -> BatchAnswer:
-            live = self.index.live()
+            live = self.live()
             self._encode_together(batch, live)
             answers = [self._answered(question, live) for question in batch.questions]
             return BatchAnswer(answers=answers, generation=live.name, took_ms=_milliseconds_since(started))
@@ -126,7 +132,7 @@ class SearchService:
         after = self._cursors.read(question.cursor, digest=digest_of(question)) if question.cursor else None
 
         def attempt() -> Answer:
-            generation = self._generation_of(after) if after else self.index.live()
+            generation = self._generation_of(after) if after else self.live()
             return shape(self._found(question, generation, after))
 
         return once_more(attempt)
@@ -139,7 +145,7 @@ class SearchService:
         """
 
         def answer() -> CompanyAnswer:
-            live = self.index.live()
+            live = self.live()
             found = References(self.index, live).company(reference)
             return CompanyAnswer(**company_members(found, reference, live))
 
@@ -149,19 +155,20 @@ class SearchService:
         """Companies for a search box; a blank query finds none."""
 
         def answer() -> FoundCompanies:
-            live = self.index.live()
+            live = self.live()
             found = self.index.find(live.name, query.q, limit=query.limit) if query.q.strip() else []
             return FoundCompanies(query=query.q, companies=[record_of(each) for each in found], generation=live.name)
 
         return once_more(answer)
 
-    def ready(self) -> Ready:
-        """What this process would answer from. Raises what the index raises where it would not."""
+    def ready(self, feedback_trouble: Callable[[], str | None] = lambda: None) -> Ready:
+        """What this process would answer from, and whether feedback works. Raises what the index raises."""
 
         def answer() -> Ready:
-            live = self.index.live()
+            live = self.live()
             texts = self._models.texts(live)
             reason = texts.missing_for(live)
+            trouble = feedback_trouble()
             return Ready(
                 generation=live.name,
                 model=model_of(live),
@@ -169,6 +176,8 @@ class SearchService:
                 loaded_encoder_id=texts.encoder_id,
                 free_text=reason is None,
                 free_text_reason=reason,
+                feedback=trouble is None,
+                feedback_reason=trouble,
             )
 
         return once_more(answer)
@@ -178,7 +187,11 @@ class SearchService:
             raise Problem(
                 problems.NO_CALIBRATION, f"generation {generation.name} has no calibration; leave min_probability out"
             )
-        understanding = understand(question, References(self.index, generation), self._models.texts(generation))
+        understanding = understand(
+            question,
+            References(self.index, generation),
+            lambda words: self._models.texts(generation).of(words, generation),
+        )
         wanted = Wanted(
             generation=generation,
             vector=understanding.vector,
@@ -268,8 +281,7 @@ class SearchService:
         """Has the texts of all questions encoded in one call; where that cannot be, each question says so itself."""
         asked = [each for question in batch.questions for each in (*question.anchors, *question.negatives)]
         texts = dict.fromkeys(each.text for each in asked if each.text is not None)
-        vectors = self._models.texts(live)
-        if vectors.missing_for(live) is None:
+        if texts and (vectors := self._models.texts(live)).missing_for(live) is None:
             vectors.of(list(texts)[:REMEMBERED], live)
 
 

@@ -29,7 +29,8 @@ class QueryEncoder(Protocol):
 class TextVectors:
     """The vectors that `encoder` gives texts, the last `remembered` from memory. Safe to share between threads.
 
-    `asked` is told of each text whether it was remembered.
+    `asked` is told of each text whether it was remembered; `before_encoding` is called before any is encoded,
+    and may raise instead.
     """
 
     def __init__(
@@ -38,10 +39,12 @@ class TextVectors:
         *,
         remembered: int = REMEMBERED,
         asked: Callable[[bool], None] = lambda _: None,
+        before_encoding: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
         self._remembered = remembered
         self._asked = asked
+        self._before_encoding = before_encoding
         self._memory: OrderedDict[str, Vector] = OrderedDict()
         self._lock = Lock()
 
@@ -65,6 +68,7 @@ class TextVectors:
         known = self._recalled(wanted)
         new = [text for text in wanted if text not in known]
         if new:
+            self._before_encoding()
             known |= self._kept(new, self._encoder.encode(new))
         return known
 

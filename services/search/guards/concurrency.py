@@ -5,7 +5,8 @@ a bounded number waits for a bounded time, and everybody else is told at once, b
 parsed, checked or logged: saying no costs a fraction of what an answer does.
 
 Heavy requests (batches, uploads, free text: much work for one request) have a gate of their own, so
-that they cannot take every place from the quick ones.
+that they cannot take every place from the quick ones. What only shows to be heavy while it is worked on
+changes from the one to the other (`heavy_work`).
 """
 
 import asyncio
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search.guards.envelope import SECURITY_HEADERS
+from services.search.guards.heavy_work import asked_first
 from services.search.guards.rate_limits import HEALTH_PATHS
-from services.search.guards.refusals import refuse
+from services.search.guards.refusals import REFUSED, refuse
 from services.search.wire import problems
 from services.search.wire.problems import MEDIA_TYPE, Problem
 
@@ -30,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def is_heavy(scope: Scope) -> bool:
-    """Whether a request is much work: one of HEAVY_PATHS, or free text, which runs the model."""
+    """Whether method and path say that a request is much work: one of HEAVY_PATHS, or free text by GET."""
     path: str = scope["path"]
     return path in HEAVY_PATHS or (path == "/similar" and scope["method"] in {"GET", "HEAD"})
 
@@ -40,8 +42,8 @@ class Gate:
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
         self.at_once = at_once
+        self.queue = queue
         self.inside = 0
-        self._queue = queue
         self._seconds = seconds
         self._waiting: deque[asyncio.Future[bool]] = deque()
 
@@ -53,7 +55,7 @@ class Gate:
     @property
     def full(self) -> bool:
         """Whether nobody else may even wait."""
-        return self.inside >= self.at_once and len(self._waiting) >= self._queue
+        return self.inside >= self.at_once and len(self._waiting) >= self.queue
 
     async def enter(self) -> bool:
         """Whether the request may go in; if so, `leave` must follow."""
@@ -93,12 +95,39 @@ class Gate:
             place.set_result(False)
 
 
+class Place:
+    """What a request holds while it is worked on: a place at one gate, and at another once that fits better."""
+
+    def __init__(self) -> None:
+        self._gate: Gate | None = None
+
+    async def take(self, gate: Gate) -> bool:
+        """Whether there is a place at `gate`; one at another gate is given up first, not kept while this one waits."""
+        if self._gate is gate:
+            return True
+        self.leave()
+        if await gate.enter():
+            self._gate = gate
+        return self._gate is gate
+
+    def leave(self) -> None:
+        """Gives the place up, if one is held."""
+        if self._gate is not None:
+            self._gate.leave()
+            self._gate = None
+
+
 @dataclass(frozen=True, slots=True)
 class Gates:
     """The gates of one process: everybody's, and the one of heavy requests."""
 
     quick: Gate
     heavy: Gate
+
+    @property
+    def threads(self) -> int:
+        """The most worker threads that requests may need at once: also those that wait for a heavy place within one."""
+        return self.quick.at_once + self.heavy.at_once + self.heavy.queue
 
     def of(self, scope: Scope) -> Gate:
         """The gate a request has to pass."""
@@ -149,14 +178,21 @@ class Admission:
         if scope["path"] in HEALTH_PATHS:
             await self._answer(scope, receive, send)
             return
-        gate = self._gates.of(scope)
-        if not await gate.enter():
+        place = Place()
+        if not await place.take(self._gates.of(scope)):
             await refuse(Problem(problems.OVERLOADED, BUSY), scope, receive, send)
             return
+
+        async def change_to_heavy() -> None:
+            if not await place.take(self._gates.heavy):
+                scope[REFUSED] = problems.OVERLOADED.slug
+                raise Problem(problems.OVERLOADED, BUSY)
+
         try:
-            await self._answer(scope, receive, send)
+            with asked_first(change_to_heavy):
+                await self._answer(scope, receive, send)
         finally:
-            gate.leave()
+            place.leave()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False

@@ -19,10 +19,7 @@ from services.search.guards.telemetry import Telemetry, Tracing
 from services.search.settings import Address, ServiceSettings, is_loopback
 
 MAY_SEND = ("Authorization", "Content-Type", "If-None-Match", REQUEST_ID)
-MAY_READ = (
-    *(REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", "Content-Disposition"),
-    *("Deprecation", "Sunset", "Link"),
-)
+MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", "Content-Disposition")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from services.search.guards.concurrency import Gates
 from services.search.guards.lifecycle import Lifecycle
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-INDEX_CALLS = ("similar", "get", "resolve", "find", "live", "upsert", "stats")
+INDEX_CALLS = ("similar", "get", "resolve", "resolve_many", "find", "live", "upsert", "stats")
 ENCODER_CALLS = ("encode",)
 
 Part = TypeVar("Part")
@@ -48,12 +48,15 @@ class ServiceMetrics:
             "search_cache_requests", "Questions to a cache.", ("cache", "result"), registry=self.registry
         )
         self._rejected = Counter(
-            "search_rejected", "Requests that reached no route, by reason.", ("reason",), registry=self.registry
+            "search_rejected",
+            "Requests that were refused before their work, by reason.",
+            ("reason",),
+            registry=self.registry,
         )
         self.in_flight = Gauge("search_in_flight", "Requests under way, waiting ones too.", registry=self.registry)
 
     def rejected(self, reason: str) -> None:
-        """Counts a request that reached no route."""
+        """Counts a request that was refused before its work."""
         self._rejected.labels(reason).inc()
 
     def cache_asked(self, cache: str, *, hit: bool) -> None:

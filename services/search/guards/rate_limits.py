@@ -7,14 +7,15 @@ allowed, `RateLimit` what is left of it.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search.guards.callers import CALLER, LOCAL
-from services.search.guards.refusals import client_address, refuse
+from services.search.guards.heavy_work import asked_first
+from services.search.guards.refusals import REFUSED, client_address, refuse
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 
@@ -97,8 +98,9 @@ class Buckets:
 class RateLimits:
     """Answers 429 to whoever asks too often; tells every caller it counts what is left.
 
-    A caller is a key's name; without keys, the client's address. A heavy request counts as ten.
-    Health checks and requests without a caller (the page) are counted for the process only.
+    A caller is a key's name; without keys, the client's address. A heavy request counts as ten: at the
+    door where `heavy` knows it, else when it turns out to be one (`heavy_work`). Health checks and requests
+    without a caller (the page) are counted for the process only.
     """
 
     def __init__(
@@ -121,17 +123,32 @@ class RateLimits:
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await self._app(scope, receive, send)
             return
-        cost = HEAVY_COST if self._heavy(scope) else 1.0
+        heavy = self._heavy(scope)
         bucket = self._bucket(scope)
         told = send if bucket is None else self._telling(bucket, send)
-        for each, whose in ((bucket, "this caller"), (self._process, "the whole service")):
-            if each is not None and not each.take(cost):
-                wait = each.seconds_until(cost)
-                detail = f"more requests than {whose} may send; ask again in {wait} s"
-                problem = Problem(problems.RATE_LIMITED, detail)
-                await refuse(problem, scope, receive, told, headers={"Retry-After": str(wait)})
-                return
-        await self._app(scope, receive, told)
+        buckets = [
+            (each, whose)
+            for each, whose in ((bucket, "this caller"), (self._process, "the whole service"))
+            if each is not None
+        ]
+        try:
+            _take(buckets, cost=HEAVY_COST if heavy else 1.0)
+        except Problem as refusal:
+            await refuse(refusal, scope, receive, told)
+            return
+        if heavy or not buckets:
+            await self._app(scope, receive, told)
+            return
+
+        async def take_the_rest() -> None:
+            try:
+                _take(buckets, cost=HEAVY_COST, paid=1.0)
+            except Problem as refusal:
+                scope[REFUSED] = refusal.kind.slug
+                raise
+
+        with asked_first(take_the_rest):
+            await self._app(scope, receive, told)
 
     def _bucket(self, scope: Scope) -> TokenBucket | None:
         caller = scope.get(CALLER)
@@ -149,3 +166,17 @@ class RateLimits:
             await send(message)
 
         return telling
+
+
+def _take(buckets: Iterable[tuple[TokenBucket, str]], *, cost: float, paid: float = 0.0) -> None:
+    """Takes what is left to pay of `cost` from each bucket; a bucket smaller than that gives all it can hold.
+
+    Raises:
+        Problem: one has too little.
+    """
+    for bucket, whose in buckets:
+        whole = min(cost, bucket.allowance.burst)
+        if not bucket.take(max(0.0, whole - paid)):
+            wait = bucket.seconds_until(whole)
+            detail = f"more requests than {whose} may send; ask again in {wait} s"
+            raise Problem(problems.RATE_LIMITED, detail, wait)

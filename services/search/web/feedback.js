@@ -4,9 +4,10 @@ import { ask, download, isMissing } from "./ask.js";
 import { byId, counted, el, say } from "./dom.js";
 import { softly, toast } from "./problems.js";
 
-const COMPETITOR = "competitor";
-const NOT_COMPETITOR = "not_competitor";
-const TAKEN_BACK = "unsure"; // events are only ever added; this one says that the last verdict is void
+export const COMPETITOR = "competitor";
+export const NOT_COMPETITOR = "not_competitor";
+export const UNSURE = "unsure"; // cannot be told: no label, whatever others say
+export const WITHDRAWN = "withdrawn"; // events are only ever added; this one says that the last verdict is void
 
 let verdicts = new Map(); // verdict by hit id, for the anchor
 let about = null; // {anchor: company or null, generation, bundle}
@@ -30,7 +31,15 @@ export async function loadVerdicts(answer, signal) {
   if (anchor?.id !== about?.anchor?.id) verdicts = new Map();
   about = { anchor, generation: answer.generation, bundle: answer.model.bundle_id };
   document.body.classList.toggle("no-verdicts", !anchor);
-  if (!anchor) return;
+  if (anchor) await readVerdicts(anchor, signal);
+}
+
+// After verdicts that were given elsewhere than beside the hits.
+export const refreshVerdicts = softly(async () => {
+  if (judgedFor()) await readVerdicts(judgedFor());
+});
+
+async function readVerdicts(anchor, signal) {
   try {
     const found = await ask("/feedback", { params: { anchor: anchor.id, limit: 1 }, signal });
     verdicts = new Map(found.verdicts.map(({ hit, verdict }) => [hit, verdict]));
@@ -40,6 +49,8 @@ export async function loadVerdicts(answer, signal) {
   }
   onVerdict();
 }
+
+export const sendVerdict = (body) => ask("/feedback", { body });
 
 export function verdictButtons(hit) {
   const { name } = hit.company;
@@ -63,12 +74,12 @@ export const reject = (hit) => judge(hit, NOT_COMPETITOR);
 // The same verdict a second time takes it back.
 function judge(hit, verdict) {
   if (!about?.anchor || document.body.classList.contains("no-verdicts")) return null;
-  return save(hit, verdicts.get(hit.company.id) === verdict ? TAKEN_BACK : verdict);
+  return save(hit, verdicts.get(hit.company.id) === verdict ? WITHDRAWN : verdict);
 }
 
 export function undo() {
   const step = steps.pop();
-  if (step && step.anchor === about?.anchor?.id) save(step.hit, step.before ?? TAKEN_BACK, { isUndo: true });
+  if (step && step.anchor === about?.anchor?.id) save(step.hit, step.before ?? WITHDRAWN, { isUndo: true });
 }
 
 const save = softly(async (hit, verdict, { isUndo = false } = {}) => {
@@ -76,23 +87,23 @@ const save = softly(async (hit, verdict, { isUndo = false } = {}) => {
   const before = verdicts.get(id);
   setVerdict(id, verdict);
   try {
-    await ask("/feedback", { body: {
+    await sendVerdict({
       anchor: about.anchor.id, hit: id, verdict, rank: hit.rank, score: hit.score, probability: hit.probability,
       generation: about.generation, bundle_id: about.bundle,
-    } });
+    });
   } catch (error) {
     setVerdict(id, before);
     throw error;
   }
   if (!isUndo) steps.push({ anchor: about.anchor.id, hit, before });
-  const done = { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [TAKEN_BACK]: "has no verdict now" }[verdict];
+  const done = { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [WITHDRAWN]: "has no verdict now" }[verdict];
   say(`${name} ${done}`);
   toast(`${name} ${done}.`, !isUndo && { label: "Undo", act: undo });
   await showPairCount();
 });
 
 function setVerdict(id, verdict) {
-  if (verdict === undefined) verdicts.delete(id);
+  if (verdict === undefined || verdict === WITHDRAWN) verdicts.delete(id);
   else verdicts.set(id, verdict);
   onVerdict();
 }
@@ -106,9 +117,11 @@ export const showPairCount = softly(async () => {
     link.textContent = `${counted(count, "labelled pair")} ↓`;
     link.title = "Download the labelled pairs as CSV, ready for training";
     link.hidden = count === 0;
+    byId("open-judge").hidden = false;
   } catch (error) {
     if (!isMissing(error)) throw error;
     link.hidden = true;
+    byId("open-judge").hidden = true;
   }
 });
 

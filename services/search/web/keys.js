@@ -7,6 +7,8 @@ import { addAnchor, addNegative, chosenRow, moveRow, toggleDescription } from ".
 
 const OFF = "similarity-keys-off"; // localStorage: whoever speaks to their computer switches single keys off
 
+export const areKeysOn = () => byId("keys-on").checked;
+
 const onRow = (act) => () => { const row = chosenRow(); if (row) act(row); };
 
 const KEYS = [
@@ -40,7 +42,7 @@ function onKey(event) {
   const known = KEYS.find(({ keys }) => keys.includes(event.key));
   if (!known) return;
   const isPlain = event.key.length === 1;
-  if (isPlain ? !byId("keys-on").checked : !event.target.matches("#hits > li")) return;
+  if (isPlain ? !areKeysOn() : !event.target.matches("#hits > li")) return;
   event.preventDefault();
   known.act();
 }

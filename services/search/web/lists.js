@@ -89,6 +89,7 @@ const openLists = softly(async () => {
   const none = el("li", { class: "nothing" }, "No list yet. Ask for something, then “Save list”.");
   byId("all-lists").replaceChildren(...(lists.length ? lists.map(listItem) : [none]));
   if (!byId("lists").open) byId("lists").showModal();
+  await countNew();
 });
 
 function listItem(list) {
@@ -97,8 +98,7 @@ function listItem(list) {
     byId("lists").close();
     await go({ ...stateOf(question), list: list.name });
   });
-  const fresh = el("span", { class: "new", hidden: true });
-  countNew(list.name, fresh);
+  const fresh = el("span", { class: "new", "data-list": list.name, hidden: true });
   return el("li", {},
     el("div", {}, button(list.name, open, { class: "link name" }), fresh, el("p", { class: "note" }, summary(list))),
     button("Delete", () => remove(list), { "aria-label": `Delete ${list.name}` }));
@@ -107,10 +107,15 @@ function listItem(list) {
 // Among all lists a long question is left out; the list itself has it.
 const whole = (list) => (list.question ? list : ask(pathOf(list.name)));
 
-const countNew = softly(async (name, place) => {
-  const { length } = await newHits(name);
-  place.textContent = `${length} new`;
-  place.hidden = length === 0;
+// The names come at once; what is new on them takes a question each, all asked with one request.
+const countNew = softly(async () => {
+  const { lists } = await ask("/lists", { params: { new: true } });
+  const counts = new Map(lists.map((list) => [list.name, list.new]));
+  for (const place of byId("all-lists").querySelectorAll("[data-list]")) {
+    const count = counts.get(place.dataset.list);
+    place.textContent = `${count} new`;
+    place.hidden = !count;
+  }
 });
 
 function summary({ question, saved_at, saved_by }) {

@@ -5,6 +5,7 @@ import { closeOptions, startCombobox, submitCombobox } from "./combobox.js";
 import { byId, counted, el, lastly, say } from "./dom.js";
 import { countOf, downloadPairs, followVerdicts, judgedFor, loadVerdicts, rejected, showPairCount, showVerdict } from "./feedback.js";
 import { dropFilters, loadFacets, showApplied } from "./filters.js";
+import { startJudging } from "./judge.js";
 import { startDialogs, startKeys } from "./keys.js";
 import { companyChip, toTop } from "./links.js";
 import { lookForLists, newSinceLook, questionOfList, startLists } from "./lists.js";
@@ -230,6 +231,7 @@ function start() {
   mindManners();
   startCombobox();
   startDialogs();
+  startJudging();
   startLists();
   startMatching();
   startKeys({ search });

@@ -338,12 +338,23 @@ class InvalidRequestDocument(ProblemDocument):
 
 
 class Problem(Exception):
-    """Ends a request with a problem document; `extras` are its further members."""
+    """Ends a request with a problem document; `extras` are its further members.
 
-    def __init__(self, kind: Kind, detail: str, **extras: list[CompanyReference] | list[Offence]) -> None:
+    `retry_after`: seconds after which to ask again, where that is not what its kind says.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str,
+        retry_after: int | None = None,
+        /,
+        **extras: list[CompanyReference] | list[Offence],
+    ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
+        self.retry_after = kind.retry_after if retry_after is None else retry_after
         self.extras = extras
 
 
@@ -372,7 +383,7 @@ def problem_document(problem: Problem, *, path: str) -> ProblemDocument:
 def problem_response(problem: Problem, *, path: str, headers: dict[str, str] | None = None) -> Response:
     """The answer to the request for `path` that ran into `problem`."""
     kind = problem.kind
-    retry = {} if kind.retry_after is None else {"Retry-After": str(kind.retry_after)}
+    retry = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
     return Response(
         problem_document(problem, path=path).model_dump_json(),
         status_code=kind.status,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from services.search.asking.answers import probability_of, reference_of
+from services.search.asking.answers import model_of, probability_of, reference_of
 from services.search.asking.generations import once_more
 from services.search.asking.service import SearchService
 from services.search.workspace.feedback_schemas import NextQuery, SuggestionRecord, Suggestions
@@ -37,7 +37,7 @@ class NextService:
         """
         judged = latest_verdicts(self.workspace.events())
         anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
-        return once_more(lambda: self._suggestions(self.search.index.live(), anchors, judged, query.k))
+        return once_more(lambda: self._suggestions(self.search.live(), anchors, judged, query.k))
 
     def _suggestions(self, live: Generation, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
         stored = self.search.index.get(live.name, anchors)
@@ -55,6 +55,8 @@ class NextService:
             anchors=[anchor.id for anchor in known],
             depth=DEPTH,
             note=note,
+            generation=live.name,
+            model=model_of(live),
         )
 
     def _rankings(self, live: Generation, anchor: EmbeddedCompany) -> tuple[SimilarCompanies, SimilarCompanies]:

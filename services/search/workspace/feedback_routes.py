@@ -59,8 +59,8 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
     ) -> FeedbackRecord:
         """Says whether a hit competes with an anchor; kept for good, with your name and the time.
 
-        Change your mind by judging again: your latest verdict on a pair counts. With an `id` of your own
-        the same event can be sent again without harm.
+        Change your mind by judging again: your latest verdict on a pair counts. `withdrawn` takes it back.
+        With an `id` of your own the same event can be sent again without harm.
         """
         record, is_new = service.judge(given, caller)
         if not is_new:
@@ -86,7 +86,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         """All judged pairs, as a file that `training` reads.
 
         A pair is labelled where all who judged it agree, and unlabelled where they do not or somebody is
-        unsure. Companies that are no longer in the index are left out.
+        unsure. Withdrawn verdicts count for nothing. Companies that are no longer in the index are left out.
         """
         records = service.text_pairs() if query.sides == "texts" else service.id_pairs()
         if wants_csv(query.format, accept):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from services.search.asking.schemas import Source
 from services.search.wire.problems import CompanyReference
 from similarity.company import ID_PATTERN, MAX_NAME_CHARACTERS
 from similarity.workspace.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
@@ -45,7 +46,9 @@ class FeedbackGiven(BaseModel):
     anchor: Reference
     hit: Reference
     verdict: Verdict = Field(
-        description="`unsure` also takes an earlier verdict back.", examples=["competitor", "not_competitor"]
+        description="`unsure`: it cannot be told, and the pair gets no label. `withdrawn`: what you said of the pair "
+        "before is void, as if you had never judged it.",
+        examples=["competitor", "not_competitor"],
     )
     rank: Rank | None = None
     score: Score | None = None
@@ -58,7 +61,9 @@ class FeedbackGiven(BaseModel):
 
 
 class FeedbackRecord(BaseModel):
-    """One event as it is kept. Events are only ever added; of one user and one pair the latest counts."""
+    """One event as it is kept. Events are only ever added; of one user and one pair the latest counts,
+    and none where that is `withdrawn`.
+    """
 
     id: str = Field(examples=["8c2f1d"])
     user: str = Field(description="Who judged: the name of their key.", examples=["ann"])
@@ -102,8 +107,8 @@ class Feedback(BaseModel):
 
     anchor: str | None = Field(description="The company's id; null if none was asked about.", examples=["nike"])
     verdicts: list[VerdictRecord] = Field(
-        description="What counts for pairs with `anchor`: the latest verdict of each user and pair, newest first. "
-        "Empty without an anchor."
+        description="What counts for pairs with `anchor`: the latest verdict of each user and pair, newest first, "
+        "without those withdrawn. Empty without an anchor."
     )
     events: list[FeedbackRecord] = Field(description="The history, newest first, everybody's.")
     next_cursor: str | None = Field(default=None, description="Ask for the next events with it; null on the last page.")
@@ -152,8 +157,8 @@ class SuggestionRecord(BaseModel):
     hybrid_rank: int | None = Field(description="Rank when shared words count too.")
 
 
-class Suggestions(BaseModel):
-    """What to judge next, most worthwhile first."""
+class Suggestions(Source):
+    """What to judge next, most worthwhile first. Send `generation` and `model.bundle_id` with a verdict."""
 
     pairs: list[SuggestionRecord]
     anchors: list[str] = Field(description="Ids of the companies whose neighbours were looked at.")

@@ -1,7 +1,7 @@
 """Saved lists: a question with a name, asked again, and which of its hits are new to the caller. Without HTTP."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from services.search.asking.question_schemas import Question
-from services.search.asking.ranking_schemas import Ranking
+from services.search.asking.ranking_schemas import Hit, Ranking
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.wire import problems
@@ -30,15 +30,22 @@ from similarity.ingest import utc_now
 from similarity.workspace.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 
 MAX_LISTS = 200
+QUICKLY_ASKED = 10
+"""So many questions of lists at once are no heavy work, as long as none is in free words."""
+ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
 
 
 @dataclass(frozen=True, slots=True)
 class ListsService:
-    """Keeps lists in `workspace` and asks `search` their questions. `clock` is the service's own."""
+    """Keeps lists in `workspace` and asks `search` their questions. `clock` is the service's own.
+
+    `before_much` is called before many questions are asked at once, and may raise instead.
+    """
 
     search: SearchService
     workspace: Workspace
     clock: Callable[[], datetime] = utc_now
+    before_much: Callable[[], None] = lambda: None
 
     def save(self, name: str, question: ListQuestion, caller: Caller) -> tuple[ListRecord, bool]:
         """Saves a question under a name, in place of what was there; and whether the name is new.
@@ -56,10 +63,16 @@ class ListsService:
         is_new = self.workspace.save_list(saved)
         return self._record(saved, caller), is_new
 
-    def lists(self, caller: Caller) -> Lists:
-        """All lists, by name; very long questions are left out."""
-        looked = {look.list_name: look.at for look in self.workspace.looks(caller.name)}
-        records = [_record(saved, looked.get(saved.name)) for saved in self.workspace.lists()]
+    def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
+        """All lists, by name; very long questions are left out. With `count_new` the question of each is asked."""
+        looks = {look.list_name: look for look in self.workspace.looks(caller.name)}
+        lists = self.workspace.lists()
+        records = [_record(saved, looks.get(saved.name)) for saved in lists]
+        if count_new:
+            if len(lists) > QUICKLY_ASKED or any(_has_words(saved) for saved in lists):
+                self.before_much()
+            for record, saved in zip(records, lists, strict=True):
+                record.new = self._count_new(saved, looks.get(saved.name))
         for record in records:
             if len(json.dumps(record.question)) > MAX_QUESTION_SHOWN:
                 record.question = None
@@ -93,11 +106,8 @@ class ListsService:
         changes = query.model_dump(include={"k", "reasons", "cursor"}, exclude_none=True)
         ranking = self._asked(self._saved(name), changes)
         look = self.workspace.last_look(name, caller.name)
-        seen = frozenset(look.seen) if look else frozenset()
         members = dict(ranking)
-        members["hits"] = [
-            ListHit(**dict(hit), new=seen.isdisjoint((hit.company["id"], *hit.duplicates))) for hit in ranking.hits
-        ]
+        members["hits"] = [ListHit(**dict(hit), new=is_new) for hit, is_new in _with_news(ranking, look)]
         return ListRanking(**members, name=name, looked_at=look.at if look else None)
 
     def look(self, name: str, given: LookGiven, caller: Caller) -> LookRecord:
@@ -115,11 +125,18 @@ class ListsService:
             raise Problem(problems.UNKNOWN_LIST, str(error)) from error
         return LookRecord(name=name, looked_at=look.at, seen=len(look.seen))
 
+    def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
+        try:
+            ranking = self._asked(saved, ONLY_IDS)
+        except (Problem, InvalidInput):
+            return None
+        return sum(is_new for _, is_new in _with_news(ranking, look))
+
     def _now(self, saved: SavedList) -> Sequence[str]:
-        hits = self._asked(saved, {"reasons": 0, "fields": ["id"]}).hits
+        hits = self._asked(saved, ONLY_IDS).hits
         return [company_id for hit in hits for company_id in (hit.company["id"], *hit.duplicates)]
 
-    def _asked(self, saved: SavedList, changes: dict[str, Any]) -> Ranking:
+    def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
         try:
             question = Question.model_validate({**saved.question, **changes})
         except ValidationError as error:
@@ -142,15 +159,26 @@ class ListsService:
         return kept
 
     def _record(self, saved: SavedList, caller: Caller) -> ListRecord:
-        look = self.workspace.last_look(saved.name, caller.name)
-        return _record(saved, look.at if look else None)
+        return _record(saved, self.workspace.last_look(saved.name, caller.name))
 
 
-def _record(saved: SavedList, looked_at: datetime | None) -> ListRecord:
+def _record(saved: SavedList, look: Look | None) -> ListRecord:
     return ListRecord(
         name=saved.name,
         question=dict(saved.question),
         saved_by=saved.saved_by,
         saved_at=saved.saved_at,
-        looked_at=looked_at,
+        looked_at=look.at if look else None,
     )
+
+
+def _has_words(saved: SavedList) -> bool:
+    question = saved.question
+    return any(asked.get("text") for asked in (*question.get("anchors", ()), *question.get("negatives", ())))
+
+
+def _with_news(ranking: Ranking, look: Look | None) -> Iterator[tuple[Hit, bool]]:
+    """Each hit, and whether neither it nor a duplicate of it was there at the look."""
+    seen = frozenset(look.seen) if look else frozenset()
+    for hit in ranking.hits:
+        yield hit, seen.isdisjoint((hit.company["id"], *hit.duplicates))

@@ -18,6 +18,7 @@ from services.search.workspace.lists_schemas import (
     ListRanking,
     ListRecord,
     Lists,
+    ListsQuery,
     LookGiven,
     LookRecord,
 )
@@ -45,9 +46,9 @@ def lists_routes(service: ListsService) -> APIRouter:
     router = APIRouter(tags=["Lists"], route_class=StrictRoute)
 
     @router.get("/lists", summary="All saved lists", responses=declared(*STORE_PROBLEMS))
-    def lists(_: Nothing, caller: Looker) -> Lists:
-        """Every list with its question and your last look at it, by name."""
-        return service.lists(caller)
+    def lists(query: Annotated[ListsQuery, Query()], caller: Looker) -> Lists:
+        """Every list with its question and your last look at it, by name; with `new=true` what is new on each."""
+        return service.lists(caller, count_new=query.new)
 
     @router.put(
         "/lists/{name}",

@@ -52,6 +52,22 @@ class ListRecord(BaseModel):
     saved_by: str = Field(description="Who saved it last.", examples=["ann"])
     saved_at: datetime
     looked_at: datetime | None = Field(default=None, description="Your last look at it; null if there was none.")
+    new: int | None = Field(
+        default=None,
+        description="How many of its hits were not there at your last look. Null where that was not asked for, or its "
+        "question cannot be answered just now: ask for its hits to hear why.",
+        examples=[3],
+    )
+
+
+class ListsQuery(BaseModel):
+    """What to say of each list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    new: bool = Field(
+        default=False, description="Also ask every list's question and count what is new; more than ten are heavy."
+    )
 
 
 class Lists(BaseModel):

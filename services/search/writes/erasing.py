@@ -6,7 +6,7 @@ those are rewritten, which may take minutes: that goes on in the background, unl
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,9 @@ from similarity.workspace.protocol import Workspace
 BACKUPS = "Backups and snapshots hold the company until they expire. After a restore, erase again."
 FILES = "Files made from the index or for it (exports, rejects, training pairs) hold it; delete them."
 NO_TOPIC = "If a message log or a file feeds the index, it may bring the company back; send a delete there too."
+OTHER_PROCESSES = (
+    "Other processes of the service hold its phrases in memory, where no answer finds them, until they end."
+)
 TOPIC = "Older messages about it stay in Kafka until the topic is compacted or its retention ends."
 
 log = logging.getLogger(__name__)
@@ -69,7 +72,7 @@ class Compactor:
 
 @dataclass(frozen=True, slots=True)
 class ErasureService:
-    """Erases from `index` and `workspace`; `publishes` says that `writes` go to Kafka."""
+    """Erases from `index` and `workspace`; `publishes` says that `writes` go to Kafka. `removed` is told of the ids."""
 
     index: CompanyIndex
     writes: WriteService
@@ -77,6 +80,7 @@ class ErasureService:
     workspace: Workspace | None = None
     publishes: bool = False
     clock: Callable[[], datetime] = utc_now
+    removed: Callable[[Collection[str]], None] = lambda _: None
 
     def erase(self, company_id: str, *, wait: bool) -> ErasureAnswer:
         """Erases a company. With `wait`, it is gone from the disk too when this returns.
@@ -96,6 +100,7 @@ class ErasureService:
             version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
             write_one(commits, DeletedCompany(id=company_id, version=version))
         results = erase(self.index, company_id, now=now, compact=False)
+        self.removed({company_id})
         forgotten = Forgotten(events=0, lists=0, looks=0)
         if self.workspace is not None:
             done = self.workspace.forget_company(company_id, names=names, compact=False)
@@ -115,7 +120,7 @@ class ErasureService:
             published=self.publishes,
             forgotten=forgotten,
             compaction=Compaction.DONE if wait else Compaction.RUNNING,
-            remaining=[BACKUPS, TOPIC if self.publishes else NO_TOPIC, FILES],
+            remaining=[BACKUPS, TOPIC if self.publishes else NO_TOPIC, FILES, OTHER_PROCESSES],
         )
 
     def _known(self, company_id: str) -> list[EmbeddedCompany]:

@@ -5,7 +5,7 @@ time may be sent any number of times, and late ones change nothing.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -21,6 +21,7 @@ from services.search.writes.write_schemas import (
     Outcome,
     WriteAnswer,
 )
+from similarity.company import DeletedCompany
 from similarity.errors import (
     EncoderMismatch,
     EncodingFailed,
@@ -53,10 +54,14 @@ class WriteMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteService:
-    """Writes through `commits`; None where writing is off. `clock` gives the time of receipt."""
+    """Writes through `commits`; None where writing is off. `clock` gives the time of receipt.
+
+    `removed` is told of the ids of companies that were deleted.
+    """
 
     commits: GroupCommit | None
     clock: Callable[[], datetime] = utc_now
+    removed: Callable[[Collection[str]], None] = lambda _: None
 
     def put(self, company_id: str, body: bytes) -> WriteAnswer:
         """Stores the company in `body` (JSON) under this id, whole.
@@ -84,7 +89,9 @@ class WriteService:
             parsed = deletion(company_id, event_time, now=now)
         except BadRecord as bad:
             raise bad.problem(where="query") from None
-        return _answer(parsed, write_one(commits, parsed.change))
+        written = write_one(commits, parsed.change)
+        self.removed({company_id})
+        return _answer(parsed, written)
 
     def bulk(self, body: bytes) -> Iterator[list[BulkResult]]:
         """A result per line of NDJSON, in order and part by part, while the lines are written.
@@ -103,8 +110,8 @@ class WriteService:
             [_read_line(number, line, now=now) for number, line in numbered[start : start + BULK_LINES_AT_ONCE]]
             for start in range(0, len(numbered), BULK_LINES_AT_ONCE)
         ]
-        first = _write_lines(commits, parts[0]) if parts else []
-        return chain([first], _rest(commits, parts[1:]))
+        first = self._write_lines(commits, parts[0]) if parts else []
+        return chain([first], self._rest(commits, parts[1:]))
 
     def require_on(self) -> GroupCommit:
         """Raises a Problem where writing is off."""
@@ -119,6 +126,26 @@ class WriteService:
         """Finishes the writes that wait and takes no more."""
         if self.commits is not None:
             self.commits.close()
+
+    def _write_lines(self, commits: GroupCommit, lines: Sequence["_Line"]) -> list[BulkResult]:
+        changes = [line.parsed.change for line in lines if line.parsed]
+        written = iter(_committed(commits, changes, patient=True) if changes else [])
+        if deleted := {change.id for change in changes if isinstance(change, DeletedCompany)}:
+            self.removed(deleted)
+        return [line.result(next(written) if line.parsed else Written(Outcome.REJECTED, line.reason)) for line in lines]
+
+    def _rest(self, commits: GroupCommit, parts: Sequence[Sequence["_Line"]]) -> Iterator[list[BulkResult]]:
+        """Where the store takes nothing any more, it is not asked again: the rest would take hours to fail."""
+        trouble = ""
+        for lines in parts:
+            if not trouble:
+                try:
+                    yield self._write_lines(commits, lines)
+                    continue
+                except (Problem, SimilarityError) as error:
+                    trouble = str(error)
+            failed = Written(Outcome.FAILED, trouble)
+            yield [line.result(failed if line.parsed else Written(Outcome.REJECTED, line.reason)) for line in lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,26 +183,6 @@ def write_one(commits: GroupCommit, change: Change) -> Written:
     if written.outcome is Outcome.FAILED:
         raise Problem(problems.WRITE_FAILED, f"{written.reason or 'the store did not take it'}; {SEND_AGAIN}")
     return written
-
-
-def _write_lines(commits: GroupCommit, lines: Sequence[_Line]) -> list[BulkResult]:
-    changes = [line.parsed.change for line in lines if line.parsed]
-    written = iter(_committed(commits, changes, patient=True) if changes else [])
-    return [line.result(next(written) if line.parsed else Written(Outcome.REJECTED, line.reason)) for line in lines]
-
-
-def _rest(commits: GroupCommit, parts: Sequence[Sequence[_Line]]) -> Iterator[list[BulkResult]]:
-    """Where the store takes nothing any more, it is not asked again: the rest would take hours to fail."""
-    trouble = ""
-    for lines in parts:
-        if not trouble:
-            try:
-                yield _write_lines(commits, lines)
-                continue
-            except (Problem, SimilarityError) as error:
-                trouble = str(error)
-        failed = Written(Outcome.FAILED, trouble)
-        yield [line.result(failed if line.parsed else Written(Outcome.REJECTED, line.reason)) for line in lines]
 
 
 def _committed(commits: GroupCommit, changes: Sequence[Change], *, patient: bool) -> list[Written]:

@@ -162,8 +162,11 @@ class ElasticIndex:
             return reading.companies_with_ids(self._cluster, entry.index, ids, encoder_id=entry.record.encoder_id)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
+        return self.resolve_many(generation, [reference])[reference]
+
+    def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._entry(generation) as entry:
-            return words.resolve(self._cluster, entry.index, reference)
+            return words.resolve_many(self._cluster, entry.index, references)
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._entry(generation) as entry:

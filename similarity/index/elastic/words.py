@@ -1,6 +1,6 @@
 """Companies by name, domain and words. Any text is a query; there is no syntax."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
@@ -12,20 +12,23 @@ from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.rules import filter_key, storable
 
+IDS_AT_ONCE = 1_000
+REFERENCES_AT_ONCE = 250
+"""Up to two searches each, in one request."""
 
-def resolve(cluster: Cluster, index: str, reference: str) -> list[str]:
-    """Ids of the companies whose id, else domain, else name or alias is `reference`, sorted."""
-    if ID_PATTERN.fullmatch(reference):
-        found = cluster.documents(index, [reference], vectors=False).get(reference)
-        if found and not found["deleted"]:
-            return [reference]
-    by_name = queries.with_name(filter_key(reference), size=MAX_CANDIDATES)
-    domain = _domain(reference)
-    bodies = [queries.with_domain(domain, size=MAX_CANDIDATES), by_name] if domain else [by_name]
-    for answer in cluster.searches(index, bodies):
-        if ids := [hit["_id"] for hit in answer["hits"]["hits"]]:
-            return ids
-    return []
+
+def resolve_many(cluster: Cluster, index: str, references: Collection[str]) -> dict[str, list[str]]:
+    """For each of `references` the ids of the companies whose id, else domain, else name or alias it is, sorted."""
+    known = _living_ids(cluster, index, [each for each in references if ID_PATTERN.fullmatch(each)])
+    resolved = {reference: [reference] if reference in known else [] for reference in references}
+    others = [reference for reference, ids in resolved.items() if not ids]
+    for some in _batches(others, REFERENCES_AT_ONCE):
+        searches = [(reference, body) for reference in some for body in _bearing(reference)]
+        answers = cluster.searches(index, [body for _, body in searches])
+        for (reference, _), answer in zip(searches, answers, strict=True):
+            # The first search that finds anything decides.
+            resolved[reference] = resolved[reference] or [hit["_id"] for hit in answer["hits"]["hits"]]
+    return resolved
 
 
 def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Company]:
@@ -54,6 +57,26 @@ def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Compan
         for company_id in ids
         if company_id in sources and not sources[company_id]["deleted"]
     ]
+
+
+def _living_ids(cluster: Cluster, index: str, ids: Sequence[str]) -> set[str]:
+    living = set()
+    for some in _batches(ids, IDS_AT_ONCE):
+        found = cluster.documents(index, some, vectors=False)
+        living |= {company_id for company_id, source in found.items() if not source["deleted"]}
+    return living
+
+
+def _bearing(reference: str) -> list[Body]:
+    """The searches for who bears `reference`: as a domain, if it can be one, then as a name."""
+    by_name = queries.with_name(filter_key(reference), size=MAX_CANDIDATES)
+    domain = _domain(reference)
+    return [queries.with_domain(domain, size=MAX_CANDIDATES), by_name] if domain else [by_name]
+
+
+def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def _by_shortest_match(hits: Sequence[Mapping[str, Any]], prefix: str) -> list[Mapping[str, Any]]:

@@ -161,8 +161,12 @@ class SqliteIndex:
             return reading.documents_with_ids(connection, generations.named(connection, generation), ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
+        return self.resolve_many(generation, [reference])[reference]
+
+    def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._connections.reading() as connection:
-            return words.resolve(connection, generations.named(connection, generation), reference)
+            stored = generations.named(connection, generation)
+            return {reference: words.resolve(connection, stored, reference) for reference in references}
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._connections.reading() as connection:

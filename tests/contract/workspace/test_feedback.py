@@ -6,6 +6,7 @@ from itertools import islice
 
 import pytest
 
+from similarity.feedback_pairs import latest_verdicts
 from similarity.workspace.protocol import EventConflict, Shown, Workspace
 from tests.workspace_records import make_event, moment
 
@@ -25,6 +26,12 @@ def test_an_event_comes_back_as_it_was_given(workspace: Workspace) -> None:
 def test_what_was_not_shown_comes_back_as_unknown(workspace: Workspace) -> None:
     workspace.add_event(make_event())
     assert next(workspace.events()).shown == Shown()
+
+
+def test_a_workspace_that_answers_has_no_trouble(workspace: Workspace) -> None:
+    workspace.check()
+    workspace.add_event(make_event())
+    workspace.check()
 
 
 def test_an_empty_workspace_has_no_events(workspace: Workspace) -> None:
@@ -76,6 +83,15 @@ def test_events_of_one_user_and_company_are_told_apart(workspace: Workspace) -> 
     workspace.add_event(make_event("3", user="bob", at=moment(3), hit="puma"))
     assert ids(workspace, user="bob") == ["3", "2"]
     assert ids(workspace, user="bob", company="adidas") == ["2"]
+
+
+def test_a_withdrawal_is_an_event_like_others_and_leaves_what_others_say(workspace: Workspace) -> None:
+    workspace.add_event(make_event("1", user="ann", at=moment(1)))
+    workspace.add_event(make_event("1", user="bob", at=moment(2)))
+    workspace.add_event(make_event("2", user="ann", at=moment(3), verdict="withdrawn"))
+    assert ids(workspace) == ["2", "1", "1"]
+    [by_user] = latest_verdicts(workspace.events()).values()
+    assert list(by_user) == ["bob"]
 
 
 def test_reading_goes_on_from_a_place(workspace: Workspace) -> None:

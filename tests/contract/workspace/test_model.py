@@ -135,7 +135,12 @@ class WorkspaceHistory(RuleBasedStateMachine):
     def what_counts_is_the_last_word_of_each_user(self) -> None:
         last_words: dict[frozenset[str], dict[str, Verdict]] = {}
         for event in self.events:
-            last_words.setdefault(frozenset(event.pair), {})[event.user] = event.verdict
+            words = last_words.setdefault(frozenset(event.pair), {})
+            if event.verdict is Verdict.WITHDRAWN:
+                words.pop(event.user, None)
+            else:
+                words[event.user] = event.verdict
+        last_words = {pair: words for pair, words in last_words.items() if words}
         rows = labelled_pairs(latest_verdicts(self.views[1].events()))
         assert {frozenset((row.anchor, row.hit)) for row in rows} == set(last_words)
         for row in rows:

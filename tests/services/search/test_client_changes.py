@@ -104,6 +104,8 @@ def test_a_verdict_that_is_sent_again_is_one_event(service: Client) -> None:
 def test_verdicts_become_labelled_pairs(service: Client) -> None:
     service.feedback("acme", "boots", "competitor")
     service.feedback("acme", "delta-air", "not_competitor")
+    service.feedback("acme", "clogs", "competitor")
+    service.feedback("acme", "clogs", "withdrawn")
     pairs = {(pair.anchor_id, pair.hit_id): pair for pair in service.pairs()}
     assert {names: pair.label for names, pair in pairs.items()} == {
         ("acme", "boots"): "positive",
@@ -122,8 +124,11 @@ def test_what_to_judge_next_comes_with_reasons(service: Client) -> None:
 def test_a_list_says_what_is_new_since_the_last_look(service: Client) -> None:
     service.save_list("shoes", Question.about("acme", industry="Footwear", k=5))
     assert [each.name for each in service.lists()] == ["shoes"]
-    assert [hit.new for hit in service.list_hits("shoes").hits] == [True] * 3
-    assert service.looked("shoes").seen == 3
+    first = service.list_hits("shoes")
+    assert (first.name, first.looked_at, [hit.new for hit in first.hits]) == ("shoes", None, [True] * 3)
+    look = service.looked("shoes")
+    assert look.seen == 3
+    assert service.list_hits("shoes").looked_at == look.looked_at
     service.put(replace(ANVILS, industry="Footwear"))
     assert {hit.company.id: hit.new for hit in service.list_hits("shoes").hits} == {
         "boots": False,
@@ -131,6 +136,7 @@ def test_a_list_says_what_is_new_since_the_last_look(service: Client) -> None:
         "zapatos": False,
         "anvils": True,
     }
+    assert [each.new for each in service.lists(new=True)] == [1]
     assert service.saved_list("shoes").question is not None
 
 

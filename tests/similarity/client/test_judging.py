@@ -1,6 +1,7 @@
 """The calls about feedback, lists and names, as requests and as answers."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -85,7 +86,18 @@ def test_hits_of_a_list_say_whether_they_are_new() -> None:
     answer["hits"][1]["new"] = True
     call = keeping.list_hits("shoes", k=5)
     assert call.path == "/lists/shoes/hits?k=5"
-    assert [hit.new for hit in call.read(reply(200, answer)).hits] == [None, True]
+    read = call.read(reply(200, {**answer, "name": "shoes", "looked_at": "2026-01-31T12:00:00Z"}))
+    assert [hit.new for hit in read.hits] == [None, True]
+    assert (read.name, read.looked_at) == ("shoes", datetime(2026, 1, 31, 12, tzinfo=UTC))
+    assert call.read(reply(200, {**answer, "name": "shoes", "looked_at": None})).looked_at is None
+
+
+def test_lists_say_how_much_is_new_where_they_are_asked() -> None:
+    assert keeping.lists().path == "/lists"
+    call = keeping.lists(new=True)
+    assert call.path == "/lists?new=true"
+    rows = [{"name": "boots", "new": 3}, {"name": "shoes", "new": None}, {"name": "of an older service"}]
+    assert [each.new for each in call.read(reply(200, {"lists": rows}))] == [3, None, None]
 
 
 def test_a_look_is_at_all_hits_or_at_those_that_were_seen() -> None:

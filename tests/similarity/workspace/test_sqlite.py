@@ -127,6 +127,8 @@ def test_a_closed_workspace_says_so(tmp_path: Path) -> None:
     workspace.close()
     with pytest.raises(IndexUnavailable, match="closed"):
         workspace.lists()
+    with pytest.raises(IndexUnavailable, match="closed"):
+        workspace.check()
 
 
 def test_a_writer_that_waits_too_long_says_so(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from services.search.asking.explaining import Explainer
+from services.search.asking.explaining import QUICKLY_EXPLAINED, Explainer
 from similarity.company import Company
 from similarity.errors import EncodingFailed
 from tests.factories import make_company
@@ -105,6 +105,40 @@ def test_without_room_to_remember_it_explains_all_the_same(encoder: WordEncoder)
     assert explainer.remembered_bytes == 0
 
 
+def test_before_much_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_nothing(encoder: WordEncoder) -> None:
+    asked: list[int] = []
+
+    def may() -> None:
+        asked.append(len(encoder.calls))
+        if len(asked) == 1:
+            raise PermissionError
+
+    explainer = Explainer(encoder, before_much=may)
+    hits = [make_company(f"c{number}", description=f"They sell shoes {number}.") for number in range(5)]
+    explainer.phrases([SHOES], hits[: QUICKLY_EXPLAINED - 1])
+    assert asked == []
+    others = [make_company(f"d{number}", description=f"They build boats {number}.") for number in range(5)]
+    with pytest.raises(PermissionError):
+        explainer.phrases([SHOES], others)
+    assert len(explainer.phrases([SHOES], others)) == 5
+    explainer.phrases([SHOES], others)
+    assert asked == [1, 1]
+
+
+def test_a_company_is_forgotten_by_its_id_and_nothing_else_is(encoder: WordEncoder) -> None:
+    explainer = Explainer(encoder)
+    old = make_company("shoes", description="They rent out boats.")
+    explainer.phrases([SHOES, "free words"], [BOATS, old])
+    calls = len(encoder.calls)
+    explainer.forget({"shoes", "unheard-of"})
+    explainer.phrases(["free words"], [BOATS])
+    assert len(encoder.calls) == calls
+    explainer.phrases([SHOES], [old])
+    assert len(encoder.calls) == calls + 1
+    explainer.forget({"shoes", "boats"})
+    assert explainer.remembered_bytes > 0
+
+
 class SlowEncoder(WordEncoder):
     """Says when it has begun, and goes on when it may; fails where `failing`."""
 
@@ -136,6 +170,23 @@ def test_who_asks_for_what_is_being_encoded_waits_for_it() -> None:
         thread.join(timeout=10)
     assert answers == [["rent out boats", "build fast boats"]] * 4
     assert len(encoder.calls) == 1
+
+
+def test_what_is_forgotten_while_it_is_encoded_is_answered_and_not_kept() -> None:
+    encoder = SlowEncoder("shoes", "boats", "milk")
+    explainer = Explainer(encoder)
+    asking = Thread(target=lambda: phrases_of(explainer, SHOES, BOATS))
+    asking.start()
+    assert encoder.begun.wait(timeout=10)
+    explainer.forget({"shoes"})
+    encoder.may_go_on.set()
+    asking.join(timeout=10)
+    explainer.phrases(["free words"], [BOATS])
+    phrases_of(explainer, SHOES, BOATS)
+    assert ["They sell shoes. They rent out boats." in call for call in encoder.calls] == [True, False, True]
+    # It is wanted again from now on.
+    phrases_of(explainer, SHOES, BOATS)
+    assert len(encoder.calls) == 3
 
 
 def test_two_that_need_each_others_texts_both_get_them(encoder: WordEncoder) -> None:

@@ -152,7 +152,11 @@ def test_every_name_of_a_question_is_understood_or_missed(asking: TestClient, da
     negatives = data.draw(st.lists(names, max_size=3))
     exclude = data.draw(st.lists(names, max_size=4))
     body = about(*anchors, negatives=[{"company": each} for each in negatives], exclude=exclude, reasons=0)
-    answer = asking.post("/similar", json=body).json()
+    response = asking.post("/similar", json=body)
+    if {KNOWN[each] for each in anchors if each in KNOWN} & {KNOWN[each] for each in negatives if each in KNOWN}:
+        assert "is an anchor and a negative" in problem(response, "invalid-request")["detail"]
+        return
+    answer = response.json()
     missed = {role: [miss["asked"] for miss in answer["misses"] if miss["role"] == role] for role in ROLES}
     assert [each["asked"] for each in answer["anchors"]] == [each for each in anchors if each in KNOWN]
     assert [each["asked"] for each in answer["negatives"]] == [each for each in negatives if each in KNOWN]
@@ -348,6 +352,37 @@ def test_without_an_encoder_only_the_questions_in_words_of_a_batch_fail(client: 
     questions = [about("acme"), {"anchors": [{"text": "shoes"}]}]
     answer = client.post("/similar/batch", json={"questions": questions}).json()
     assert [each["status"] for each in answer["answers"]] == [200, 503]
+
+
+@pytest.mark.parametrize(
+    ("question", "detail"),
+    [
+        (
+            {"anchors": [{"company": "acme"}], "negatives": [{"company": "acme"}]},
+            "'acme' is an anchor and a negative at",
+        ),
+        (
+            {"anchors": [{"company": "boots"}, {"company": "Acme"}], "negatives": [{"company": "acme.com"}]},
+            "'Acme' is an anchor and a negative (as 'acme.com') at once; leave it out of one of the two",
+        ),
+        ({"anchors": [{"text": "shoes"}], "negatives": [{"text": "shoes"}]}, "'shoes' is an anchor and a negative at"),
+    ],
+)
+def test_what_is_anchor_and_negative_at_once_is_a_problem(
+    index: SqliteIndex, question: dict[str, Any], detail: str
+) -> None:
+    client = TestClient(create_app(index=index, encoder=AxisEncoder()))
+    answer = client.post("/similar", json=question)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/docs#invalid-request")
+    assert answer.json()["detail"].startswith(detail)
+    [refused] = client.post("/similar/batch", json={"questions": [question]}).json()["answers"]
+    assert refused["status"] == 422
+
+
+def test_the_same_in_an_address_is_a_problem_and_an_unknown_negative_is_none(index: SqliteIndex) -> None:
+    client = TestClient(create_app(index=index))
+    assert client.get("/similar/acme?unlike=Acme&reasons=0").status_code == 422
+    assert client.get("/similar/acme?unlike=nobody&reasons=0").status_code == 200
 
 
 def test_anchors_and_negatives_that_cancel_out_are_a_problem(index: SqliteIndex) -> None:

@@ -1,5 +1,6 @@
 """What each address answers when all is well."""
 
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,8 @@ def test_ready_names_both_encoders_and_the_size(read_only_index: SqliteIndex) ->
         "loaded_encoder_id": "encoder-1",
         "free_text": True,
         "free_text_reason": None,
+        "feedback": True,
+        "feedback_reason": None,
     }
 
 
@@ -228,3 +231,13 @@ def test_the_page_and_its_parts_are_served_from_here(client: TestClient) -> None
         # The one address there is is the name of the SVG language, which nobody fetches.
         assert "http" not in part.text.replace("http://www.w3.org/2000/svg", "").replace("`https://${domain}`", "")
     assert "http" not in page.text
+
+
+def test_what_lasts_as_long_as_the_application_leaves_no_folder_behind(
+    read_only_index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with TestClient(create_app(index=read_only_index)) as client:
+        assert client.post("/feedback", json={"anchor": "acme", "hit": "boots", "verdict": "unsure"}).status_code == 201
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,23 @@ def test_a_text_is_encoded_once() -> None:
     assert (first["b"] == again["b"]).all()
 
 
+def test_before_new_texts_are_encoded_it_is_asked_whether_they_may_be() -> None:
+    encoder, asked = AxisEncoder(), list[str]()
+
+    def may() -> None:
+        asked.append(f"after {len(encoder.texts)}")
+        if len(asked) == 2:
+            raise PermissionError
+
+    texts = TextVectors(encoder, before_encoding=may)
+    texts.of(["a"], LIVE)
+    texts.of(["a"], LIVE)
+    with pytest.raises(PermissionError):
+        texts.of(["a", "b"], LIVE)
+    assert asked == ["after 0", "after 1"]
+    assert encoder.texts == ["a"]
+
+
 def test_the_text_asked_longest_ago_is_forgotten_first() -> None:
     encoder = AxisEncoder()
     texts = TextVectors(encoder, remembered=2)

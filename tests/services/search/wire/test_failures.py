@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from services.search.app import create_app
@@ -194,6 +194,13 @@ def test_a_line_break_in_an_address_is_no_fault(client: TestClient, path: str) -
     assert client.get(path).status_code in {404, 503}
 
 
+@pytest.mark.parametrize("address", ["/companies/a%0Ab", "/similar/a%0Ab", "/map/a%0Ab"])
+def test_a_reference_with_a_line_break_finds_its_route(client: TestClient, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 404, answer.text
+    assert answer.json()["type"].endswith("#unknown-company")
+
+
 def test_free_text_without_an_encoder_is_503_with_the_reason(client: TestClient) -> None:
     answer = client.get("/similar", params={"text": "shoes"})
     assert problem(answer, "encoder-not-loaded")["detail"] == (
@@ -270,6 +277,8 @@ def test_a_generation_that_vanishes_again_and_again_is_503(tmp_path: Path) -> No
     assert answer.headers["retry-after"] == "1"
 
 
+# How long it takes is measured elsewhere, on a machine that does nothing else.
+@settings(deadline=None)
 @given(
     path=st.sampled_from(["/similar/acme", "/similar", "/companies", "/companies/acme", "/readyz", "/"]),
     query=st.text(max_size=40)
@@ -289,6 +298,7 @@ def test_no_query_string_makes_the_service_fail(client: TestClient, path: str, q
         assert problem(answer, "invalid-request")["errors"]
 
 
+@settings(deadline=None)
 @given(reference=st.text(min_size=1, max_size=20))
 @example(reference="\0")
 @example(reference="a/../b?c#d%")

@@ -137,6 +137,19 @@ def test_the_last_word_counts_even_where_the_clock_stands_still_or_goes_back(
     assert verdicts(client) == [("boots", "unsure")]
 
 
+def test_a_withdrawn_verdict_is_history_and_counts_no_more(client: TestClient) -> None:
+    judge(client, "boots", "not_competitor", user="ann")
+    judge(client, "boots", "competitor", user="bob")
+    assert judge(client, "boots", "withdrawn", user="ann")["verdict"] == "withdrawn"
+    assert verdicts(client) == []
+    assert verdicts(client, who="all") == [("boots", "competitor")]
+    assert [(pair["label"], pair["users"]) for pair in pairs(client)] == [("positive", 1)]
+    history = client.get("/feedback").json()["events"]
+    assert [event["verdict"] for event in history] == ["withdrawn", "competitor", "not_competitor"]
+    judge(client, "boots", "withdrawn", user="bob")
+    assert pairs(client) == []
+
+
 def test_verdicts_are_ones_own_unless_everybodys_are_asked_for(client: TestClient) -> None:
     judge(client, "boots", "competitor", user="ann")
     judge(client, "boots", "not_competitor", user="bob")

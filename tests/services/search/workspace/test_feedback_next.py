@@ -45,6 +45,7 @@ def test_the_neighbour_at_even_odds_comes_first_and_says_why(client: TestClient)
     assert first["why"][0] == "uncertain: a competitor with probability 0.50"
     assert first["worth"] >= 0.5
     assert answer["anchors"] == ["acme"]
+    assert (answer["generation"], answer["model"]["bundle_id"]) == ("first", "bundle-1")
     worths = [pair["worth"] for pair in answer["pairs"]]
     assert worths == sorted(worths, reverse=True)
     assert all(pair["why"] for pair in answer["pairs"])
@@ -54,6 +55,13 @@ def test_what_anybody_judged_is_not_suggested_again(client: TestClient) -> None:
     client.post("/feedback", json=given("zapatos", "unsure"), headers={"Test-User": "bob"})
     assert "zapatos" not in hits(suggested(client, anchor="acme"))
     assert "acme" not in hits(suggested(client, anchor="zapatos"))
+
+
+def test_a_pair_whose_only_verdict_was_withdrawn_is_suggested_again(client: TestClient) -> None:
+    client.post("/feedback", json=given("zapatos", "competitor"))
+    client.post("/feedback", json=given("zapatos", "withdrawn"))
+    assert hits(suggested(client, anchor="acme"))[0] == "zapatos"
+    assert suggested(client)["anchors"] == []
 
 
 def test_without_an_anchor_the_companies_used_last_are_looked_at(

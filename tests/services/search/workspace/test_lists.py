@@ -10,7 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.asking.question_schemas import DEFAULT_EXPLAINED
-from services.search.workspace.lists import MAX_LISTS
+from services.search.asking.service import SearchService
+from services.search.guards.callers import Caller
+from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, ListsService
 from similarity.company import DeletedCompany
 from similarity.index.sqlite import SqliteIndex
 from similarity.workspace.sqlite import SqliteWorkspace
@@ -65,6 +67,40 @@ def test_a_list_is_saved_with_its_question_and_who_saved_it(client: TestClient) 
     assert (saved["question"]["k"], saved["question"]["reasons"]) == (3, DEFAULT_EXPLAINED)
     assert client.get("/lists/running shoes").json() == saved
     assert client.get("/lists").json() == {"lists": [saved]}
+
+
+def test_one_request_says_how_much_is_new_on_every_list(client: TestClient, workspace: SqliteWorkspace) -> None:
+    save(client, "a", QUESTION)
+    save(client, "b", QUESTION | {"k": 2})
+    look(client, "b", ids=["clogs"])
+    look(client, "a", user="bob")
+    unusable = make_list("c", anchors=[{"company": "nobody"}])
+    workspace.save_list(unusable)
+    workspace.save_list(make_list("d", anchors=[{"text": "sells shoes"}]))  # there is no encoder here
+
+    def told(user: str) -> dict[str, int | None]:
+        answer = client.get("/lists", params={"new": "true"}, headers={"Test-User": user})
+        assert answer.status_code == 200, answer.text
+        return {each["name"]: each["new"] for each in answer.json()["lists"]}
+
+    assert told("ann") == {"a": 3, "b": 1, "c": None, "d": None}
+    assert told("bob") == {"a": 0, "b": 2, "c": None, "d": None}
+    assert {each["new"] for each in client.get("/lists").json()["lists"]} == {None}
+
+
+def test_asking_many_lists_at_once_is_heavy(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    began: list[int] = []
+    service = ListsService(SearchService(index), workspace, before_much=lambda: began.append(1))
+    ann = Caller(name="ann", scopes=frozenset())
+    for number in range(QUICKLY_ASKED):
+        workspace.save_list(make_list(f"list {number}", anchors=[{"company": "acme"}]))
+    service.lists(ann, count_new=True)
+    assert began == []
+    workspace.save_list(make_list("one more", anchors=[{"company": "acme"}]))
+    service.lists(ann)
+    assert began == []
+    service.lists(ann, count_new=True)
+    assert began == [1]
 
 
 def test_the_table_of_a_list_says_what_is_new(client: TestClient) -> None:

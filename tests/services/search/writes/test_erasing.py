@@ -1,7 +1,7 @@
 """Erasing a company over HTTP: from every generation, from the disk, and from what people added."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
+from services.search.asking.models import Models
 from services.search.writes.erasing import Compactor
 from similarity.errors import UnknownGeneration
 from similarity.index.sqlite import SqliteIndex
@@ -17,7 +18,7 @@ from similarity.workspace.sqlite import SqliteWorkspace
 from tests.factories import ENCODER_ID, make_embedded, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem
-from tests.services.search.writers import NOON, client_of, direct_writing, put
+from tests.services.search.writers import NOON, bulk, client_of, direct_writing, put
 from tests.workspace_records import make_event, make_list
 
 SECRET = "Zyzzyva weevil breeders of Lofthellir"
@@ -96,6 +97,31 @@ def test_what_people_added_about_it_goes_too(client: TestClient, workspace: Sqli
     assert answer["forgotten"] == {"events": 1, "lists": 1, "looks": 0}
     assert [event.id for event in workspace.events()] == ["e2"]
     assert [head.name for head in workspace.lists()] == ["kept"]
+
+
+@pytest.mark.parametrize("removal", ["POST /companies/acme/erasure", "DELETE /companies/acme", "bulk"])
+def test_its_phrases_leave_the_memory_of_reasons(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, removal: str
+) -> None:
+    forgotten: list[set[str]] = []
+    forget = Models.forget
+
+    def noted(models: Models, company_ids: Collection[str]) -> None:
+        forgotten.append(set(company_ids))
+        forget(models, company_ids)
+
+    monkeypatch.setattr(Models, "forget", noted)
+    with TestClient(create_app(index=index, encoder=CountingEncoder())) as client:
+        if removal == "bulk":
+            answer = bulk(
+                client, '{"id": "acme", "deleted": true}', '{"id": "new", "name": "N", "description": "Ships."}'
+            )
+        else:
+            method, path = removal.split()
+            answer = client.request(method, path)
+        assert answer.status_code == 200, answer.text
+    assert forgotten == [{"acme"}]
+    wait_for_compactions()
 
 
 def test_a_name_that_means_another_company_too_stays_in_lists(

@@ -1,0 +1,48 @@
+"""Whether the workspace answers: asked with every readiness check, and never waited for long."""
+
+import logging
+import threading
+from concurrent.futures import Future
+
+from similarity.errors import SimilarityError
+from similarity.workspace.protocol import Workspace
+
+SECONDS_TO_ANSWER = 0.5
+AWAY = "the store of feedback and lists cannot be read just now; everything else works, and the service's log says why"
+SLOW = f"the store of feedback and lists did not answer within {SECONDS_TO_ANSWER:g} s; everything else works"
+
+log = logging.getLogger(__name__)
+
+
+class WorkspaceHealth:
+    """Looks at `workspace`. A store that hangs holds one thread, however often it is asked after."""
+
+    def __init__(self, workspace: Workspace, *, seconds: float = SECONDS_TO_ANSWER) -> None:
+        self._workspace = workspace
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._looking: Future[str | None] | None = None
+
+    def trouble(self) -> str | None:
+        """Why feedback and lists do not work just now; None if they do."""
+        with self._lock:
+            looking = self._looking
+            if looking is None or looking.done():
+                looking = self._looking = Future()
+                threading.Thread(target=self._look, args=(looking,), name="workspace-health", daemon=True).start()
+        try:
+            return looking.result(timeout=self._seconds)
+        except TimeoutError:
+            return SLOW
+
+    def _look(self, looking: Future[str | None]) -> None:
+        try:
+            self._workspace.check()
+        except SimilarityError as error:
+            log.warning("the workspace does not answer: %s", error)
+            looking.set_result(AWAY)
+        except BaseException:
+            log.exception("the workspace could not be looked at")
+            looking.set_result(AWAY)
+        else:
+            looking.set_result(None)

@@ -1,0 +1,147 @@
+"""Judging the pairs that are most worth it: one at a time, by key or by click."""
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.page_parts import names, row
+
+pytestmark = pytest.mark.integration
+
+
+def opened_on(page: Any, path: str) -> Any:
+    page.goto(path)
+    page.get_by_role("button", name="Judge pairs").click()
+    dialog = page.get_by_role("dialog", name="What to judge next")
+    dialog.wait_for()
+    return dialog
+
+
+def pair(dialog: Any) -> list[str]:
+    """The two companies that are shown, once they are."""
+    dialog.locator("#pair h3").nth(1).wait_for()
+    found: list[str] = dialog.locator("#pair h3").all_inner_texts()
+    return found
+
+
+def said(dialog: Any, words: str) -> None:
+    dialog.locator("#judge-said").filter(has_text=words).wait_for()
+
+
+def events(page: Any) -> list[str]:
+    """What was ever said, oldest first."""
+    return [each["verdict"] for each in reversed(page.request.get("/feedback").json()["events"])]
+
+
+def test_pairs_are_judged_one_after_the_other_by_single_keys(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    first = pair(dialog)
+    assert first[0] == "Heineken N.V."
+    assert "brews and sells lager" in dialog.locator("#pair").inner_text()
+    own.keyboard.press("a")
+    said(dialog, f"{first[0]} and {first[1]}: competitors.")
+    second = pair(dialog)
+    assert second != first
+    own.keyboard.press("r")
+    said(dialog, f"{second[1]}: no competitors.")
+    third = pair(dialog)
+    own.keyboard.press("c")
+    said(dialog, f"{third[1]}: cannot be told.")
+    fourth = pair(dialog)
+    own.keyboard.press("s")
+    said(dialog, f"{fourth[1]}: skipped.")
+    assert dialog.locator("#judge-count").inner_text() == "3 pairs judged"
+    assert events(own) == ["competitor", "not_competitor", "unsure"]
+    kept = own.request.get("/feedback").json()["events"][0]
+    assert (kept["anchor"], kept["score"] is not None, bool(kept["generation"]), bool(kept["bundle_id"])) == (
+        *("heineken", True, True, True),
+    )
+
+
+def test_undo_brings_the_pair_back_and_withdraws_what_was_said(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    first = pair(dialog)
+    own.keyboard.press("a")
+    said(dialog, "competitors.")
+    own.keyboard.press("u")
+    said(dialog, "undone.")
+    assert pair(dialog) == first
+    assert dialog.get_by_role("button", name="Undo").is_hidden()
+    dialog.get_by_role("button", name="No competitors").click()
+    said(dialog, "no competitors.")
+    dialog.get_by_role("button", name="Undo").click()
+    said(dialog, "undone.")
+    assert events(own) == ["competitor", "withdrawn", "not_competitor", "withdrawn"]
+    assert own.request.get("/feedback/pairs").text() == ""
+
+
+def test_what_was_judged_there_is_marked_in_the_ranking_behind_it(own: Any) -> None:
+    own.goto("/?company=heineken&k=100")
+    names(own)
+    dialog = opened_on(own, "/?company=heineken&k=100")
+    _, hit = pair(dialog)
+    dialog.get_by_role("button", name="Competitors", exact=False).first.click()
+    said(dialog, "competitors.")
+    own.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    own.locator("#hits .accepted").wait_for()
+    assert "accepted" in row(own, hit).get_attribute("class")
+    own.get_by_role("link", name="1 labelled pair").wait_for()
+
+
+def test_a_skipped_pair_does_not_come_again_and_the_next_ten_do(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    seen = set()
+    for _ in range(12):
+        shown = tuple(pair(dialog))
+        assert shown not in seen
+        seen.add(shown)
+        own.keyboard.press("s")
+        said(dialog, f"{shown[1]}: skipped.")
+        own.wait_for_function("name => document.querySelectorAll('#pair h3')[1].textContent !== name", arg=shown[1])
+    assert events(own) == []
+
+
+def test_where_nobody_asked_for_anything_yet_it_says_what_to_do(own: Any) -> None:
+    dialog = opened_on(own, "/")
+    dialog.get_by_text("Nothing is left to suggest here.").wait_for()
+    assert dialog.get_by_role("button", name="Skip").is_hidden()
+    own.keyboard.press("a")
+    own.request.post("/feedback", data={"anchor": "heineken", "hit": "carlsberg", "verdict": "competitor"})
+    own.keyboard.press("Escape")
+    dialog = opened_on(own, "/")
+    assert "Heineken N.V." in pair(dialog)
+    assert events(own) == ["competitor"]
+
+
+def test_single_keys_do_nothing_where_they_are_switched_off(own: Any) -> None:
+    own.goto("/")
+    own.get_by_role("button", name="Keys").click()
+    own.get_by_role("dialog", name="Keys").get_by_role("checkbox").uncheck()
+    own.keyboard.press("Escape")
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    shown = pair(dialog)
+    for key in "arcs":
+        own.keyboard.press(key)
+    dialog.get_by_role("button", name="Cannot tell").click()
+    said(dialog, f"{shown[1]}: cannot be told.")
+    assert events(own) == ["unsure"]
+
+
+def test_a_verdict_that_is_not_kept_leaves_the_pair(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    shown = pair(dialog)
+    own.route("**/feedback", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
+    own.keyboard.press("a")
+    own.locator("#toast").filter(has_text="The service does not answer").wait_for()
+    assert pair(dialog) == shown
+    assert dialog.locator("#judge-count").inner_text() == ""
+
+
+def test_who_may_give_no_feedback_is_not_asked_for_it(own: Any) -> None:
+    problem = '{"title": "The key is not allowed this", "status": 403, "detail": "", "type": "/docs#scope-missing"}'
+    own.route("**/feedback*/**", lambda route: route.fulfill(status=403, content_type="application/json", body=problem))
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.wait_for_load_state("networkidle")
+    assert own.locator("#open-judge").is_hidden()
