@@ -142,7 +142,8 @@ def _alternative(words: str) -> str:
 
 def _cores_of(names: Iterable[str]) -> Cores:
     """The forms of all names that a text may use, longest first."""
-    cores = {core for name in names for core in _cores(name)}
+    # A name may be nothing but an accent, of which folding leaves a space: such a name would be found everywhere.
+    cores = {core for name in names for core in _cores(name) if _TOKEN.search(_fold(core[0]))}
     return tuple(sorted(cores, key=lambda core: (-len(core[0]), core[0])))
 
 

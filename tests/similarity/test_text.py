@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.company import Company
+from similarity.masking import mask_names
 from similarity.text import TextSettings, embedding_text, text_hash
 
 # name, aliases, description, text: names that a simple replacement gets wrong.
@@ -136,3 +137,9 @@ def test_long_texts_are_prepared_in_linear_time() -> None:
 def test_the_hash_tells_texts_apart_and_is_stable() -> None:
     assert text_hash("anvils") == text_hash("anvils") != text_hash("anvils ")
     assert text_hash("anvils") == "232f246c372d9200db52eafb585a647e"
+
+
+@pytest.mark.parametrize("name", ["¨", "´", "¯ ¸"])
+@pytest.mark.parametrize("text", ["It sells boats. It rents them.", "''"])
+def test_a_name_of_nothing_but_accents_is_found_nowhere(name: str, text: str) -> None:
+    assert mask_names(text, [name]) == text

@@ -68,5 +68,6 @@ class DockerStack:
             said = subprocess.run(
                 [*command, "logs", "--tail", "30"], check=False, cwd=ROOT, capture_output=True, text=True
             )
-            raise StackFailed(f"{' '.join(arguments)}:\n{done.stdout}{done.stderr}\n{said.stdout}"[-6000:])
+            ended = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            raise StackFailed(f"{' '.join(arguments)}:\n{said.stdout[-4000:]}\n{ended}")
         return done.stdout
