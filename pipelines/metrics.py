@@ -8,6 +8,9 @@
     similarity_batch_seconds                   how long a batch took, from the encoder to the store's answer
     similarity_delay_seconds                   from a message's time to its being searchable, but for the refresh
     similarity_lag_messages{partition="0"}     what a partition of the topic has left, as of its last reading
+    similarity_source_failures_total           attempts to read that found Kafka away
+    similarity_lost_offsets_total              offsets that retention deleted before they were read
+    process_...                                memory, processor time, open files of the process
 
 Beam's have the same names without `similarity_` and unit endings, in the namespace "similarity".
 """
@@ -17,9 +20,10 @@ from functools import cache
 
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.runners.runner import PipelineResult
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
 NAMESPACE = "similarity"
+ENDS = ("applied", "unchanged", "superseded", "dead")
 # The first worker process of a machine has the port asked for, the next ones those above it.
 PORTS_TRIED = 32
 BATCH_SIZES = (1, 4, 16, 64, 128, 256, 512, 1024)
@@ -31,6 +35,7 @@ class WorkerMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self.messages = Counter("similarity_messages", "Messages by end", ["end"], registry=self.registry)
         self.embedded = Counter("similarity_embedded_texts", "Texts the encoder read", registry=self.registry)
         self.reused = Counter("similarity_reused_vectors", "Vectors taken over", registry=self.registry)
@@ -39,6 +44,11 @@ class WorkerMetrics:
         self.seconds = Histogram("similarity_batch_seconds", "Batch times", buckets=SECONDS, registry=self.registry)
         self.delay = Histogram("similarity_delay_seconds", "Age when written", buckets=SECONDS, registry=self.registry)
         self.lag = Gauge("similarity_lag_messages", "Left of a partition", ["partition"], registry=self.registry)
+        self.source_failures = Counter("similarity_source_failures", "Kafka was away", registry=self.registry)
+        self.lost_offsets = Counter("similarity_lost_offsets", "Deleted before read", registry=self.registry)
+        for end in ENDS:
+            # At 0 from the start: of a counter that appears with its first count, Prometheus sees no increase.
+            self.messages.labels(end)
         self._serving = threading.Lock()
         self.port: int | None = None
 
@@ -47,7 +57,7 @@ class WorkerMetrics:
         found = {"embedded_texts": self.embedded, "reused_vectors": self.reused, "retries": self.retries}
         ends = [sample for sample in self.messages.collect()[0].samples if sample.name.endswith("_total")]
         return {
-            **{f"messages_{sample.labels['end']}": int(sample.value) for sample in ends},
+            **{f"messages_{sample.labels['end']}": int(sample.value) for sample in ends if sample.value},
             **{name: int(counter.collect()[0].samples[0].value) for name, counter in found.items()},
         }
 

@@ -23,7 +23,7 @@ from apache_beam.utils.shared import Shared
 from pipelines.console import say
 from pipelines.metrics import NAMESPACE, counted
 from pipelines.options import add_work_options, beam_options, workplace_of
-from pipelines.schedule import newest_bundle, run_on_schedule
+from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle
 from similarity.bundle_store import keep_bundle
@@ -218,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--cron", metavar="EXPRESSION", help="run at these times instead of once, such as '0 3 * * sat'"
     )
     parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
+    parser.add_argument("--metrics-port", type=int, help="with --cron: serve Prometheus' metrics of the runs there")
     add_work_options(parser)
     given, rest = parser.parse_known_args(arguments)
     options = ReembedOptions(
@@ -242,15 +243,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say(told(report))
         return report
 
-    def run_and_go_on() -> None:
+    def run_and_go_on() -> End:
         try:
-            run()
+            return "done" if succeeded(run(), options) else "refused"
         except SimilarityError as error:
             say(f"this run failed: {error}; the next one goes on where it was")
+            return "failed"
 
     try:
         if given.cron:
-            run_on_schedule(run_and_go_on, given.cron, zone=given.zone)
+            metrics = RunMetrics(cron_trigger(given.cron, zone=given.zone))
+            if given.metrics_port is not None:
+                metrics.serve(given.metrics_port)
+            run_on_schedule(metrics.counted(run_and_go_on), given.cron, zone=given.zone)
         elif not succeeded(run(), options):
             sys.exit(1)
     except SimilarityError as error:

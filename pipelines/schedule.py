@@ -1,15 +1,33 @@
-"""Re-embedding at the times of a cron expression, with the newest bundle of a folder."""
+"""Re-embedding at the times of a cron expression, with the newest bundle of a folder.
+
+For Prometheus, from the process that keeps the times:
+
+    similarity_reembed_runs_total{end="done"}        runs by how they ended: done, refused, failed
+    similarity_reembed_last{end="done"}              1 for how the last run ended, 0 for the other ends
+    similarity_reembed_running                       1 while a run is under way
+    similarity_reembed_due_timestamp_seconds         the first of the times whose run has not ended yet
+    similarity_reembed_success_timestamp_seconds     when the last run that was done ended; 0 where none was
+    process_...                                      memory, processor time, open files of the process
+
+What is due lies ahead while all is well; it stays behind as long as a run is under way, hangs or never began.
+"""
 
 from collections.abc import Callable
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from apscheduler.schedulers.blocking import BlockingScheduler
 from apscheduler.triggers.cron import CronTrigger
+from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, start_http_server
 
 from similarity.bundle import MANIFEST_FILE, ModelBundle
 from similarity.errors import InvalidInput
+from similarity.ingest import utc_now
+
+End: TypeAlias = Literal["done", "refused", "failed"]
+"""How a run ended. Refused: the new generation does not pass the gate, or cannot hold all documents."""
 
 
 def run_on_schedule(job: Callable[[], None], expression: str, *, zone: str = "UTC") -> None:
@@ -21,6 +39,62 @@ def run_on_schedule(job: Callable[[], None], expression: str, *, zone: str = "UT
     scheduler = BlockingScheduler(timezone=_zone(zone))
     scheduler.add_job(job, cron_trigger(expression, zone=zone), coalesce=True, max_instances=1, misfire_grace_time=None)
     scheduler.start()
+
+
+class RunMetrics:
+    """What the runs at these times come to. One of a process."""
+
+    def __init__(self, times: CronTrigger, *, now: Callable[[], datetime] = utc_now) -> None:
+        self._times = times
+        self._now = now
+        registry = self.registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._runs = Counter("similarity_reembed_runs", "Runs by end", ["end"], registry=registry)
+        self._last = Gauge("similarity_reembed_last", "How the last run ended", ["end"], registry=registry)
+        self._running = Gauge("similarity_reembed_running", "Whether a run is under way", registry=registry)
+        self._due = Gauge("similarity_reembed_due_timestamp_seconds", "Of the next run", registry=registry)
+        self._success = Gauge("similarity_reembed_success_timestamp_seconds", "Of the last one", registry=registry)
+        for end in get_args(End):
+            self._runs.labels(end)
+            self._last.labels(end)
+        self._look_ahead()
+
+    def serve(self, port: int) -> None:
+        """Serves the metrics over HTTP.
+
+        Raises:
+            InvalidInput: the port cannot be listened on.
+        """
+        try:
+            start_http_server(port, registry=self.registry)
+        except OSError as error:
+            raise InvalidInput(f"metrics cannot be served on port {port} ({error}); name another one") from error
+
+    def counted(self, job: Callable[[], End]) -> Callable[[], None]:
+        """The job with its end counted; one that raises has failed."""
+
+        def run() -> None:
+            end: End = "failed"
+            self._running.set(1)
+            try:
+                end = job()
+            finally:
+                self._ended(end)
+
+        return run
+
+    def _ended(self, end: End) -> None:
+        self._running.set(0)
+        self._runs.labels(end).inc()
+        for each in get_args(End):
+            self._last.labels(each).set(each == end)
+        if end == "done":
+            self._success.set(self._now().timestamp())
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        due = self._times.get_next_fire_time(None, self._now())
+        self._due.set(due.timestamp() if due else float("inf"))
 
 
 def cron_trigger(expression: str, *, zone: str) -> CronTrigger:

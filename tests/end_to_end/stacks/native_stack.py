@@ -46,7 +46,8 @@ class NativeStack:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._elasticsearch: ElasticsearchCluster | None = None
         self._kafka: KafkaBroker | None = None
-        self._search, self._metrics, self._stream_metrics = free_ports(3)
+        self._search, search_metrics, stream_metrics, reembed_metrics = free_ports(4)
+        self._metrics = {"search": search_metrics, "stream": stream_metrics, "reembed": reembed_metrics}
         self._programs = _programs(folder / "bin")
         self.url = f"http://127.0.0.1:{self._search}"
 
@@ -72,7 +73,7 @@ class NativeStack:
         """See `Stack`."""
         described = self._services()[service]
         done = subprocess.run(
-            self._translated(command or described.command),
+            self._translated(command or described.command, service),
             check=False,
             cwd=self._folder,
             env=self._environment(described),
@@ -107,7 +108,7 @@ class NativeStack:
         elif service.name not in self._running:
             with self._log(service.name).open("ab") as log:
                 self._running[service.name] = subprocess.Popen(
-                    self._translated(service.command),
+                    self._translated(service.command, service.name),
                     cwd=self._folder,
                     env=self._environment(service),
                     stdout=log,
@@ -162,7 +163,7 @@ class NativeStack:
         if not service.health:
             return
         process, deadline = self._running[service.name], time.monotonic() + SECONDS_TO_START
-        check = self._translated(service.health[1:])  # after CMD
+        check = self._translated(service.health[1:], service.name)  # after CMD
         while subprocess.run(check, check=False, env=self._environment(service)).returncode:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise StackFailed(f"{service.name} is not healthy:\n{self.logs(service.name)[-6000:]}")
@@ -170,14 +171,14 @@ class NativeStack:
 
     def _environment(self, service: Service) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SIMILARITY_")}
-        own = {name: self._placed(value) for name, value in service.environment.items()}
+        own = {name: self._placed(value, service.name) for name, value in service.environment.items()}
         path = f"{self._programs}:{inherited.get('PATH', '')}"
         return {**inherited, **own, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
 
-    def _translated(self, command: Sequence[str]) -> list[str]:
-        return [self._placed(word) for word in command]
+    def _translated(self, command: Sequence[str], service: str) -> list[str]:
+        return [self._placed(word, service) for word in command]
 
-    def _placed(self, text: str) -> str:
+    def _placed(self, text: str, service: str) -> str:
         """The text with what is meant for containers replaced by what it is here."""
         elasticsearch = self._elasticsearch.url if self._elasticsearch else ""
         kafka = self._kafka.servers if self._kafka else ""
@@ -192,8 +193,9 @@ class NativeStack:
         }
         for inside, here in places.items():
             text = text.replace(inside, here)
-        ports = {"8080": self._search, "9102": self._metrics, "9100": self._stream_metrics}
-        return re.sub(r"(?<=:)9100|^(8080|9102|9100)$", lambda match: str(ports[match[0]]), text)
+        metrics = self._metrics.get(service, 0)
+        ports = {"8080": self._search, "9102": metrics, "9100": metrics}
+        return re.sub(r"(?<=[:=])9100|^(8080|9102|9100)$", lambda match: str(ports[match[0]]), text)
 
     def _log(self, service: str) -> Path:
         return self._folder / f"{service}.log"

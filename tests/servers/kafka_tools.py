@@ -1,0 +1,48 @@
+"""Kafka's own command line tools, as the scripts that its distribution has, for tests of what operators type.
+
+write_scripts(folder)    # folder/kafka-consumer-groups.sh and the others; put the folder on the PATH
+"""
+
+from functools import partial
+from pathlib import Path
+
+from tests.servers import kafka_installation, maven
+from tests.servers.cache import cache_folder
+from tests.servers.installing import install_once
+
+JAR = f"org.apache.kafka:kafka-tools:{kafka_installation.VERSION}:jar"
+SCRIPTS = {
+    "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
+}
+# Quiet, and half of Java's compiler: each starts a Java of its own.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx128m"
+
+
+def unavailable_reason() -> str | None:
+    """Why the tools cannot run here, and what to do about it; None if they can."""
+    if reason := kafka_installation.unavailable_reason():
+        return reason
+    if not (_home().exists() or maven.find_maven()):
+        return "Maven is needed to download Kafka's tools: install it (Debian: apt-get install maven)"
+    return None
+
+
+def write_scripts(folder: Path) -> None:
+    """Writes the scripts into an existing folder; downloads the tools (1 MB beside the broker) if need be.
+
+    Raises:
+        maven.DownloadFailed: Maven is missing, or there is no network.
+    """
+    tools = install_once(_home(), partial(maven.fetch, JAR))
+    java = f"{kafka_installation.java_home()}/bin/java {JAVA_OPTIONS}"
+    for name, program in SCRIPTS.items():
+        script = folder / name
+        command = f"{java} -cp '{tools}/*:{kafka_installation.install()}/*' {program}"
+        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+
+
+def _home() -> Path:
+    return cache_folder() / f"kafka-tools-{kafka_installation.VERSION}"
