@@ -1,0 +1,61 @@
+"""Prometheus' own tool takes what it is given, and every alert fires when it must and is silent when it must be."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.observe_files import OBSERVE, alerts, read_yaml, write_yaml
+from tests.servers.prometheus import promtool, unavailable_reason
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def startable_prometheus() -> None:
+    """Not run where there is no Prometheus."""
+    if reason := unavailable_reason():
+        pytest.skip(reason)
+
+
+def failed_alerts(folder: Path, change: Callable[[dict[str, Any]], None]) -> set[str]:
+    """The alerts of which a test fails when all of them are changed so."""
+    changed = read_yaml(OBSERVE / "alerts.yml")
+    for group in changed["groups"]:
+        for rule in group["rules"]:
+            if "alert" in rule:
+                change(rule)
+    write_yaml(folder / "alerts.yml", changed)
+    tests = write_yaml(folder / "alerts_test.yml", read_yaml(OBSERVE / "alerts_test.yml"))
+    done = promtool("test", "rules", str(tests))
+    assert done.returncode in {0, 1}
+    return {name for name in alerts() if f"alertname: {name}," in done.stdout}
+
+
+def test_prometheus_takes_the_configuration_and_the_rules() -> None:
+    done = promtool("check", "config", str(OBSERVE / "prometheus.yml"))
+    assert done.returncode == 0, done.stdout
+    assert f"{len(alerts()) + 3} rules found" in done.stdout
+
+
+def test_every_alert_fires_when_it_must_and_only_then() -> None:
+    done = promtool("test", "rules", str(OBSERVE / "alerts_test.yml"))
+    assert done.returncode == 0, done.stdout
+
+
+def test_an_alert_that_never_fires_fails_its_test(tmp_path: Path) -> None:
+    assert failed_alerts(tmp_path, lambda rule: rule.update(expr="vector(0) > 1")) == set(alerts())
+
+
+def test_an_alert_that_always_fires_fails_its_test(tmp_path: Path) -> None:
+    assert failed_alerts(tmp_path, lambda rule: rule.update({"expr": "vector(1)", "for": "0s"})) == set(alerts())
+
+
+def test_an_alert_that_does_not_wait_fails_its_test(tmp_path: Path) -> None:
+    waiting = {name for name, alert in alerts().items() if "for" in alert}
+    assert failed_alerts(tmp_path, lambda rule: rule.update({"for": "0s"})) == waiting
+
+
+def test_an_alert_that_waits_too_long_fails_its_test(tmp_path: Path) -> None:
+    assert failed_alerts(tmp_path, lambda rule: rule.update({"for": "2h"})) == set(alerts())
