@@ -42,11 +42,14 @@ test-integration: $(VENV)/integration  ## Run the tests on real components: a br
 	-$(BIN)/python -m tests.servers.kafka
 	-$(BIN)/python -m tests.servers.prism
 	-$(BIN)/python -m tests.servers.flink
+	-$(BIN)/python -m tests.servers.prometheus
 	$(BIN)/pytest -m "integration or pipelines"
 
-test-versions: $(VENV)/integration  ## Run the index contract on three nodes, and on the oldest Elasticsearch we support (nightly)
+test-versions: $(VENV)/integration  ## Run the index contract on three nodes and on the oldest Elasticsearch; manifests on an API server (nightly)
 	$(BIN)/python -m tests.servers.elasticsearch
 	ELASTICSEARCH_NODES=3 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
+	$(BIN)/python -m tests.servers.kubernetes
+	$(BIN)/pytest -m integration tests/deploy/test_kubernetes_cluster.py
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 
 test-faults: $(VENV)/integration  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)
