@@ -43,13 +43,13 @@ test-integration: $(VENV)/integration  ## Run the tests on real components: a br
 	-$(BIN)/python -m tests.servers.prism
 	-$(BIN)/python -m tests.servers.flink
 	-$(BIN)/python -m tests.servers.prometheus
-	$(BIN)/pytest -m "integration or pipelines"
+	$(BIN)/pytest -m "(integration or pipelines) and not nightly"
 
-test-versions: $(VENV)/integration  ## Run the index contract on three nodes and on the oldest Elasticsearch; manifests on an API server (nightly)
+test-versions: $(VENV)/integration  ## Nightly: the index on three nodes and the oldest Elasticsearch, restore, manifests on an API server, dashboards
 	$(BIN)/python -m tests.servers.elasticsearch
 	ELASTICSEARCH_NODES=3 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 	$(BIN)/python -m tests.servers.kubernetes
-	$(BIN)/pytest -m integration tests/deploy/test_kubernetes_cluster.py
+	$(BIN)/pytest -m nightly
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 
 test-faults: $(VENV)/integration  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)

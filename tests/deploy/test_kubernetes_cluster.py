@@ -16,7 +16,7 @@ from tests.deploy.kubernetes_objects import KUBERNETES, OVERLAYS, Object, Pod, o
 from tests.servers.kubernetes import KubernetesApi, Refused
 from tests.servers.kubernetes_installation import unavailable_reason, unbuilt_reason
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.servers.prism import Prism
 from tests.servers.prometheus import QueryRefused, unavailable_reason
 from tests.services.search.serving import running
 
-pytestmark = [pytest.mark.integration, pytest.mark.pipelines]
+pytestmark = [pytest.mark.integration, pytest.mark.pipelines, pytest.mark.nightly]
 
 # What Grafana puts in the place of its variables.
 VARIABLES = {"$__rate_interval": "2m", "$instance": ".*"}

@@ -28,9 +28,10 @@ from typing import Literal
 from deploy.environment import ROOT
 from similarity.client import Client, Retries, UnknownCompany
 from similarity.company import Company
-from tests.end_to_end.stacks.docker_stack import DockerStack
+from tests.end_to_end.stacks.docker_stack import VERSION, DockerStack
 from tests.end_to_end.stacks.native_stack import NativeStack
 from tests.end_to_end.stacks.stack import Stack
+from tests.servers import docker_images
 
 SAMPLE = ROOT / "data" / "sample"
 STATE = "/var/lib/similarity"
@@ -256,6 +257,9 @@ def main() -> None:
     parser.add_argument("--docker", action="store_true", help="in containers, by docker compose")
     parser.add_argument("--transcript", type=Path, help="Markdown file to write")
     given = parser.parse_args()
+    if given.docker:
+        for name in ("search", "pipelines", "training"):
+            docker_images.build(name, tag=VERSION)
     transcript = Transcript()
     with tempfile.TemporaryDirectory() as folder:
         stack: DockerStack | NativeStack = (DockerStack if given.docker else NativeStack)(Path(folder))

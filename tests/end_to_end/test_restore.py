@@ -27,7 +27,7 @@ from tests.servers.prism import Prism
 from tests.tiny_bundle import write_tiny_bundle
 from tests.workspace_records import make_event, make_list
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 GUIDE, CLUSTER = (ROOT / "docs" / name for name in ("operating.md", "elasticsearch.md"))
 NAME = "companies"

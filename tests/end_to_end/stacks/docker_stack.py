@@ -12,6 +12,8 @@ from deploy.environment import ROOT, filled
 from tests.end_to_end.stacks.stack import StackFailed
 from tests.servers.ports import free_ports
 
+VERSION = "story"
+"""Of the images, so that those of a stack that runs here stay what they are."""
 SECONDS_TO_START = 900
 
 
@@ -24,7 +26,7 @@ class DockerStack:
         self._env_file = folder / "env"
         self._env_file.write_text(filled((ROOT / ".env.example").read_text(encoding="utf-8")), encoding="utf-8")
         search, kafka = free_ports(2)
-        self._settings = {"SEARCH_PORT": str(search), "KAFKA_PORT": str(kafka)}
+        self._settings = {"SEARCH_PORT": str(search), "KAFKA_PORT": str(kafka), "VERSION": VERSION}
         self.url = f"http://127.0.0.1:{search}"
 
     def __enter__(self) -> Self:
