@@ -237,6 +237,7 @@ class KafkaReader(UnboundedReader):
             return self._advanced()
         except KafkaUnavailable as error:
             LOGGER.warning("%s; trying again", error)
+            worker_metrics().source_failures.inc()
             return False
 
     def get_current(self) -> Message:
@@ -379,6 +380,7 @@ class KafkaReader(UnboundedReader):
             )
         LOGGER.error("%s; going on at %d", lost, low)
         Metrics.counter(NAMESPACE, "lost_offsets").inc(max(0, low - position))
+        worker_metrics().lost_offsets.inc(max(0, low - position))
         committer(reading).start_again(partition)
         return low
 
