@@ -34,6 +34,7 @@ __all__ = [
 HOW_TO_RUN = {
     "integration": "real components: make test-integration",
     "pipelines": "Beam in this process: make test-integration",
+    "docker": "images and containers: make test-docker",
     "faults": "kills writers at random moments: make test-faults",
     "training": "compare the bundle with torch: make test-training",
 }

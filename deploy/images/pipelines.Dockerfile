@@ -1,4 +1,5 @@
-# The pipelines (stream, re-embed, replay) with Beam's runner Prism, and the worker pool of Flink. From the root of the repository:
+# The pipelines (stream, re-embed, replay) with Beam's runner Prism, and the worker pool of Flink. From the root of the
+# repository:
 #   docker build --file deploy/images/pipelines.Dockerfile --tag company-similarity/pipelines:0.1.0 .
 # docs/images.md says what is in it, how to run it and how to pin the base image by its digest.
 ARG PYTHON_IMAGE=python:3.11.15-slim-bookworm
