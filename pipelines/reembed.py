@@ -221,6 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--metrics-port", type=int, help="with --cron: serve Prometheus' metrics of the runs there")
     add_work_options(parser)
     given, rest = parser.parse_known_args(arguments)
+    if given.metrics_port is not None and not given.cron:
+        parser.error("--metrics-port serves the metrics of runs by --cron; leave it out, or give --cron")
     options = ReembedOptions(
         workplace=workplace_of(given),
         judged=given.judged,

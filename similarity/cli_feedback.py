@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +35,7 @@ def pairs(
         raise InvalidInput("feedback is kept by the service; say where it is: --url http://HOST:8080")
     with connected(address) as client:
         rows = client.pairs()
-    lines = [json.dumps(asdict(row), default=str, ensure_ascii=False) + "\n" for row in rows]
+    lines = [json.dumps(asdict(row), default=datetime.isoformat, ensure_ascii=False) + "\n" for row in rows]
     _write(file, lines)
     if companies is not None:
         _write(
@@ -42,7 +43,7 @@ def pairs(
         )
     labels = Counter(row.label or "unlabelled" for row in rows)
     counts = ", ".join(f"{number:,} {label}" for label, number in sorted(labels.items()))
-    typer.echo(f"{len(rows):,} pairs: {counts or 'none yet'}")
+    typer.echo(f"{len(rows):,} pair{'' if len(rows) == 1 else 's'}: {counts or 'none yet'}")
 
 
 def _write(file: Path, lines: list[str]) -> None:

@@ -129,7 +129,8 @@ def companies_trained_on(bundle_folder: Path) -> Path | None:
 
 def trained_on_path(bundle_folder: Path) -> Path:
     """Where the ids of the companies that a bundle was trained on are kept: beside it, for its own files are sealed."""
-    return bundle_folder.with_name(f"{bundle_folder.name}.trained-on.txt")
+    folder = bundle_folder.resolve()
+    return folder.with_name(f"{folder.name}.trained-on.txt")
 
 
 def judged_companies(judgements: Judgements) -> set[str]:

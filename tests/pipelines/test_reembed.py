@@ -154,6 +154,17 @@ def test_what_was_rolled_back_does_not_come_back_by_schedule(
     assert filled.live().bundle_id == better.bundle_id
 
 
+def test_metrics_without_a_schedule_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        reembed.main(["--models", "models", "--without-gate", "--metrics-port", "9100"])
+    assert "give --cron" in capsys.readouterr().err
+
+
+def test_a_bundle_may_be_named_by_the_folder_one_is_in(better: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(better.folder)
+    assert trained_on_path(Path()) == trained_on_path(better.folder)
+
+
 def test_the_newest_bundle_of_a_folder_is_taken(better: ModelBundle, worse: ModelBundle, tmp_path: Path) -> None:
     del better
     assert schedule.newest_bundle(tmp_path / "models").encoder_id == worse.encoder_id

@@ -95,7 +95,7 @@ def report(folder: Path) -> str:
         lines.append(f"| `{operation}` | {counter.total():,} | {good:,} | {counter['4xx']:,} | {counter['5xx']:,} |")
     lines += ["", "| run | commit | machine | seed | checks |", "| --- | --- | --- | --- | --- |"]
     for run in runs:
-        ended = "failed" if run["failed"] else "passed"
+        ended = f"failed: {run.get('remark', 'see its log')}" if run["failed"] else "passed"
         lines.append(f"| {run['at']} | {run['commit']} | {run['machine']} | {run['seed']} | {ended} |")
     return "\n".join(lines) + "\n"
 

@@ -15,6 +15,7 @@ import uvicorn
 
 from services.search.app import create_app
 from similarity.cli import main
+from similarity.client import Client
 from similarity.index.sqlite import SqliteIndex
 from tests.fakes import CountingEncoder
 
@@ -62,6 +63,19 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         return Said(said.out, said.err, int(end.value.code or 0))
 
     return command
+
+
+def test_what_people_said_is_written_as_pairs_to_train_on(run: Run, url: str, tmp_path: Path) -> None:
+    assert run("pairs", "pairs.jsonl", "--url", url).out == "0 pairs: none yet\n"
+    with Client(url) as client:
+        client.feedback("acme", "boots", "competitor")
+    said = run("pairs", "pairs.jsonl", "--companies", "companies.txt", "--url", url)
+    assert said.out == "1 pair: 1 positive\n"
+    [row] = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert {row["anchor_id"], row["hit_id"]} == {"acme", "boots"}
+    assert (tmp_path / "companies.txt").read_text() == "acme\nboots\n"
+    assert "say where it is" in run("pairs", "pairs.jsonl").error
+    assert "cannot be written" in run("pairs", "nowhere/pairs.jsonl", "--url", url).error
 
 
 def test_competitors_are_printed_as_of_an_index(run: Run, url: str) -> None:
