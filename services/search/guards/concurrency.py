@@ -189,7 +189,7 @@ class Admission:
                 raise Problem(problems.OVERLOADED, BUSY)
 
         try:
-            with asked_first(change_to_heavy):
+            with asked_first(scope, change_to_heavy):
                 await self._answer(scope, receive, send)
         finally:
             place.leave()

@@ -12,21 +12,33 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from anyio import from_thread
+from starlette.types import Scope
 
 Step: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """Runs on the event loop; raises Problem where the work may not be begun."""
+
+STEPS = "similarity.before_heavy_work"
+"""Where the ASGI scope keeps a request's steps."""
 
 _first: ContextVar[list[Step] | None] = ContextVar("first", default=None)
 
 
 @contextmanager
-def asked_first(step: Step) -> Iterator[None]:
-    """Within the block, a request that turns out to be heavy goes through `step` once before it begins."""
-    token = _first.set([*(_first.get() or ()), step])
+def asked_first(scope: Scope, step: Step) -> Iterator[None]:
+    """Within the block, the request of `scope` goes through `step` once before it begins heavy work.
+
+    The steps belong to the scope, not to the context: on a connection that is kept alive, a server may
+    begin the next request in the context of the one before, whose steps must not be gone through again.
+    """
+    steps: list[Step] = scope.setdefault(STEPS, [])
+    steps.append(step)
+    token = _first.set(steps)
     try:
         yield
     finally:
         _first.reset(token)
+        if step in steps:
+            steps.remove(step)
 
 
 def begin_heavy_work() -> None:

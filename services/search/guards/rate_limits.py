@@ -147,7 +147,7 @@ class RateLimits:
                 scope[REFUSED] = refusal.kind.slug
                 raise
 
-        with asked_first(take_the_rest):
+        with asked_first(scope, take_the_rest):
             await self._app(scope, receive, told)
 
     def _bucket(self, scope: Scope) -> TokenBucket | None:

@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
+from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
 from services.search.asking.explaining import QUICKLY_EXPLAINED
@@ -144,9 +145,12 @@ def test_free_words_in_a_body_take_no_place_from_quick_requests(crowded: SqliteI
 
 
 def heavy_app(gates: Gates) -> FastAPI:
-    """One route whose work turns out to be heavy, at two places."""
+    """A route whose work turns out to be heavy, at two places, and one without work."""
     app = FastAPI()
     answer_failures(app)
+
+    @app.get("/rest")
+    def rest() -> None: ...
 
     @app.get("/work")
     def work() -> str:
@@ -204,7 +208,32 @@ def test_steps_are_gone_when_their_block_is_left() -> None:
     async def step() -> None:
         ran.append(1)
 
-    with asked_first(step):
+    with asked_first({}, step):
         pass
     begin_heavy_work()
     assert ran == []
+
+
+def test_a_request_begun_in_the_context_of_another_asks_for_its_own_place_only() -> None:
+    """A server begins a kept-alive connection's next request where the last one ended: in that one's context."""
+    gates = Gates(quick=Gate(at_once=2, queue=0, seconds=5), heavy=Gate(at_once=2, queue=0, seconds=5))
+    app = heavy_app(gates)
+    following: list[asyncio.Task[Answer]] = []
+
+    def request(path: str) -> Scope:
+        return {**http(path), "query_string": b""}
+
+    async def begins_the_next(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_and_begin(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body" and not following:
+                following.append(asyncio.create_task(asked(app, request("/work"))))
+
+        await app(scope, receive, send_and_begin)
+
+    async def both() -> list[Answer]:
+        return [await asked(begins_the_next, request("/rest")), await following[0]]
+
+    answers = asyncio.run(both())
+    assert [answer.status for answer in answers] == [200, 200]
+    assert (gates.quick.inside, gates.heavy.inside) == (0, 0)
