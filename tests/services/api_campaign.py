@@ -4,7 +4,8 @@
 
 Starts the service on the sample companies, with keys, and lets Schemathesis make the requests, positive and
 negative ones, with all of its checks. It fails on an answer 5xx, on one that the document does not
-describe, on forbidden data that is accepted, on a route that works without a key. What was found is printed
+describe, on forbidden data that is accepted, on a route that works without a key, and where a request that
+is over still holds one of the service's places. What was found is printed
 with a curl line each; the seed repeats a run. How many answers each operation gave is printed, and with
 `--report FOLDER` kept there: a file per run, and a table of all runs.
 """
@@ -16,16 +17,21 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.service_process import running_service, sample_index
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.service_process import free_port, running_service, sample_index
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 HOOKS = "tests.services.schemathesis_hooks"
 ROOT = Path(__file__).parents[2]
+SECONDS_TO_COME_TO_REST = 40.0
 
 
 def command(port: int, key: str, *, cases: int, seed: int, phases: str, more: Sequence[str] = ()) -> list[str]:
@@ -51,6 +57,20 @@ def new_key(file: Path) -> str:
         text=True,
     )
     return printed.stdout.split()[-1]
+
+
+def places_held(metrics_port: int) -> float:
+    """How many places at the service's gates are taken when nobody asks any more; what was given up may end first."""
+    deadline = time.monotonic() + SECONDS_TO_COME_TO_REST
+    while True:
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        held: float = sum(
+            sample.value for family in families if family.name == "search_inside" for sample in family.samples
+        )
+        if not held or time.monotonic() > deadline:
+            return held
+        time.sleep(0.5)
 
 
 def keep_run(folder: Path, counts: Mapping[str, Mapping[str, int]], *, seed: int, failed: bool) -> None:
@@ -101,7 +121,7 @@ def report(folder: Path) -> str:
 
 
 def main() -> None:
-    """Reads the options, runs, and ends with Schemathesis' own exit status."""
+    """Reads the options, runs, and ends with status 1 where anything was found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=100, help="per operation (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
@@ -113,8 +133,10 @@ def main() -> None:
         key_file = Path(folder) / "keys.json"
         key = new_key(key_file)
         index = sample_index(Path(folder))
+        metrics_port = free_port()
         environment = {
             "SIMILARITY_SERVICE_KEYS": str(key_file),
+            "SIMILARITY_SERVICE_METRICS_PORT": str(metrics_port),
             "SIMILARITY_SERVICE_RATE": "0",
             "SIMILARITY_SERVICE_SERVICE_RATE": "0",
         }
@@ -129,16 +151,20 @@ def main() -> None:
                 "API_CAMPAIGN_COUNTS": str(counts_file),
             }
             finished = subprocess.run(command(service.port, key, **options), check=False, cwd=folder, env=told)
+            held = places_held(metrics_port)
         counts = json.loads(counts_file.read_text(encoding="utf-8")) if counts_file.exists() else {}
         for operation, statuses in sorted(counts.items()):
             print(f"{operation}: {sum(statuses.values()):,} answers", dict(sorted(statuses.items())))
+        if held:
+            print(f"{held:.0f} places are still held although every request is over")
+        failed = bool(finished.returncode or held)
         if given.report is not None:
-            keep_run(given.report.resolve(), counts, seed=given.seed, failed=finished.returncode != 0)
-        if finished.returncode:
+            keep_run(given.report.resolve(), counts, seed=given.seed, failed=failed)
+        if failed:
             sys.stdout.write(
                 "the end of the service's log:\n" + log.read_text(encoding="utf-8", errors="replace")[-4000:]
             )
-    sys.exit(finished.returncode)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
