@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integration test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
+.PHONY: help demo test servers test-integration test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -36,13 +36,15 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training and not docker"
 
-test-integration: $(VENV)/integration  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
+servers: $(VENV)/integration  ## Fetch or build what the slower tests start (they do it themselves if need be)
 	$(BIN)/python -m tests.servers.browser
 	$(BIN)/python -m tests.servers.elasticsearch
 	-$(BIN)/python -m tests.servers.kafka
 	-$(BIN)/python -m tests.servers.prism
 	-$(BIN)/python -m tests.servers.flink
 	-$(BIN)/python -m tests.servers.prometheus
+
+test-integration: servers  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
 	$(BIN)/pytest -m "(integration or pipelines) and not nightly"
 
 test-versions: $(VENV)/integration  ## Nightly: the index on three nodes and the oldest Elasticsearch, restore, manifests on an API server, dashboards
