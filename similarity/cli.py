@@ -287,11 +287,12 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write")],
+    file: Annotated[Path, typer.Argument(help="The file to write; FILE.workspace and FILE.bundles go beside it")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file")] = False,
     index: IndexOption = None,
 ) -> None:
-    """Copy the index to a file, consistently, while others go on reading and writing it."""
+    """Copy the index to a file, and verdicts, saved lists and models beside it, while all are in use."""
+    from similarity.backup import back_up
     from similarity.index.sqlite import SqliteIndex
 
     with opened(index) as work:
@@ -299,8 +300,12 @@ def backup(
             raise InvalidInput(
                 "an index in Elasticsearch is backed up by snapshots of the cluster; see docs/elasticsearch.md for how"
             )
-        work.index.backup(file, overwrite=overwrite)
+        written = back_up(work.index, file, store=work.store, overwrite=overwrite)
     typer.echo(f"written to {file}; use it with --index {file}")
+    typer.echo(f"verdicts and saved lists: {written.workspace or 'there are none yet'}")
+    typer.echo(f"models: {written.bundles}")
+    for encoder_id in written.missing_encoders:
+        typer.echo(f"not at hand, so not copied: the bundle of encoder {encoder_id}", err=True)
 
 
 @app.command()

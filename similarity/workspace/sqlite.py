@@ -119,6 +119,15 @@ class SqliteWorkspace:
         with self._file.reading() as connection:
             connection.execute("SELECT EXISTS (SELECT 1 FROM events), EXISTS (SELECT 1 FROM lists)").fetchone()
 
+    def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Copies the workspace to another file while it is in use, and checks the copy.
+
+        Raises:
+            InvalidInput: the file exists (unless `overwrite`), is in use, or is the workspace itself.
+            IndexUnavailable: the workspace cannot be read or is damaged.
+        """
+        self._file.back_up(Path(path), overwrite=overwrite)
+
     def close(self) -> None:
         self._file.close()
 

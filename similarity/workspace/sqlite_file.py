@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
+from similarity.sqlite_backup import back_up
 from similarity.sqlite_files import ADVICE, empty_log, explained, migrate, refuse_foreign, use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
@@ -110,6 +111,23 @@ class WorkspaceFile:
             raise IndexUnavailable(
                 f"the log beside {self.path} still holds what was removed, because the file was read all the while; "
                 "erase again when nobody reads"
+            )
+
+    def back_up(self, target: Path, *, overwrite: bool) -> None:
+        """Copies the file to another one while it is in use, and checks the copy.
+
+        Raises:
+            InvalidInput: the target exists (unless `overwrite`), is in use, or is this file.
+            IndexUnavailable: the file cannot be read or is damaged.
+        """
+        with self._alone() as connection:
+            back_up(
+                connection,
+                kind="workspace",
+                source=self.path,
+                target=target,
+                overwrite=overwrite,
+                if_damaged="restore an earlier backup",
             )
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ thousand companies; beyond that use Elasticsearch.
     generations  the state machine            reading   get, scan, stats
     search       exact search on a matrix     words     resolve, find, words of a hybrid search
     hybrid       both, fused                  filters   filters as `lookups` holds them
-    leases       who may do what, until when  compaction, backup
+    leases       who may do what, until when  compaction
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,7 +34,6 @@ from similarity.index.protocol import (
     WriteResult,
 )
 from similarity.index.sqlite import (
-    backup,
     compaction,
     generations,
     hybrid,
@@ -48,6 +47,7 @@ from similarity.index.sqlite.filters import conditions
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import DocumentRow, document_row
 from similarity.index.sqlite.search import ExactSearch
+from similarity.sqlite_backup import back_up
 
 # Documents per transaction: other writers wait for about a quarter of a second at most.
 BATCH_DOCUMENTS = 2000
@@ -243,7 +243,14 @@ class SqliteIndex:
             IndexUnavailable: the index cannot be read or is damaged.
         """
         with self._connections.borrowed() as connection:
-            backup.back_up(connection, source=self.path, target=Path(path), overwrite=overwrite)
+            back_up(
+                connection,
+                kind="index",
+                source=self.path,
+                target=Path(path),
+                overwrite=overwrite,
+                if_damaged="restore an earlier backup, or ingest again",
+            )
 
     def close(self) -> None:
         self._connections.close()
