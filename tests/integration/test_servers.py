@@ -76,6 +76,7 @@ def test_a_snapshot_goes_to_the_folder_for_it(single: ElasticsearchCluster) -> N
     assert (single.repo_folder / "tests" / "index.latest").exists()
 
 
+@pytest.mark.nightly
 def test_three_nodes_survive_the_loss_of_one(startable_elasticsearch: str, tmp_path: Path) -> None:
     with ElasticsearchCluster(
         tmp_path / "three", version=startable_elasticsearch, java_options=QUICK_START, nodes=3
@@ -93,6 +94,7 @@ def test_three_nodes_survive_the_loss_of_one(startable_elasticsearch: str, tmp_p
             assert client.get(index="kept", id="1")["_source"] == {"name": "Acme"}
 
 
+@pytest.mark.nightly
 def test_a_secured_cluster_wants_the_password(startable_elasticsearch: str, tmp_path: Path) -> None:
     with ElasticsearchCluster(
         tmp_path / "secured", version=startable_elasticsearch, java_options=QUICK_START, secured=True
