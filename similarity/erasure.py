@@ -15,7 +15,7 @@ def erase(index: CompanyIndex, company_id: str, *, now: datetime, compact: bool 
 
     A deleted document is not gone from the disk until its store has rewritten the files. With
     `compact` every generation is compacted for that, which may take long; without, the content stays
-    on disk until the store does it by itself.
+    on disk until the store does it by itself. Either way no search finds it once this returns.
 
     What stays, on purpose: a tombstone in each generation, that is the id and the time of the erasure.
     Without it an older message that is replayed, or a backfill, would bring the company back. Once the
@@ -42,9 +42,12 @@ def erase(index: CompanyIndex, company_id: str, *, now: datetime, compact: bool 
     with Writer(index):
         names = [generation.name for generation in index.generations()]
         results = _write_tombstones(index, names, company_id, now=now)
-    for name in results if compact else ():
+    for name in results:
         with suppress(UnknownGeneration):
-            index.compact(name)
+            if compact:
+                index.compact(name)
+            else:
+                index.stats(name)  # searches must not show the company any more, and they see what was counted
     return results
 
 

@@ -249,7 +249,7 @@ class CompanyIndex(Protocol):
         """The leases that have not expired, by name."""
 
     def stats(self, generation: str) -> GenerationStats:
-        """Counts of one generation."""
+        """Counts of one generation, with every write that was acknowledged; searches see these from then on."""
 
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         """Writes whole documents durably; one result per document, in order.

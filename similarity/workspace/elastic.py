@@ -22,7 +22,7 @@ from similarity.workspace.rules import page_sizes, same_or_conflict, unknown_lis
 PAGE = 500
 LISTS_PAGE = 50  # a question may name 10,000 companies
 ATTEMPTS = 20
-CONFLICT, NOT_FOUND, BAD_REQUEST = 409, 404, 400
+CONFLICT, NOT_FOUND = 409, 404
 
 
 class ElasticWorkspace:
@@ -127,7 +127,7 @@ class ElasticWorkspace:
             with self._cluster.explained():
                 found = self._cluster.reading.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
             if found.meta.status == NOT_FOUND:
-                self._create(index, mapping.index_body(fields))
+                self._cluster.create_index(index, **mapping.index_body(fields))
                 continue
             schema = found[index]["mappings"].get("_meta", {}).get("schema")
             if schema != mapping.SCHEMA_VERSION:
@@ -136,13 +136,6 @@ class ElasticWorkspace:
                     f"{mapping.SCHEMA_VERSION}); upgrade this installation, or choose another index name"
                 )
         self._is_ready = True
-
-    def _create(self, index: str, body: Body) -> None:
-        with self._cluster.explained():
-            answer = self._cluster.client.options(ignore_status=BAD_REQUEST).indices.create(index=index, **body)
-        # Another process may have been quicker.
-        if answer.meta.status == BAD_REQUEST and answer["error"]["type"] != "resource_already_exists_exception":
-            raise self._cluster.problem(BAD_REQUEST, answer["error"])
 
     def _hits(self, index: str, query: Body) -> list[Mapping[str, Any]]:
         return list(self._cluster.search(index, query)["hits"]["hits"])

@@ -1,9 +1,13 @@
 """How a generation is built and brought into service, and what keeps strangers' hands and late writers off it."""
 
+from contextlib import closing
+
 import pytest
 
 from similarity.errors import EncoderMismatch, IndexUnavailable, UnknownGeneration
+from similarity.index.elastic import connection
 from similarity.index.elastic import index as elastic_index
+from similarity.index.elastic.mapping import building_settings
 from similarity.index.protocol import GenerationState, WriteOutcome
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, make_generation, unit_vector
@@ -134,3 +138,24 @@ def test_a_late_writer_writes_to_the_new_generation_of_an_old_name(place: Place)
         late.upsert("first", [make_embedded("new")])
     assert outcomes(late.upsert("first", [make_embedded("new")])) == [WriteOutcome.APPLIED]
     assert list(index.get("first", ["old", "new"])) == ["new"]
+
+
+def test_an_index_that_no_node_takes_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PLACED_SECONDS", 1)
+    index = place.open()
+    index.create_generation(make_generation("first"))
+    enable = "cluster.routing.allocation.enable"
+    place.client.cluster.put_settings(persistent={enable: "none"})
+    try:
+        with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable.*allocation/explain"):
+            index.create_generation(make_generation("second"))
+        with closing(connection.Cluster(place.settings)) as cluster:
+            for _ in ("made", "there already"):
+                with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable"):
+                    cluster.create_index(f"{place.name}-third", settings=building_settings(place.settings))
+    finally:
+        place.client.cluster.put_settings(persistent={enable: None})
+    index.retire("second")
+    index.create_generation(make_generation("second"))
+    index.register_candidate("second")
+    assert outcomes(index.upsert("second", [make_embedded("a")])) == [WriteOutcome.APPLIED]

@@ -124,3 +124,15 @@ def test_an_older_message_does_not_bring_it_back(erased: Erased) -> None:
     index = erased.place.open()
     for name in GENERATIONS:
         assert [result.outcome for result in index.upsert(name, [late])] == [WriteOutcome.SUPERSEDED]
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_no_search_finds_the_company_once_it_is_erased(place: Place, compact: bool) -> None:
+    """Though the next refresh is an hour away."""
+    index = place.open(visible_at_once=False, refresh_seconds=3600)
+    add_candidate(index, "first")
+    index.upsert("first", [make_embedded("gone"), make_embedded("kept")])
+    index.promote("first")
+    assert set(found(index.similar("first", unit_vector(1), k=2))) == {"gone", "kept"}
+    erase(index, "gone", now=NOW, compact=compact)
+    assert found(index.similar("first", unit_vector(1), k=2)) == ["kept"]

@@ -10,6 +10,7 @@ from elasticsearch import (
     ApiError,
     AuthenticationException,
     AuthorizationException,
+    BadRequestError,
     ConnectionTimeout,
     Elasticsearch,
     TransportError,
@@ -21,6 +22,7 @@ from similarity.index.elastic.settings import PREFIX, ElasticSettings
 
 BUSY = (429, 502, 503, 504)
 READ_ATTEMPTS = 3
+PLACED_SECONDS = 20
 FIRST_WITH_PACKED_VECTORS = (9, 3)
 JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
 
@@ -107,6 +109,39 @@ class Cluster:
         """Makes every acknowledged write visible to searches. UnknownGeneration if the index is gone."""
         with self.explained():
             self._reading.indices.refresh(index=index)
+
+    def create_index(self, index: str, **body: Any) -> None:
+        """Makes an index, if it is not there already, and waits until it can be written to.
+
+        Raises:
+            IndexUnavailable: no node takes it; the message has Elasticsearch's reason, such as a full disk.
+        """
+        client = self._client.options(request_timeout=PLACED_SECONDS + 10)
+        with self.explained():
+            try:
+                made = client.indices.create(index=index, timeout=f"{PLACED_SECONDS}s", **body)
+                placed = made["shards_acknowledged"]
+            except BadRequestError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+                # Not `wait_for_status`: an index that another process has only just made counts as yellow.
+                shards = body["settings"]["index"]["number_of_shards"]
+                health = client.options(ignore_status=408).cluster.health(
+                    index=index, wait_for_active_shards=shards, timeout=f"{PLACED_SECONDS}s"
+                )
+                placed = not health["timed_out"]
+            if not placed:
+                raise IndexUnavailable(
+                    f"Elasticsearch at {self.settings.place} gives {index} no place ({self._why_no_place(index)}); "
+                    "see GET _cluster/allocation/explain"
+                )
+
+    def _why_no_place(self, index: str) -> str:
+        """What the nodes say against the index's first copy."""
+        told = self._client.cluster.allocation_explain(index=index, shard=0, primary=True)
+        deciders = [each for node in told.get("node_allocation_decisions", ()) for each in node.get("deciders", ())]
+        reasons = dict.fromkeys(each["explanation"] for each in deciders)
+        return "; ".join(reasons)[:600] or str(told.get("allocate_explanation", "no reason was told"))
 
     @contextmanager
     def explained(self) -> Iterator[None]:

@@ -19,8 +19,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from elasticsearch import BadRequestError
-
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
@@ -250,17 +248,12 @@ class ElasticIndex:
             # Searches rescore by what the registry says of the graph, so the index is made by that too.
             vectors=replace(self.settings.vectors, type=entry.vectors),
         )
-        with self._cluster.explained():
-            try:
-                self._cluster.client.indices.create(
-                    index=entry.index,
-                    aliases={_alias(entry.index): {}},
-                    mappings=mapping,
-                    settings=building_settings(self.settings),
-                )
-            except BadRequestError as error:
-                if error.error != "resource_already_exists_exception":
-                    raise
+        self._cluster.create_index(
+            entry.index,
+            aliases={_alias(entry.index): {}},
+            mappings=mapping,
+            settings=building_settings(self.settings),
+        )
 
     def _guard(self, entry: Entry) -> None:
         """Raises IndexUnavailable if the index's mapping is not what this generation's must be."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from elasticsearch import ApiError, BadRequestError, ConflictError, NotFoundError, TransportError
+from elasticsearch import ApiError, ConflictError, NotFoundError, TransportError
 
 from similarity.errors import IndexUnavailable
 from similarity.index.elastic.connection import BUSY, Cluster
@@ -82,7 +82,7 @@ class RegistryStore:
     def _write(self, changed: Registry, stored: _Stored, mark: str) -> str:
         """Empty if the write is certain; else what came in between, and the registry must be looked at again."""
         if stored.place is None:
-            self._create_index()
+            self._cluster.create_index(self._index, **registry_body())
         changes = [*stored.changes, mark][-CHANGES_REMEMBERED:]
         condition: Mapping[str, Any] = (
             {"op_type": "create"}
@@ -106,11 +106,3 @@ class RegistryStore:
         except TransportError as error:
             return str(self._cluster.unreachable(error))
         return ""
-
-    def _create_index(self) -> None:
-        with self._cluster.explained():
-            try:
-                self._cluster.client.indices.create(index=self._index, **registry_body())
-            except BadRequestError as error:
-                if error.error != "resource_already_exists_exception":
-                    raise
