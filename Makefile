@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test servers test-integration test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
+.PHONY: help demo test servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -44,8 +44,13 @@ servers: $(VENV)/integration  ## Fetch or build what the slower tests start (the
 	-$(BIN)/python -m tests.servers.flink
 	-$(BIN)/python -m tests.servers.prometheus
 
-test-integration: servers  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
-	$(BIN)/pytest -m "(integration or pipelines) and not nightly"
+test-integration: test-components test-pipelines  ## Run the tests on real components: a browser, Elasticsearch, Beam, Kafka, Flink
+
+test-components: servers
+	$(BIN)/pytest -m "integration and not pipelines and not nightly"
+
+test-pipelines: servers
+	$(BIN)/pytest -m "pipelines and not nightly"
 
 test-versions: $(VENV)/integration  ## Nightly: the index on three nodes and the oldest Elasticsearch, restore, manifests on an API server, dashboards
 	$(BIN)/python -m tests.servers.elasticsearch
@@ -54,7 +59,7 @@ test-versions: $(VENV)/integration  ## Nightly: the index on three nodes and the
 	$(BIN)/pytest -m nightly
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 
-test-faults: $(VENV)/integration  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)
+test-faults: servers  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)
 	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults
 
 test-story: $(VENV)/integration $(VENV)/training  ## Tell the life of a company and a model with docker-compose.yml's commands, no docker
