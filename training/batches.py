@@ -50,6 +50,13 @@ class SentenceBatch:
     positions: Integers
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBatch:
+    """Texts that are compared with each other: `texts` is `[r]`."""
+
+    texts: Integers
+
+
 class PairBatches:
     """Batches of `pairs`, epoch by epoch.
 

@@ -13,6 +13,9 @@ Windows = Literal["1,3,5", "3,5,7"]
 # Methods that learn from the sentences of descriptions and need no pairs; and the settings only they have.
 SENTENCE_METHODS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered", "is-bert")
 _OF_SENTENCES = ("context", "windows", "batch_sentences")
+# The method that learns from other encoders (training.distil), and the settings only it has.
+DISTILLATION = "distillation"
+_OF_DISTILLATION = ("batch_texts", "scale_weight")
 
 # The paper's encoders, and the one whose weights come with a Python package.
 PRESETS: Mapping[str, str] = {
@@ -49,7 +52,7 @@ class TrainSettings:
     unlabelled_weight: float = 1.0  # that the annealing ends at
     correction: Correction = "non-negative"
     contrastive_weight: float = 0.3  # lambda, the share of the second loss of two
-    temperature: float = 0.05  # of the listwise loss
+    temperature: float = 0.05  # of the listwise loss and of distillation
     scale: float = 20.0  # of the cosines of the in-batch loss
     contrastive_temperature: float = 1.0  # of the supervised contrastive loss, on products that are not normalised
     positives: int = 0  # an anchor's, in the supervised contrastive loss; 0 = all
@@ -64,6 +67,9 @@ class TrainSettings:
     context: int = 1  # neighbours are at most so many sentences apart
     windows: Windows = "1,3,5"  # of IS-BERT's convolutions, in tokens; 3,5,7 for long texts
     batch_sentences: int = 400
+    # Texts (distillation)
+    batch_texts: int = 128
+    scale_weight: float = 0.1  # of how far the cosines are from the teachers', beside their order
     # Optimisation
     epochs: float = 2.0
     steps: int | None = None  # instead of epochs
@@ -111,6 +117,8 @@ _LEAST: Mapping[str, float] = {
     "batch_pairs": 2,
     "context": 1,
     "batch_sentences": 4,
+    "batch_texts": 2,
+    "scale_weight": 0,
     "final_learning_rate": 0,
     "weight_decay": 0,
     "clip_norm": 0,
@@ -136,7 +144,10 @@ def settings_from(values: Mapping[str, Any]) -> TrainSettings:
 
 def settings_values(settings: TrainSettings) -> dict[str, Any]:
     """What `settings_from` reads, without settings that only other methods have."""
-    unused = () if settings.method in SENTENCE_METHODS else _OF_SENTENCES
+    unused = {
+        *(() if settings.method in SENTENCE_METHODS else _OF_SENTENCES),
+        *(() if settings.method == DISTILLATION else _OF_DISTILLATION),
+    }
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in asdict(settings).items()

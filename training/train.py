@@ -29,20 +29,18 @@ from torch import Tensor, nn
 
 from similarity.errors import SimilarityError
 from training import checkpoint
-from training.batches import Batch, SentenceBatch
+from training.batches import Batch, SentenceBatch, TextBatch
 from training.config import RECIPES, SENTENCE_METHODS, TrainSettings, settings_values
 from training.console import quiet, say
-from training.data import TrainingData
-from training.descriptions import SentenceData
 from training.encoder import Encoder
 from training.journal import Clock, Journal
 from training.model import PairModel, load_pair_model, load_weights
-from training.options import add_settings, settings_of
+from training.options import add_settings, checked_settings
 from training.plots import plot_run
 from training.precision import chosen_precision
 from training.processes import Processes, joined_processes
 from training.sources import Sources, read_sources
-from training.task import Batches, Task, task_of
+from training.task import AnyData, Batches, Task, task_of
 from training.texts import Texts, chunks
 
 METRICS_FILE, BEST_FOLDER, SETTINGS_FILE = "metrics.jsonl", "best", "training.json"
@@ -75,9 +73,7 @@ def learning_rate(step: int, steps: int, settings: TrainSettings) -> float:
     return settings.final_learning_rate + left * (settings.learning_rate - settings.final_learning_rate)
 
 
-def fit(
-    settings: TrainSettings, data: TrainingData | SentenceData, *, output: Path, processes: Processes, log: Log
-) -> Fitted:
+def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Processes, log: Log) -> Fitted:
     """Trains, goes on from `output/checkpoint` if there is one, and leaves the best model in `output/best`.
 
     Raises:
@@ -149,7 +145,7 @@ def fit(
             if best is None or score > best:
                 best, best_step = score, step
                 if processes.is_first:
-                    told = {"settings": names, "classes": task.classes, "step": step, "scores": scores, **cut(data)}
+                    told = {"settings": names, "classes": task.classes, "step": step, "scores": scores, **task.told}
                     save_best(output / BEST_FOLDER, model, data.texts, told=told)
         if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
             state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=task.fingerprint)
@@ -169,7 +165,7 @@ def fit(
 def backward(
     model: PairModel,
     encoder: Encoder,
-    batch: Batch | SentenceBatch,
+    batch: Batch | SentenceBatch | TextBatch,
     task: Task[Any],
     *,
     step: int,
@@ -207,13 +203,6 @@ def backward(
     return {"loss": float(loss.detach()), **parts}
 
 
-def cut(data: TrainingData | SentenceData) -> dict[str, int]:
-    """How many anchors were cut off to choose the best step: whoever evaluates the model must cut the same ones."""
-    if isinstance(data, TrainingData) and data.selection_anchors:
-        return {"selection_anchors": data.selection_anchors}
-    return {}
-
-
 def save_best(
     folder: Path,
     model: PairModel,
@@ -228,7 +217,7 @@ def save_best(
     (folder / SETTINGS_FILE).write_text(json.dumps(dict(told), indent=2) + "\n", encoding="utf-8")
 
 
-def endless(batches: Batches[Any], *, skip: int) -> Iterator[Batch | SentenceBatch]:
+def endless(batches: Batches[Any], *, skip: int) -> Iterator[Batch | SentenceBatch | TextBatch]:
     """Batches of epoch after epoch, without the first `skip`."""
     epoch, first = divmod(skip, batches.batches_per_epoch)
     while True:
@@ -241,8 +230,25 @@ def piece_seed(seed: int, step: int, rank: int, piece: int) -> int:
     return int(np.random.SeedSequence([seed, step, rank, piece]).generate_state(1, np.uint64)[0] >> 1)
 
 
+def run(settings: TrainSettings, read: Callable[[Processes, Log], AnyData], *, output: Path) -> None:
+    """Trains on what `read` gives to each process, draws the run, and says where the model is.
+
+    Raises:
+        SystemExit: with the reason in one line, where data or settings cannot be used or training is of no use.
+    """
+    try:
+        with joined_processes() as processes:
+            log = say if processes.is_first else quiet
+            fitted = fit(settings, read(processes, log), output=output, processes=processes, log=log)
+            if processes.is_first:
+                plot_run(output / METRICS_FILE, output / "metrics.png")
+            log(f"best at step {fitted.best_step}: {fitted.best}; in {output / BEST_FOLDER}")
+    except (ValueError, SimilarityError, TrainingStopped, checkpoint.NoFit) as error:
+        sys.exit(f"refused: {error}")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads pairs and settings, trains, and says where the model is."""
+    """Reads pairs and settings, and trains."""
     parser = argparse.ArgumentParser(
         description="Train an encoder on pairs of which only a few need a label, or on descriptions alone.",
         epilog="Afterwards: python -m training.export --model OUTPUT/best --output models",
@@ -267,25 +273,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--classes", nargs="+", help="of the labels, those of the most alike texts first")
     add_settings(parser)
     options = parser.parse_args(arguments)
-    try:
-        method = getattr(options, "method", TrainSettings().method)
-        settings = settings_of(options, RECIPES.get(method))
-        sources = Sources(
-            pairs=options.pairs,
-            companies=options.companies,
-            selection=options.selection,
-            grade_one=options.grade_one,
-            classes=options.classes,
-        )
-        with joined_processes() as processes:
-            data = read_sources(sources, settings)
-            log = say if processes.is_first else quiet
-            fitted = fit(settings, data, output=options.output, processes=processes, log=log)
-            if processes.is_first:
-                plot_run(options.output / METRICS_FILE, options.output / "metrics.png")
-            log(f"best at step {fitted.best_step}: {fitted.best}; in {options.output / BEST_FOLDER}")
-    except (ValueError, SimilarityError, TrainingStopped, checkpoint.NoFit) as error:
-        sys.exit(f"refused: {error}")
+    sources = Sources(
+        pairs=options.pairs,
+        companies=options.companies,
+        selection=options.selection,
+        grade_one=options.grade_one,
+        classes=options.classes,
+    )
+    settings = checked_settings(options, RECIPES.get(getattr(options, "method", TrainSettings().method)))
+    run(settings, lambda _processes, _log: read_sources(sources, settings), output=options.output)
 
 
 if __name__ == "__main__":

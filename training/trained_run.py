@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidInput
-from training.config import SENTENCE_METHODS, TrainSettings, settings_from
+from training.config import DISTILLATION, SENTENCE_METHODS, TrainSettings, settings_from
 from training.train import SETTINGS_FILE
 
 
@@ -16,7 +16,7 @@ class TrainedRun:
     """One run: its settings, the step whose model was kept, and that step's selection scores.
 
     `selection_anchors` is how many anchors chose the step, None where the run did not say.
-    `earlier` is the run whose model this one began with.
+    `earlier` is the run whose model this one began with, `teachers` the encoders that it learnt from.
     """
 
     settings: TrainSettings
@@ -24,6 +24,7 @@ class TrainedRun:
     scores: Mapping[str, float]
     selection_anchors: int | None = None
     earlier: "TrainedRun | None" = None
+    teachers: tuple[str, ...] = ()
 
     @property
     def base_model(self) -> str:
@@ -40,6 +41,8 @@ class TrainedRun:
         length = f"{settings.steps:,} steps" if settings.steps else f"{settings.epochs:g} epochs"
         if settings.method in SENTENCE_METHODS:
             data = ["on sentences of descriptions, without labels", f"{settings.batch_sentences} sentences"]
+        elif settings.method == DISTILLATION:
+            data = [f"of {' and '.join(self.teachers)}", f"{settings.batch_texts} texts"]
         else:
             data = [f"on {settings.label_share:.0%} of the labels", f"{settings.batch_pairs} pairs"]
         words = [
@@ -77,6 +80,7 @@ def read_run(folder: Path) -> TrainedRun | None:
             step=int(told["step"]),
             scores={str(name): float(score) for name, score in told["scores"].items()},
             selection_anchors=told.get("selection_anchors"),
+            teachers=tuple(map(str, told.get("teachers", ()))),
             earlier=read_run(Path(settings.source)) if Path(settings.source).resolve() != folder.resolve() else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:

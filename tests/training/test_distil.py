@@ -1,0 +1,283 @@
+"""Distillation: neighbourhoods of the corpus, teachers that are bundles, and the trainer it goes through."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from similarity.errors import InvalidInput
+from tests.training.tiny_model import TOPICS, losses, topic_pairs, write_tiny_model
+from training.config import DISTILLATION, TrainSettings, settings_from, settings_values
+from training.neighbourhoods import NeighbourBatches
+
+pytestmark = pytest.mark.training
+
+
+def unit_rows(count: int, *, seed: int = 0) -> Any:
+    rows = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@settings(deadline=None, max_examples=40)
+@given(count=st.integers(8, 70), epoch=st.integers(0, 3), skip=st.integers(0, 9), seed=st.integers(0, 5))
+def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
+    count: int, epoch: int, skip: int, seed: int
+) -> None:
+    batches = NeighbourBatches(unit_rows(count), batch_texts=8, seed=seed, neighbourhood=4)
+    whole = [batch.texts for batch in batches.epoch(epoch)]
+    assert len(whole) == batches.batches_per_epoch == count // 8
+    assert all(len(texts) == 8 for texts in whole)
+    everything = np.concatenate(whole)
+    assert len(set(everything.tolist())) == len(everything)
+    again = [batch.texts for batch in batches.epoch(epoch, skip=skip)]
+    assert [texts.tolist() for texts in again] == [texts.tolist() for texts in whole[skip:]]
+
+
+def test_a_batch_is_of_neighbourhoods() -> None:
+    # Ten far-off clusters of four: every neighbourhood of four is one of them.
+    clusters = np.repeat(np.eye(10, dtype=np.float32), 4, axis=0)
+    batches = NeighbourBatches(clusters, batch_texts=8, seed=1, neighbourhood=4)
+    first, second = ([batch.texts for batch in batches.epoch(number)] for number in (0, 1))
+    for texts in first:
+        assert all(len(set((group // 4).tolist())) == 1 for group in np.split(texts, 2))
+    assert [each.tolist() for each in first] != [each.tolist() for each in second]
+
+
+@pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "fill no batch")])
+def test_what_makes_no_batches_is_refused(count: int, batch_texts: int, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        NeighbourBatches(unit_rows(count), batch_texts=batch_texts, seed=0, neighbourhood=4)
+
+
+def test_settings_of_distillation_are_told_where_they_mean_something() -> None:
+    assert "batch_texts" not in settings_values(TrainSettings())
+    own = TrainSettings(method=DISTILLATION, batch_texts=64, scale_weight=0.5)
+    assert settings_from(settings_values(own)) == own
+
+
+@pytest.fixture(scope="module")
+def teachers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two bundles: of a tiny model that learnt the topics, and of one that did not."""
+    from training.bundle_export import FLOAT32, ExportSettings, export
+    from training.data import prepare
+    from training.processes import Processes
+    from training.train import fit
+
+    folder = tmp_path_factory.mktemp("teachers")
+    untrained = write_tiny_model(folder / "tiny")
+    usual = TrainSettings(
+        model=str(untrained), method="listwise", batch_pairs=48, steps=40, learning_rate=3e-3, precision="float32"
+    )
+    data = prepare(topic_pairs(), usual, selection=6)
+    fit(usual, data, output=folder / "run", processes=Processes(), log=lambda line: None)
+    sample = folder / "sample.jsonl"
+    sample.write_text(json.dumps({"id": "a", "name": "A", "description": "The company makes boats."}))
+
+    def exported(model: Path) -> Path:
+        facts = ExportSettings(
+            model=str(model), base_model=model.name, licence="none", training_data="none", precision=FLOAT32
+        )
+        return export(facts, output=folder / "bundles", sample=sample, log=lambda line: None).folder
+
+    return [exported(folder / "run" / "best"), exported(untrained)]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    words = list(TOPICS.values())
+    companies = [
+        {
+            "id": f"c{n}",
+            "name": f"Firm{n}",
+            **({"industry": list(TOPICS)[n % 3]} if n % 5 else {}),
+            "description": f"The company makes {' '.join([*random.choice(words[n % 3], 4), *words[n % 3][: n % 5]])}.",
+        }
+        for n in range(60)
+    ]
+    (tmp_path / "companies.jsonl").write_text("\n".join(map(json.dumps, companies)))
+    rows = [f"c{a},c{b},{'positive' if a % 3 == b % 3 else 'negative'}" for a in range(20) for b in range(20) if a != b]
+    (tmp_path / "pairs.csv").write_text("\n".join(["company_a,company_b,label", *rows]) + "\n")
+    return tmp_path
+
+
+def arguments(files: Path, teachers: list[Path], model: Path, *extra: str) -> list[str]:
+    fixed = (
+        f"--companies {files / 'companies.jsonl'} --pairs {files / 'pairs.csv'} --output {files / 'run'} --selection 6 "
+        f"--model {model} --batch-texts 16 --steps 20 --learning-rate 3e-3 --precision float32 --evaluate-every 10"
+    )
+    return ["--teachers", *map(str, teachers), *fixed.split(), *extra]
+
+
+def test_a_student_comes_to_see_what_the_teachers_see(
+    model: Path, teachers: list[Path], files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.distil import main
+    from training.trained_run import read_run
+
+    main(arguments(files, teachers[:1], model))
+    found = losses(files / "run")
+    assert found[-1] < 0.7 * found[0]
+    run = read_run(files / "run" / "best")
+    assert run is not None
+    assert run.selection_anchors == 6
+    assert run.method.startswith(f"distillation of best ({teachers[0].name}), ")
+    assert "batches of 16 texts" in run.method
+    assert f"60 texts, taught by best ({teachers[0].name});" in capsys.readouterr().out
+    assert (files / "run" / "metrics.png").is_file()
+
+
+def test_several_teachers_are_the_mean_of_their_cosines(teachers: list[Path]) -> None:
+    from training.distil_data import joint_vectors, load_teachers
+
+    encoders = load_teachers(teachers)
+    texts = ["The company makes boats.", "The company makes jam and tea.", "The company makes nails."]
+    said: list[str] = []
+    joint = joint_vectors(encoders, texts, log=said.append)
+    single = [encoder.encode(texts) for encoder in encoders]
+    np.testing.assert_allclose(joint @ joint.T, np.mean([each @ each.T for each in single], axis=0), atol=1e-6)
+    assert len(said) == 2
+
+
+def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None:
+    from training.distil import shared_values
+
+    companies = files / "companies.jsonl"
+    described = [f"text {number // 2}" for number in range(60)]  # two companies each
+    texts = tuple(dict.fromkeys(described))
+    rows = shared_values(texts, described, companies, "industry", 0.2)
+    industries = [list(TOPICS)[n % 3] if n % 5 else "" for n in range(0, 60, 2)]
+    wanted = [[0.2 if one and one == other else 0 for other in industries] for one in industries]
+    np.testing.assert_allclose(rows @ rows.T, wanted, atol=1e-6)
+    with pytest.raises(InvalidInput, match=r"no company in .* has a field 'segment'"):
+        shared_values(texts, described, companies, "segment", 0.2)
+
+
+def test_the_target_is_the_cosine_without_what_the_crowd_makes(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: for texts i and j, taught_i · taught_j − taken_off_i − taken_off_j."""
+    import torch
+
+    from training import task
+    from training.batches import TextBatch
+    from training.distil_data import prepare_distillation
+
+    settings = TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16)
+    taught, taken_off = unit_rows(20), np.linspace(-0.1, 0.2, 20, dtype=np.float32)
+    data = prepare_distillation(
+        [f"text {n}" for n in range(20)],
+        taught,
+        settings,
+        taken_off=taken_off,
+        select=lambda encode: {},
+        selection_anchors=0,
+        teachers=["one"],
+    )
+    seen: list[Any] = []
+
+    def noted(vectors: Any, wanted: Any, **others: float) -> Any:
+        seen.append(wanted)
+        return vectors.sum()
+
+    monkeypatch.setattr(task, "distillation", noted)
+    found: Any = task.task_of(settings, data)
+    batch = TextBatch(texts=np.array([3, 0, 7]))
+    found.loss(None, torch.zeros(3, 4), batch, lengths=np.array([1, 1, 1]), step=1, steps=1)
+    wanted = [[taught[i] @ taught[j] - taken_off[i] - taken_off[j] for j in (3, 0, 7)] for i in (3, 0, 7)]
+    np.testing.assert_allclose(seen[0].numpy(), wanted, atol=1e-6)
+
+
+def test_local_scaling_is_told_of_the_model(model: Path, teachers: list[Path], files: Path) -> None:
+    from training.distil import main
+    from training.trained_run import read_run
+
+    main(arguments(files, teachers[:1], model, "--local-scaling", ".5", "--steps", "2"))
+    run = read_run(files / "run" / "best")
+    assert run is not None
+    assert f"distillation of best ({teachers[0].name}) and local scaling (0.5), " in run.method
+
+
+def test_weak_labels_teach_beside_bundles(model: Path, teachers: list[Path], files: Path) -> None:
+    from training.distil import main
+    from training.trained_run import read_run
+
+    main(arguments(files, teachers[:1], model, "--weak-labels", "industry=.05", "--steps", "2"))
+    run = read_run(files / "run" / "best")
+    assert run is not None
+    assert f"distillation of best ({teachers[0].name}) and industry (+0.05), " in run.method
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        *(("--weak-labels", given) for given in ("industry", "industry=0", "industry=2", "=.1", "industry=a")),
+        *(("--local-scaling", given) for given in ("-1", "2", "a", "nan")),
+    ],
+)
+def test_a_weight_that_is_none_is_refused(
+    model: Path, teachers: list[Path], files: Path, option: str, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.distil import main
+
+    with pytest.raises(SystemExit):
+        main(arguments(files, teachers, model, option, given))
+    assert option in capsys.readouterr().err
+
+
+def test_teachers_encode_once_and_a_killed_run_goes_on(
+    model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training import distil, train
+
+    class Killed(Exception):
+        pass
+
+    whole = train.backward
+
+    def killing(*given: Any, step: int, **others: Any) -> dict[str, float]:
+        if step > 7:
+            raise Killed
+        return whole(*given, step=step, **others)
+
+    command = arguments(files, teachers, model, "--checkpoint-every", "5", "--steps", "10")
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "backward", killing)
+        with pytest.raises(Killed):
+            distil.main(command)
+    monkeypatch.setattr(distil, "joint_vectors", lambda *given, **others: pytest.fail("encoded again"))
+    distil.main(command)
+    killed = losses(files / "run")
+    monkeypatch.undo()
+    (files / "run").rename(files / "killed")
+    distil.main(command)
+    assert killed == losses(files / "run")
+
+
+def test_another_method_and_another_text_preparation_are_refused(
+    model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from similarity.text import TextSettings
+    from training import distil_data
+    from training.distil import main
+    from training.task import task_of
+
+    monkeypatch.setattr(distil_data, "DEFAULT_SETTINGS", TextSettings(drop_places=True))
+    with pytest.raises(SystemExit, match="prepares texts in another way"):
+        main(arguments(files, teachers, model))
+    monkeypatch.undo()
+    with pytest.raises(SystemExit, match=r"manifest\.json"):
+        main(arguments(files, [files], model))
+    data = distil_data.prepare_distillation(
+        [f"text {n}" for n in range(20)],
+        unit_rows(20),
+        TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16),
+        taken_off=np.zeros(20, dtype=np.float32),
+        select=lambda encode: {},
+        selection_anchors=0,
+        teachers=["one"],
+    )
+    with pytest.raises(ValueError, match="pause does not learn from teachers"):
+        task_of(TrainSettings(method="pause"), data)

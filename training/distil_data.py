@@ -1,0 +1,98 @@
+"""What distillation learns from: texts, and where teachers put them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.bundle import ModelBundle
+from similarity.encoder import TextEncoder
+from similarity.errors import InvalidInput
+from similarity.text import DEFAULT_SETTINGS
+from training.config import TrainSettings
+from training.data import Select
+from training.neighbourhoods import NeighbourBatches
+from training.texts import Texts
+
+REPORT_EVERY = 4_096
+FOLDER = "teachers"
+
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistilData:
+    """`texts` numbered as the rows of `taught` float32 `[t, d]`, their vectors by all teachers together.
+
+    The product of two rows is the mean of the teachers' cosines, and what weak labels add to it; `taken_off` float32
+    `[t]` is what each of the two takes off it. `names` are the texts themselves, `select` and `selection_anchors` are
+    those of TrainingData, `teachers` say who they are.
+    """
+
+    names: tuple[str, ...]
+    texts: Texts
+    taught: NDArray[np.float32]
+    taken_off: NDArray[np.float32]
+    batches: NeighbourBatches
+    select: Select
+    selection_anchors: int
+    teachers: tuple[str, ...]
+
+
+def prepare_distillation(
+    texts: Sequence[str],
+    taught: NDArray[np.float32],
+    settings: TrainSettings,
+    *,
+    taken_off: NDArray[np.float32],
+    select: Select,
+    selection_anchors: int,
+    teachers: Sequence[str],
+) -> DistilData:
+    """Batches of neighbours among the texts, which must differ from each other.
+
+    Raises:
+        InvalidInput: as NeighbourBatches.
+    """
+    return DistilData(
+        names=tuple(texts),
+        texts=Texts(texts, settings.source, max_tokens=settings.max_tokens),
+        taught=taught,
+        taken_off=taken_off,
+        batches=NeighbourBatches(taught, batch_texts=settings.batch_texts, seed=settings.seed),
+        select=select,
+        selection_anchors=selection_anchors,
+        teachers=tuple(teachers),
+    )
+
+
+def load_teachers(folders: Sequence[Path]) -> list[TextEncoder]:
+    """The encoders of some bundles.
+
+    Raises:
+        InvalidInput: one prepares texts in another way than we do.
+        SimilarityError: a folder holds no bundle.
+    """
+    encoders = [TextEncoder(ModelBundle.load(folder)) for folder in folders]
+    for folder, encoder in zip(folders, encoders, strict=True):
+        if encoder.text_settings != DEFAULT_SETTINGS:
+            raise InvalidInput(f"the teacher in {folder} prepares texts in another way; export it anew")
+    return encoders
+
+
+def joint_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str], *, log: Log) -> NDArray[np.float32]:
+    """The teachers' unit vectors side by side, unit again, float32 `[texts, sum of dimensions]`."""
+    parts = []
+    for teacher in teachers:
+        due = REPORT_EVERY
+
+        def report(done: int, total: int, *, name: str = teacher.encoder_id) -> None:
+            nonlocal due
+            if done >= due or done == total:
+                log(f"teacher {name}: {done:,} of {total:,} texts")
+                due = done + REPORT_EVERY
+
+        parts.append(teacher.encode(texts, progress=report))
+    return np.concatenate(parts, axis=1) / np.float32(np.sqrt(len(parts)))
