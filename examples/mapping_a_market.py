@@ -119,7 +119,7 @@ def drawing(drawn: CompanyMap) -> str:
         title = f"<title>{escape(point.name)}</title>"
         radius = 5 if point.role == "hit" else 8
         dots.append(f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{COLOURS[point.role]}">{title}</circle>')
-        name = shorten(point.name, width=40, placeholder=" …")
+        name = shorten(point.name, width=32, placeholder=" …")
         start, end = x + 10, x + 10 + len(name) * LETTER_WIDTH
         for line in (y, y - LINE_HEIGHT, y + LINE_HEIGHT):
             if all(end < left or start > right or abs(line - other) >= LINE_HEIGHT for left, right, other in taken):

@@ -65,7 +65,7 @@ def test_a_drawing_shows_every_point_and_escapes_names() -> None:
     svg = drawing(CompanyMap(points=points, explained=0.5))
     assert svg.count("<circle") == svg.count("<text") == 3
     assert "R&amp;D &lt;x&gt;</text>" in svg
-    assert "free words that go on and on, much …</text>" in svg
+    assert "free words that go on and on, …</text>" in svg
 
 
 def test_a_name_is_left_out_of_a_drawing_where_it_would_cover_others() -> None:
