@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.servers.fixtures import (
     elasticsearch_connection,
@@ -38,6 +39,9 @@ HOW_TO_RUN = {
     "faults": "kills writers at random moments: make test-faults",
     "training": "compare the bundle with torch: make test-training",
 }
+# How long one example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 NOT_RUN = pytest.StashKey[Counter[str]]()
 NOT_READ = pytest.StashKey[Counter[str]]()
 

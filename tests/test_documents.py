@@ -12,9 +12,10 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 def there() -> frozenset[str]:
     """Every file and folder of the project, without what it makes itself; in a fresh clone just what git holds."""
-    made = {"var", "build", "dist", ".venv", ".git"}
-    names = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
-    return frozenset(str(name) for name in names if name.parts[0] not in made)
+    made = {"var", "build", "dist", ".venv", ".git", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+    # Not walked at all: a folder that somebody removes there meanwhile would be an error.
+    tops = (top for top in ROOT.iterdir() if top.name not in made)
+    return frozenset(str(path.relative_to(ROOT)) for top in tops for path in (top, *top.rglob("*")))
 
 
 def headings(text: str) -> set[str]:

@@ -84,7 +84,7 @@ def opened(browser: Any) -> Iterator[Opened]:
 
     def open_window(address: str, *, width: int = 1280, height: int = 860, **options: Any) -> Any:
         context = browser.new_context(base_url=address, viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(8_000)
+        context.set_default_timeout(30_000)
         contexts.append(context)
         window = context.new_page()
         window.on("pageerror", lambda error: errors.append(str(error)))

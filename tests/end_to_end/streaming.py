@@ -21,7 +21,7 @@ from tests.servers.kafka import KafkaBroker
 ROOT = Path(__file__).parents[2]
 GROUP = "story"
 SECONDS_TO_APPEAR = 300.0
-SECONDS_TO_STOP = 60.0
+SECONDS_TO_STOP = 180.0
 
 
 class Story:

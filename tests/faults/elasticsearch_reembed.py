@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import Vector
-from similarity.errors import LeaseHeld
+from similarity.errors import LeaseHeld, LeaseLost
 from similarity.generations.reembed import Options, reembed
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.text import TextSettings
@@ -69,8 +69,8 @@ def run(settings: ElasticSettings, kill_at: str) -> None:
         while True:
             try:
                 reembed(index, NEW, encoder=NewEncoder(), now=NOW, options=options)
-            except LeaseHeld:
-                # Of the process that was killed: it ends soon.
+            except (LeaseHeld, LeaseLost):
+                # Held by the process that was killed: that ends soon. Lost where a renewal came late: begin again.
                 if time.monotonic() > give_up:
                     raise
                 time.sleep(0.1)

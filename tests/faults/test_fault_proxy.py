@@ -97,9 +97,9 @@ def test_a_broken_connection_gives_no_whole_answer(
 
 @pytest.mark.parametrize("kind", ["answer_late", "request_late"])
 def test_what_is_late_still_reaches_the_server(proxy: FaultProxy, arrived: list[Any], kind: str) -> None:
-    proxy.disturb(Disturbance(kind=kind, seconds=0.3))
+    proxy.disturb(Disturbance(kind=kind, seconds=3.0))
     with pytest.raises(TimeoutError):
-        send(proxy, timeout=0.1)
+        send(proxy, timeout=1.0)
     assert len(arrived) == (1 if kind == "answer_late" else 0)
     assert proxy.wait_until_idle(timeout=5)
     assert len(arrived) == 1
@@ -150,10 +150,10 @@ def test_an_unknown_disturbance_is_refused(proxy: FaultProxy) -> None:
 
 
 def test_a_request_is_under_way_until_it_is_answered(proxy: FaultProxy) -> None:
-    proxy.disturb(Disturbance(kind="answer_late", seconds=0.3))
-    sender = threading.Thread(target=send, args=(proxy,))
+    proxy.disturb(Disturbance(kind="answer_late", seconds=3.0))
+    sender = threading.Thread(target=send, args=(proxy,), kwargs={"timeout": 30})
     sender.start()
-    time.sleep(0.1)
+    time.sleep(1.0)
     assert not proxy.wait_until_idle(timeout=0.05)
     sender.join()
     assert proxy.wait_until_idle(timeout=1)

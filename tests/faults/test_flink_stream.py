@@ -31,7 +31,7 @@ pytestmark = pytest.mark.faults
 PER_SECOND = 100.0
 BROKER_AWAY_SECONDS = 10.0
 # So long it takes until what was killed is missed; then all is calm when so long there was no gap of so many seconds.
-NOTICED_SECONDS, CALM_SECONDS, CALM_GAP_SECONDS = 8.0, 5.0, 3.0
+NOTICED_SECONDS, CALM_SECONDS, CALM_GAP_SECONDS = 8.0, 5.0, 4.5
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +133,11 @@ def states(flink: FlinkCluster, story: Story) -> list[str]:
     return [job.state for job in flink.jobs() if story.topic in job.name]
 
 
+def replaced(jobs: list[str]) -> bool:
+    """Whether the newest runs and all before it are canceled: on a slow machine a job may be started anew once more."""
+    return jobs[:1] == ["RUNNING"] and set(jobs[1:]) == {"CANCELED"}
+
+
 def settled_offsets(story: Story) -> dict[str, int]:
     """What the group has committed, by partition as in the position of a message."""
     return {f"kafka:{story.topic}/{position.partition}": position.committed for position in story.positions()}
@@ -168,7 +173,7 @@ def test_the_job_of_a_command_that_was_killed_is_replaced_by_the_next(story: Sto
         first.kill()
         first.wait()
         with story.streaming():
-            eventually(lambda: states(flink, story) == ["RUNNING", "CANCELED"], story)
+            eventually(lambda: replaced(states(flink, story)), story)
             assert "that an earlier command had left on Flink" in story.said()
             sender.stop()
             eventually(story.all_committed, story)
@@ -190,6 +195,6 @@ def test_a_start_that_reads_nothing_is_started_anew(story: Story, flink: FlinkCl
                 jobs = states(flink, story)
         finally:
             os.kill(pool, signal.SIGCONT)
-    assert jobs == ["RUNNING", "CANCELED"]
+    assert replaced(jobs), jobs
     print(f"settled {waited:.1f} s after it was started anew")
     assert_all_is_well(story, sender)

@@ -44,12 +44,14 @@ def test_promoting_makes_everything_visible_and_safe(place: Place) -> None:
 def test_copies_that_have_no_place_keep_a_generation_from_being_promoted(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elastic_index, "HEALTH_SECONDS", 1)
     add_live(place.open(), "first")
     greedy = place.open(replicas=place.data_nodes())
     add_candidate(greedy, "second")
-    with pytest.raises(IndexUnavailable, match=r"is yellow after 1 s, so it was not promoted.*fewer replicas"):
-        greedy.promote("second")
+    # What must succeed, before and after, has all its time.
+    with monkeypatch.context() as patch:
+        patch.setattr(elastic_index, "HEALTH_SECONDS", 1)
+        with pytest.raises(IndexUnavailable, match=r"is yellow after 1 s, so it was not promoted.*fewer replicas"):
+            greedy.promote("second")
     states = {generation.name: generation.state for generation in greedy.generations()}
     assert states == {"first": GenerationState.LIVE, "second": GenerationState.CANDIDATE}
     place.open(replicas=0).promote("second")
@@ -141,18 +143,20 @@ def test_a_late_writer_writes_to_the_new_generation_of_an_old_name(place: Place)
 
 
 def test_an_index_that_no_node_takes_says_why(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PLACED_SECONDS", 1)
     index = place.open()
     index.create_generation(make_generation("first"))
     enable = "cluster.routing.allocation.enable"
     place.client.cluster.put_settings(persistent={enable: "none"})
     try:
-        with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable.*allocation/explain"):
-            index.create_generation(make_generation("second"))
-        with closing(connection.Cluster(place.settings)) as cluster:
-            for _ in ("made", "there already"):
-                with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable"):
-                    cluster.create_index(f"{place.name}-third", settings=building_settings(place.settings))
+        # What must succeed, before and after, has all its time.
+        with monkeypatch.context() as patch:
+            patch.setattr(connection, "PLACED_SECONDS", 1)
+            with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable.*allocation/explain"):
+                index.create_generation(make_generation("second"))
+            with closing(connection.Cluster(place.settings)) as cluster:
+                for _ in ("made", "there already"):
+                    with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable"):
+                        cluster.create_index(f"{place.name}-third", settings=building_settings(place.settings))
     finally:
         place.client.cluster.put_settings(persistent={enable: None})
     index.retire("second")

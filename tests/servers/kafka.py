@@ -183,7 +183,7 @@ def _settings(data: Path, port: int, controller_port: int) -> dict[str, object]:
         "transaction.state.log.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
         # After SIGKILL a broker may only come back when the controller has given the dead one up (9 s by default).
-        "broker.session.timeout.ms": 2000,
+        "broker.session.timeout.ms": 4000,
         "broker.heartbeat.interval.ms": 300,
         # So that tests of retention and compaction need not wait for minutes.
         "log.retention.check.interval.ms": 1000,

@@ -12,7 +12,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from tests.similarity.generations.staging import Watched
 
-SECONDS = 0.15
+SECONDS = 1.5
 
 
 @pytest.fixture

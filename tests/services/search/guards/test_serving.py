@@ -76,7 +76,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def test_while_it_stops_readiness_ends_first_and_no_request_is_dropped(index_file: Path, tmp_path: Path) -> None:
-    with running(index_file, tmp_path, drain_seconds=3) as service, Askers(service) as askers:
+    with running(index_file, tmp_path, drain_seconds=8) as service, Askers(service) as askers:
         until(lambda: askers.statuses[200] > 20)
         service.process.terminate()
         until(lambda: service.ask("/readyz")[0] == 503)
