@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 
-from pipelines.prism import is_installed
+from pipelines.prism import forgive_unknown_progress, is_installed
 from pipelines.sources.kafka import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
 from pipelines.workplace import Workplace
@@ -187,6 +187,8 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
     standard = options.view_as(StandardOptions)
     if not standard.runner:
         standard.runner = IN_PROCESS if bounded else ONE_MACHINE
+    if standard.runner == ONE_MACHINE:
+        forgive_unknown_progress()
     if standard.runner == ONE_MACHINE and is_installed(options):
         standard.runner = INSTALLED_PRISM
     standard.streaming = not bounded

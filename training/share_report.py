@@ -54,8 +54,8 @@ def plot(results: Sequence[Result], picture: Path, *, value: Callable[[Result], 
         values = [[value(result) for result in group] for group in groups]
         axes.errorbar(
             [group[0]["labelled"] for group in groups],
-            [np.mean(each) for each in values],
-            yerr=[np.std(each, ddof=1) if len(each) > 1 else 0 for each in values],
+            [float(np.mean(each)) for each in values],
+            yerr=[float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for each in values],
             color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)],
             capsize=3,

@@ -1,6 +1,7 @@
 """Batch jobs run on real runners. Of streams see tests/end_to_end and tests/faults."""
 
 import errno
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.worker import bundle_processor
 
+from pipelines import prism as our_prism
 from pipelines.options import beam_options
 from tests.servers import prism_installation
 from tests.servers.flink import FlinkCluster
@@ -59,6 +62,20 @@ def test_prism_runs_from_a_read_only_file_system(
     monkeypatch.setattr(os, "chmod", read_only)
     given = ["--runner=PrismRunner", f"--prism_location={prism_program}", "--environment_type=LOOPBACK"]
     assert_all_numbers_arrive(tmp_path, beam_options(given, bounded=True))
+
+
+def test_a_worker_splits_where_an_elements_progress_is_not_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As Prism asks for it: half of what is left, here of four elements of which the first is under way.
+    def split(progress: float) -> object:
+        return bundle_processor.DataInputOperation._compute_split(0, progress, math.inf, 0.5, 4)
+
+    monkeypatch.setattr(bundle_processor.DataInputOperation, "_compute_split", staticmethod(our_prism._BEAMS_SPLIT))
+    with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
+        split(math.nan)
+    known = split(0.25)
+    beam_options(["--runner=PrismRunner"], bounded=False)
+    assert split(math.nan) == split(0.5) is not None
+    assert split(0.25) == known
 
 
 def test_a_batch_job_runs_on_flink(flink: FlinkCluster, tmp_path: Path) -> None:
