@@ -189,8 +189,8 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
         standard.runner = IN_PROCESS if bounded else ONE_MACHINE
     if standard.runner == ONE_MACHINE:
         forgive_unknown_progress()
-    if standard.runner == ONE_MACHINE and is_installed(options):
-        standard.runner = INSTALLED_PRISM
+        if is_installed(options):
+            standard.runner = INSTALLED_PRISM
     standard.streaming = not bounded
     return options
 
