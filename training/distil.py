@@ -8,10 +8,10 @@
     ... --local-scaling .5                      # companies in a crowd are that much less near
 
 A teacher is any bundle: train a larger model on the labels as usual, export it (`--max-megabytes 200`), and give its
-folder. Several teachers are better than the best of them. Every company is encoded by each teacher once; the vectors
-are kept in OUTPUT/teachers. A field of the records, such as an industry, may teach beside them: it adds to the
-teachers' cosine of two companies of the same value. Where many are near a company, its cosines say less:
-`--local-scaling` takes that off (training/crowding.py).
+folder. Several that err in different places may be better than the best of them. Every company is encoded by each
+teacher once; the vectors are kept in OUTPUT/teachers. A field of the records, such as an industry, may teach beside
+them: it adds to the teachers' cosine of two companies of the same value. Where many are near a company, its cosines
+say less: `--local-scaling` takes that off (training/crowding.py).
 
 Batches are neighbourhoods of the corpus as the teachers see it, and the loss asks that cosines within a batch are the
 teachers' (training/losses/distillation.py). `--pairs` only choose the best step, by the anchors that the same `--seed`
@@ -20,7 +20,7 @@ cuts: those that teachers trained with this seed did not see either.
 
 import argparse
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,15 +32,13 @@ from training.config import DISTILLATION, TrainSettings
 from training.crowding import crowding
 from training.data import Selection
 from training.descriptions import read_descriptions
-from training.distil_data import FOLDER, DistilData, joint_vectors, load_teachers, prepare_distillation
+from training.distil_data import FOLDER, DistilData, Log, joint_vectors, load_teachers, prepare_distillation
 from training.options import add_settings, checked_settings
 from training.pairs import read_pairs
 from training.processes import Processes
 from training.splits import SELECTION_ANCHORS, split_by_anchor
 from training.train import run
 from training.weak_gains import read_values
-
-Log = Callable[[str], None]
 
 
 def kept_vectors(
