@@ -5,13 +5,15 @@
     python -m training.train --model runs/small/best --method listwise --pairs pairs.csv ...   # labels again
 
     ... --weak-labels industry=.03              # companies that a field calls the same are that much nearer
+    ... --words .4                              # companies that share words are up to so much nearer
     ... --local-scaling .5                      # companies in a crowd are that much less near
 
 A teacher is any bundle: train a larger model on the labels as usual, export it (`--max-megabytes 200`), and give its
 folder. Several that err in different places may be better than the best of them. Every company is encoded by each
 teacher once; the vectors are kept in OUTPUT/teachers. A field of the records, such as an industry, may teach beside
-them: it adds to the teachers' cosine of two companies of the same value. Where many are near a company, its cosines
-say less: `--local-scaling` takes that off (training/crowding.py).
+them: it adds to the teachers' cosine of two companies of the same value. So may the words that two descriptions share
+(training/words.py). Where many are near a company, its cosines say less: `--local-scaling` takes that off
+(training/crowding.py).
 
 Batches are neighbourhoods of the corpus as the teachers see it, and the loss asks that cosines within a batch are the
 teachers' (training/losses/distillation.py). `--pairs` only choose the best step, by the anchors that the same `--seed`
@@ -37,8 +39,10 @@ from training.options import add_settings, checked_settings
 from training.pairs import read_pairs
 from training.processes import Processes
 from training.splits import SELECTION_ANCHORS, split_by_anchor
+from training.taught import Taught
 from training.train import run
 from training.weak_gains import read_values
+from training.words import shared_words
 
 
 def kept_vectors(
@@ -76,19 +80,21 @@ def read_data(options: argparse.Namespace, settings: TrainSettings, *, processes
         kept_vectors(teachers, texts, folder, log=log)
     processes.wait()
     taught = kept_vectors(teachers, texts, folder, log=log)
+    by_vectors = Taught.by(taught)
+    words = shared_words(texts, weight=options.words) if options.words else by_vectors.words
     taken_off = options.local_scaling / 2 * crowding(taught, seed=settings.seed)
     for field, weight in options.weak_labels:
         taught = np.concatenate([taught, shared_values(texts, described, options.companies, field, weight)], axis=1)
     return prepare_distillation(
         texts,
-        taught,
+        Taught(vectors=taught, words=words, taken_off=taken_off),
         settings,
-        taken_off=taken_off,
         select=Selection(kept),
         selection_anchors=options.selection,
         teachers=[
             *(f"{teacher.bundle.manifest.base_model} ({teacher.encoder_id})" for teacher in teachers),
             *(f"{field} (+{weight:g})" for field, weight in options.weak_labels),
+            *([f"shared words (+{options.words:g})"] if options.words else []),
             *([f"local scaling ({options.local_scaling:g})"] if options.local_scaling else []),
         ],
     )
@@ -148,6 +154,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=[],
         metavar="FIELD=WEIGHT",
         help="what to add (above 0, up to 1) to the cosine of companies with the same value of a field",
+    )
+    parser.add_argument(
+        "--words",
+        type=_share,
+        default=0.0,
+        metavar="WEIGHT",
+        help="how much words that two companies share add to their cosine at most (0 to 1; 0, off)",
     )
     parser.add_argument(
         "--local-scaling",

@@ -14,6 +14,7 @@ from similarity.text import DEFAULT_SETTINGS
 from training.config import TrainSettings
 from training.data import Select
 from training.neighbourhoods import NeighbourBatches
+from training.taught import Taught
 from training.texts import Texts
 
 REPORT_EVERY = 4_096
@@ -24,17 +25,15 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistilData:
-    """`texts` numbered as the rows of `taught` float32 `[t, d]`, their vectors by all teachers together.
+    """`texts` numbered as those of `taught`, which says how near they are to each other.
 
-    The product of two rows is the mean of the teachers' cosines, and what weak labels add to it; `taken_off` float32
-    `[t]` is what each of the two takes off it. `names` are the texts themselves, `select` and `selection_anchors` are
-    those of TrainingData, `teachers` say who they are.
+    `names` are the texts themselves, `select` and `selection_anchors` are those of TrainingData, `teachers` say who
+    they are.
     """
 
     names: tuple[str, ...]
     texts: Texts
-    taught: NDArray[np.float32]
-    taken_off: NDArray[np.float32]
+    taught: Taught
     batches: NeighbourBatches
     select: Select
     selection_anchors: int
@@ -43,10 +42,9 @@ class DistilData:
 
 def prepare_distillation(
     texts: Sequence[str],
-    taught: NDArray[np.float32],
+    taught: Taught,
     settings: TrainSettings,
     *,
-    taken_off: NDArray[np.float32],
     select: Select,
     selection_anchors: int,
     teachers: Sequence[str],
@@ -60,7 +58,6 @@ def prepare_distillation(
         names=tuple(texts),
         texts=Texts(texts, settings.source, max_tokens=settings.max_tokens),
         taught=taught,
-        taken_off=taken_off,
         batches=NeighbourBatches(taught, batch_texts=settings.batch_texts, seed=settings.seed),
         select=select,
         selection_anchors=selection_anchors,

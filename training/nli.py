@@ -76,7 +76,7 @@ def read_nli(folder: Path, *, limit: int | None) -> Pairs:
     if not 0 < limit <= len(pairs):
         raise InvalidInput(f"{limit:,} of {len(pairs):,} pairs cannot be drawn; give --pairs 1 to {len(pairs)}")
     some = np.random.default_rng(SUBSET_SEED).choice(len(pairs), limit, replace=False)
-    return pairs.subset(np.sort(some))
+    return pairs.subset(np.sort(some)).with_own_texts()
 
 
 def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | None) -> Bench:
@@ -86,12 +86,11 @@ def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | No
         InvalidInput: as `read_nli`, or a set of STS is missing.
     """
     pairs = read_nli(nli, limit=limit)
-    return Bench(
-        pairs=pairs,
-        dev=read_sts(sts, SELECTION_SET),
-        sets=tuple(read_sts(sts, name) for name in SETS),
-        texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
-    )
+    dev, sets = read_sts(sts, SELECTION_SET), tuple(read_sts(sts, name) for name in SETS)
+    texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
+    for each in (dev, *sets):
+        texts.numbers([*each.left, *each.right])  # known from the start, so that states of frozen layers are kept, too
+    return Bench(pairs=pairs, dev=dev, sets=sets, texts=texts)
 
 
 def step_matched(settings: TrainSettings, pairs: Pairs) -> TrainSettings:
@@ -130,15 +129,23 @@ class FirstToken(PairModel):
         """Float32 `[r, d]`."""
         return self.states(input_ids, attention_mask)[:, 0].float()
 
+    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+        """The same from `lower_states`."""
+        return self.upper_states(lower_states, attention_mask)[:, 0].float()
+
 
 def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Result:
     """The model that all cells start from, by the mean of its tokens' states or by the first token's."""
-    model = load_pair_model(settings.source, classes=0, features=settings.features, symmetric=False)
+    frozen = settings.frozen_layers
+    model = load_pair_model(
+        settings.source, classes=0, features=settings.features, symmetric=False, frozen_layers=frozen
+    )
     if first_token:
-        model = FirstToken(model.transformer, NoHead(), convolutions=model.convolutions)
+        model = FirstToken(model.transformer, NoHead(), frozen_layers=frozen, convolutions=model.convolutions)
     device = this_device()
     precision = chosen_precision(settings.precision, device)
     encoder = Encoder(model.to(device), bench.texts, settings, autocast_to=precision, device=device)
+    encoder.keep_lower_states(say)  # all cells use them
     dev = StsSelection(bench.dev)(encoder)["spearman"]
     method = f"{UNTRAINED}, {'[CLS]' if first_token else 'mean'}"
     return {"method": method, "share": 0.0, "seed": 0, "labelled": 0, "dev": dev, **measured(encoder, bench)}

@@ -90,6 +90,17 @@ class Pairs:
             gains=self.gains[rows],
         )
 
+    def with_own_texts(self) -> "Pairs":
+        """The same pairs, without the texts that occur in none of them."""
+        used, places = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
+        return replace(
+            self,
+            texts=tuple(self.texts[text] for text in used),
+            ids=tuple(self.ids[text] for text in used),
+            left=places[: len(self)],
+            right=places[len(self) :],
+        )
+
     def with_hidden(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Pairs":
         """All pairs, those at `rows` (indices or a mask) without their labels."""
         known, gains = self.known.copy(), self.gains.copy()

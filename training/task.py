@@ -149,9 +149,11 @@ class DistilTask:
             raise ValueError(f"{settings.method} does not learn from teachers; {DISTILLATION} does")
         self.settings = settings
         self.batches = data.batches
-        self.taught = torch.from_numpy(data.taught)
-        self.taken_off = torch.from_numpy(data.taken_off)
-        self.fingerprint = _digest(data.names, [data.taught, data.taken_off])
+        self.taught = data.taught
+        words = data.taught.words
+        self.fingerprint = _digest(
+            data.names, [data.taught.vectors, data.taught.taken_off, words.data, words.indices, words.indptr]
+        )
         self.data = f"{len(data.taught):,} texts, taught by {' and '.join(data.teachers)}"
         self.batch = f"{settings.batch_texts} texts"
         self.told: Mapping[str, Any] = {**_selected_by(data.selection_anchors), "teachers": list(data.teachers)}
@@ -164,12 +166,9 @@ class DistilTask:
         self, model: PairModel, outputs: Tensor, batch: TextBatch, *, lengths: Integers, step: int, steps: int
     ) -> tuple[Tensor, Log]:
         """See Task."""
-        rows = torch.from_numpy(batch.texts)
-        taught = self.taught[rows].to(outputs.device)
-        taken_off = self.taken_off[rows].to(outputs.device)
         value = distillation(
             outputs,
-            taught @ taught.T - taken_off[:, None] - taken_off,
+            torch.from_numpy(self.taught.targets(batch.texts)).to(outputs.device),
             temperature=self.settings.temperature,
             scale_weight=self.settings.scale_weight,
         )

@@ -13,6 +13,7 @@ from similarity.errors import InvalidInput
 from tests.training.tiny_model import TOPICS, losses, topic_pairs, write_tiny_model
 from training.config import DISTILLATION, TrainSettings, settings_from, settings_values
 from training.neighbourhoods import NeighbourBatches
+from training.taught import Taught
 
 pytestmark = pytest.mark.training
 
@@ -27,7 +28,7 @@ def unit_rows(count: int, *, seed: int = 0) -> Any:
 def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
     count: int, epoch: int, skip: int, seed: int
 ) -> None:
-    batches = NeighbourBatches(unit_rows(count), batch_texts=8, seed=seed, neighbourhood=4)
+    batches = NeighbourBatches(Taught.by(unit_rows(count)), batch_texts=8, seed=seed, neighbourhood=4)
     whole = [batch.texts for batch in batches.epoch(epoch)]
     assert len(whole) == batches.batches_per_epoch == count // 8
     assert all(len(texts) == 8 for texts in whole)
@@ -40,7 +41,7 @@ def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
 def test_a_batch_is_of_neighbourhoods() -> None:
     # Ten far-off clusters of four: every neighbourhood of four is one of them.
     clusters = np.repeat(np.eye(10, dtype=np.float32), 4, axis=0)
-    batches = NeighbourBatches(clusters, batch_texts=8, seed=1, neighbourhood=4)
+    batches = NeighbourBatches(Taught.by(clusters), batch_texts=8, seed=1, neighbourhood=4)
     first, second = ([batch.texts for batch in batches.epoch(number)] for number in (0, 1))
     for texts in first:
         assert all(len(set((group // 4).tolist())) == 1 for group in np.split(texts, 2))
@@ -50,7 +51,7 @@ def test_a_batch_is_of_neighbourhoods() -> None:
 @pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "fill no batch")])
 def test_what_makes_no_batches_is_refused(count: int, batch_texts: int, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        NeighbourBatches(unit_rows(count), batch_texts=batch_texts, seed=0, neighbourhood=4)
+        NeighbourBatches(Taught.by(unit_rows(count)), batch_texts=batch_texts, seed=0, neighbourhood=4)
 
 
 def test_settings_of_distillation_are_told_where_they_mean_something() -> None:
@@ -157,8 +158,16 @@ def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None
         shared_values(texts, described, companies, "segment", 0.2)
 
 
-def test_the_target_is_the_cosine_without_what_the_crowd_makes(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By hand: for texts i and j, taught_i · taught_j − taken_off_i − taken_off_j."""
+def sparse(rows: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(np.asarray(rows, dtype=np.float32))
+
+
+def test_the_target_is_cosine_and_words_without_what_the_crowd_makes(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: for texts i and j, vectors_i · vectors_j + words_i · words_j − taken_off_i − taken_off_j."""
     import torch
 
     from training import task
@@ -166,12 +175,12 @@ def test_the_target_is_the_cosine_without_what_the_crowd_makes(model: Path, monk
     from training.distil_data import prepare_distillation
 
     settings = TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16)
-    taught, taken_off = unit_rows(20), np.linspace(-0.1, 0.2, 20, dtype=np.float32)
+    vectors, taken_off = unit_rows(20), np.linspace(-0.1, 0.2, 20, dtype=np.float32)
+    words = np.random.default_rng(3).random((20, 7), dtype=np.float32)
     data = prepare_distillation(
         [f"text {n}" for n in range(20)],
-        taught,
+        Taught(vectors=vectors, words=sparse(words), taken_off=taken_off),
         settings,
-        taken_off=taken_off,
         select=lambda encode: {},
         selection_anchors=0,
         teachers=["one"],
@@ -186,8 +195,45 @@ def test_the_target_is_the_cosine_without_what_the_crowd_makes(model: Path, monk
     found: Any = task.task_of(settings, data)
     batch = TextBatch(texts=np.array([3, 0, 7]))
     found.loss(None, torch.zeros(3, 4), batch, lengths=np.array([1, 1, 1]), step=1, steps=1)
-    wanted = [[taught[i] @ taught[j] - taken_off[i] - taken_off[j] for j in (3, 0, 7)] for i in (3, 0, 7)]
+    wanted = [
+        [vectors[i] @ vectors[j] + words[i] @ words[j] - taken_off[i] - taken_off[j] for j in (3, 0, 7)]
+        for i in (3, 0, 7)
+    ]
     np.testing.assert_allclose(seen[0].numpy(), wanted, atol=1e-6)
+
+
+def test_neighbourhoods_are_of_those_that_share_words_too() -> None:
+    """Vectors that say nothing, and words in four groups: each neighbourhood is one of them."""
+    groups = np.repeat(np.eye(4), 4, axis=0)
+    taught = Taught(
+        vectors=np.ones((16, 1), dtype=np.float32), words=sparse(groups), taken_off=np.zeros(16, dtype=np.float32)
+    )
+    np.testing.assert_array_equal(taught.nearness(5), 1 + groups[5] @ groups.T)
+    batches = NeighbourBatches(taught, batch_texts=8, seed=1, neighbourhood=4)
+    for batch in batches.epoch(0):
+        assert all(len(set((group // 4).tolist())) == 1 for group in np.split(batch.texts, 2))
+
+
+def test_a_run_on_other_words_is_another_run(model: Path) -> None:
+    from training.distil_data import prepare_distillation
+    from training.task import task_of
+
+    settings = TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16)
+    fingerprints = {
+        task_of(
+            settings,
+            prepare_distillation(
+                [f"text {n}" for n in range(20)],
+                Taught(vectors=unit_rows(20), words=sparse(words), taken_off=np.zeros(20, dtype=np.float32)),
+                settings,
+                select=lambda encode: {},
+                selection_anchors=0,
+                teachers=["one"],
+            ),
+        ).fingerprint
+        for words in (np.zeros((20, 3)), np.eye(20, 3), np.eye(20, 3)[:, ::-1], 2 * np.eye(20, 3))
+    }
+    assert len(fingerprints) == 4
 
 
 def test_local_scaling_is_told_of_the_model(model: Path, teachers: list[Path], files: Path) -> None:
@@ -210,11 +256,29 @@ def test_weak_labels_teach_beside_bundles(model: Path, teachers: list[Path], fil
     assert f"distillation of best ({teachers[0].name}) and industry (+0.05), " in run.method
 
 
+def test_shared_words_teach_beside_bundles(
+    model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training import words
+    from training.distil import main
+    from training.trained_run import read_run
+
+    main(arguments(files, teachers[:1], model, "--steps", "2"))
+    without = losses(files / "run")
+    (files / "run").rename(files / "without")
+    monkeypatch.setattr(words, "COMMON", 0.5)  # of these few words each is common
+    main(arguments(files, teachers[:1], model, "--words", ".4", "--steps", "2"))
+    assert losses(files / "run") != without
+    run = read_run(files / "run" / "best")
+    assert run is not None
+    assert f"distillation of best ({teachers[0].name}) and shared words (+0.4), " in run.method
+
+
 @pytest.mark.parametrize(
     ("option", "given"),
     [
         *(("--weak-labels", given) for given in ("industry", "industry=0", "industry=2", "=.1", "industry=a")),
-        *(("--local-scaling", given) for given in ("-1", "2", "a", "nan")),
+        *((option, given) for option in ("--local-scaling", "--words") for given in ("-1", "2", "a", "nan")),
     ],
 )
 def test_a_weight_that_is_none_is_refused(
@@ -272,9 +336,8 @@ def test_another_method_and_another_text_preparation_are_refused(
         main(arguments(files, [files], model))
     data = distil_data.prepare_distillation(
         [f"text {n}" for n in range(20)],
-        unit_rows(20),
+        Taught.by(unit_rows(20)),
         TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16),
-        taken_off=np.zeros(20, dtype=np.float32),
         select=lambda encode: {},
         selection_anchors=0,
         teachers=["one"],

@@ -61,6 +61,34 @@ def test_the_command_measures_every_share(
     assert told["settings"]["priors"] == [1 / 3] * 3
 
 
+def test_the_start_is_the_same_from_kept_states(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The states of frozen layers are computed once, for the STS sets too, and change no figure."""
+    from training import nli
+    from training.config import TrainSettings
+    from training.model import PairModel
+
+    few = ["--shares", "1", "--seeds", "1", "--steps", "2"]
+    nli.main([*command, *few])
+    whole = results(tmp_path)[:2]
+    computed: list[int] = []
+    lower_states = PairModel.lower_states
+
+    def counted(self: PairModel, input_ids: Any, attention_mask: Any) -> Any:
+        computed.append(len(input_ids))
+        return lower_states(self, input_ids, attention_mask)
+
+    monkeypatch.setattr(PairModel, "lower_states", counted)
+    command[command.index("--output") + 1] = str(tmp_path / "frozen")
+    nli.main([*command, *few, "--frozen-layers", "1"])
+    for one, other in zip(whole, results(tmp_path / "frozen")[:2], strict=True):
+        assert other["sts"] == pytest.approx(one["sts"])
+    settings = TrainSettings(model=command[command.index("--model") + 1])
+    bench = nli.read_bench(Path(command[1]), Path(command[3]), settings, limit=None)
+    assert sum(computed) == len(bench.texts)
+
+
 def test_cross_entropy_takes_as_many_steps_only_when_matched(command: list[str], tmp_path: Path) -> None:
     from training.nli import main
 
@@ -100,6 +128,9 @@ def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
     assert len(some) == 40
     assert np.array_equal(some.left, again.left)
     assert 0 < int(some.labelled.sum()) < 40
+    assert len(some.texts) == len({*some.left, *some.right}) < len(everything.texts)
+    sides = {(everything.texts[a], everything.texts[b]) for a, b in zip(everything.left, everything.right, strict=True)}
+    assert all((some.texts[a], some.texts[b]) in sides for a, b in zip(some.left, some.right, strict=True))
     with pytest.raises(InvalidInput, match="give --pairs 1 to 120"):
         read_nli(nli, limit=121)
 
