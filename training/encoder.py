@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from training.batches import Integers
 from training.config import Precision, TrainSettings
+from training.journal import Clock
 from training.model import PairModel
 from training.precision import autocast
 from training.texts import Texts, chunks
@@ -79,10 +80,15 @@ class Encoder:
             return
         log(f"states of the {self.model.frozen_layers} frozen layers for {len(self.texts):,} texts ...")
         everything = np.arange(len(self.texts))
-        for piece in chunks(everything, self.texts.lengths, micro_tokens=self.piece_tokens):
+        pieces = list(chunks(everything, self.texts.lengths, micro_tokens=self.piece_tokens))
+        clock = Clock(steps=len(pieces), done=0, unit="texts")
+        for piece in pieces:
             ids, mask = (tensor.to(self.device) for tensor in self.texts.padded(piece))
             with torch.no_grad(), autocast(self.precision, self.device):
                 states = self.model.lower_states(ids, mask)
             states = states.to(torch.bfloat16 if self.precision == "bfloat16" else torch.float32).cpu()
             for number, state in zip(piece, states, strict=True):
                 self.texts.states[int(number)] = state[: len(self.texts.tokens[number])].clone()
+            clock.count(len(piece))
+            if clock.due():
+                log(f"states: {clock}")
