@@ -1,13 +1,15 @@
 """How near texts are to each other by what teaches a student: encoders, fields of the records, words."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from training.batches import Integers
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +23,14 @@ class Taught:
     """
 
     vectors: NDArray[np.float32]
-    words: csr_array[Any, Any]
+    words: "csr_array[Any, Any]"
     taken_off: NDArray[np.float32]
 
     @classmethod
     def by(cls, vectors: NDArray[np.float32]) -> Self:
         """By vectors alone."""
+        from scipy.sparse import csr_array
+
         count = len(vectors)
         return cls(
             vectors=vectors, words=csr_array((count, 0), dtype=np.float32), taken_off=np.zeros(count, dtype=np.float32)

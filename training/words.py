@@ -4,18 +4,20 @@ Encoders forget rare words; two companies that both say "dialysis" are likelier 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from similarity.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 COMMON = 0.1  # words in more than so large a part of all texts say nothing
 TEXTS_OF_A_WORD = 2  # what stands in one text only is shared by none
 
 
-def shared_words(texts: Sequence[str], *, weight: float) -> csr_array[Any, Any]:
+def shared_words(texts: Sequence[str], *, weight: float) -> "csr_array[Any, Any]":
     """Sparse rows float32 `[texts, words]` whose product is `weight` for the same words, 0 where none is shared.
 
     A row holds square roots of a text's TF-IDF weights, which sum to one, so the product is their Bhattacharyya
@@ -25,6 +27,7 @@ def shared_words(texts: Sequence[str], *, weight: float) -> csr_array[Any, Any]:
     Raises:
         InvalidInput: no two texts share a word that is not common.
     """
+    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     counted = TfidfVectorizer(
