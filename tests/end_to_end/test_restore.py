@@ -18,6 +18,7 @@ from services.search.app import create_app
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import NoLiveGeneration
 from similarity.index.opening import open_index
+from similarity.index.protocol import GenerationState
 from similarity.workspace.opening import open_workspace
 from tests.end_to_end.streaming import GROUP, ROOT, Story, eventually
 from tests.servers import kafka_tools
@@ -111,6 +112,11 @@ def holds(target: str) -> dict[str, tuple[int, Company | None]]:
         }
 
 
+def is_live(target: str) -> bool:
+    with closing(open_index(target, {})) as index:
+        return any(generation.state is GenerationState.LIVE for generation in index.generations())
+
+
 def known(of: Mapping[str, tuple[int, Company | None]]) -> set[str]:
     return {name for name, (_, words) in of.items() if words}
 
@@ -144,6 +150,8 @@ def test_what_was_acknowledged_is_there_again(
     with story.streaming():
         story.send(*map(company, range(40)), {"id": "c99", "description": "Has no name."})
         eventually(story.all_committed, story)
+        # The guide: no backup while a generation is promoted. The first one goes live when the job is next looked at.
+        eventually(lambda: is_live(lost), story)
         story.send(*map(deleted, range(4)))
         judge(lost, "of-yesterday")
         story.send(*map(company, range(40, 60)))  # while the backup is made
