@@ -23,6 +23,7 @@ cuts: those that teachers trained with this seed did not see either.
 import argparse
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,15 +80,18 @@ def read_data(options: argparse.Namespace, settings: TrainSettings, *, processes
     if processes.is_first:
         kept_vectors(teachers, texts, folder, log=log)
     processes.wait()
-    taught = kept_vectors(teachers, texts, folder, log=log)
-    by_vectors = Taught.by(taught)
-    words = shared_words(texts, weight=options.words) if options.words else by_vectors.words
-    taken_off = options.local_scaling / 2 * crowding(taught, seed=settings.seed)
-    for field, weight in options.weak_labels:
-        taught = np.concatenate([taught, shared_values(texts, described, options.companies, field, weight)], axis=1)
+    vectors = kept_vectors(teachers, texts, folder, log=log)
+    fields = [
+        shared_values(texts, described, options.companies, field, weight) for field, weight in options.weak_labels
+    ]
+    taught = Taught.by(np.concatenate([vectors, *fields], axis=1))
+    if options.words:
+        taught = replace(taught, words=shared_words(texts, weight=options.words))
+    if options.local_scaling:
+        taught = replace(taught, taken_off=options.local_scaling / 2 * crowding(vectors, seed=settings.seed))
     return prepare_distillation(
         texts,
-        Taught(vectors=taught, words=words, taken_off=taken_off),
+        taught,
         settings,
         select=Selection(kept),
         selection_anchors=options.selection,

@@ -1,6 +1,7 @@
 """What two descriptions share in words: a teacher that nobody had to train.
 
-Encoders forget rare words; two companies that both say "dialysis" are likelier competitors than their vectors show.
+An encoder may forget rare words: two companies that both say "dialysis" can be likelier competitors than their
+vectors show.
 """
 
 from collections.abc import Sequence

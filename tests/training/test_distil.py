@@ -1,4 +1,4 @@
-"""Distillation: neighbourhoods of the corpus, teachers that are bundles, and the trainer it goes through."""
+"""Distillation: teachers that are bundles, words and fields beside them, and the trainer it goes through."""
 
 import json
 from pathlib import Path
@@ -6,52 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from similarity.errors import InvalidInput
+from tests.training.near_texts import sparse, unit_rows
 from tests.training.tiny_model import TOPICS, losses, topic_pairs, write_tiny_model
 from training.config import DISTILLATION, TrainSettings, settings_from, settings_values
-from training.neighbourhoods import NeighbourBatches
 from training.taught import Taught
 
 pytestmark = pytest.mark.training
-
-
-def unit_rows(count: int, *, seed: int = 0) -> Any:
-    rows = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-@settings(deadline=None, max_examples=40)
-@given(count=st.integers(8, 70), epoch=st.integers(0, 3), skip=st.integers(0, 9), seed=st.integers(0, 5))
-def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
-    count: int, epoch: int, skip: int, seed: int
-) -> None:
-    batches = NeighbourBatches(Taught.by(unit_rows(count)), batch_texts=8, seed=seed, neighbourhood=4)
-    whole = [batch.texts for batch in batches.epoch(epoch)]
-    assert len(whole) == batches.batches_per_epoch == count // 8
-    assert all(len(texts) == 8 for texts in whole)
-    everything = np.concatenate(whole)
-    assert len(set(everything.tolist())) == len(everything)
-    again = [batch.texts for batch in batches.epoch(epoch, skip=skip)]
-    assert [texts.tolist() for texts in again] == [texts.tolist() for texts in whole[skip:]]
-
-
-def test_a_batch_is_of_neighbourhoods() -> None:
-    # Ten far-off clusters of four: every neighbourhood of four is one of them.
-    clusters = np.repeat(np.eye(10, dtype=np.float32), 4, axis=0)
-    batches = NeighbourBatches(Taught.by(clusters), batch_texts=8, seed=1, neighbourhood=4)
-    first, second = ([batch.texts for batch in batches.epoch(number)] for number in (0, 1))
-    for texts in first:
-        assert all(len(set((group // 4).tolist())) == 1 for group in np.split(texts, 2))
-    assert [each.tolist() for each in first] != [each.tolist() for each in second]
-
-
-@pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "fill no batch")])
-def test_what_makes_no_batches_is_refused(count: int, batch_texts: int, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        NeighbourBatches(Taught.by(unit_rows(count)), batch_texts=batch_texts, seed=0, neighbourhood=4)
 
 
 def test_settings_of_distillation_are_told_where_they_mean_something() -> None:
@@ -158,12 +120,6 @@ def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None
         shared_values(texts, described, companies, "segment", 0.2)
 
 
-def sparse(rows: Any) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array(np.asarray(rows, dtype=np.float32))
-
-
 def test_the_target_is_cosine_and_words_without_what_the_crowd_makes(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,18 +156,6 @@ def test_the_target_is_cosine_and_words_without_what_the_crowd_makes(
         for i in (3, 0, 7)
     ]
     np.testing.assert_allclose(seen[0].numpy(), wanted, atol=1e-6)
-
-
-def test_neighbourhoods_are_of_those_that_share_words_too() -> None:
-    """Vectors that say nothing, and words in four groups: each neighbourhood is one of them."""
-    groups = np.repeat(np.eye(4), 4, axis=0)
-    taught = Taught(
-        vectors=np.ones((16, 1), dtype=np.float32), words=sparse(groups), taken_off=np.zeros(16, dtype=np.float32)
-    )
-    np.testing.assert_array_equal(taught.nearness(5), 1 + groups[5] @ groups.T)
-    batches = NeighbourBatches(taught, batch_texts=8, seed=1, neighbourhood=4)
-    for batch in batches.epoch(0):
-        assert all(len(set((group // 4).tolist())) == 1 for group in np.split(batch.texts, 2))
 
 
 def test_a_run_on_other_words_is_another_run(model: Path) -> None:
