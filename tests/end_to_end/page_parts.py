@@ -7,8 +7,10 @@ from typing import Any
 
 
 def names(page: Any) -> list[str]:
-    """The companies of the ranking, once it has come."""
-    page.locator("#results:not([aria-busy])").wait_for()
+    """The companies of the ranking, once it has come; fails with the page's own words where a problem came instead."""
+    problem = page.locator("#message .problem")
+    page.locator("#results:not([aria-busy])").or_(problem).first.wait_for()
+    assert problem.all_inner_texts() == []
     page.locator("#hits .name, #none:not([hidden])").first.wait_for()
     found: list[str] = page.locator("#hits .name").all_inner_texts()
     return found

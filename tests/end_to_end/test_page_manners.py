@@ -80,6 +80,35 @@ def test_too_many_requests_are_sat_out_as_long_as_the_service_says(page: Any) ->
     assert page.locator("#toast").is_hidden()
 
 
+def test_a_service_too_busy_to_begin_is_asked_again_after_a_pause(page: Any) -> None:
+    answers = [refused(503, "Too busy just now", "overloaded")] * 2
+
+    def busy(route: Any) -> None:
+        if answers:
+            route.fulfill(**answers.pop())
+        else:
+            route.continue_()
+
+    page.route("**/similar/**", busy)
+    page.goto("/?company=acme")
+    toast(page, re.compile(r"The service asks for a pause"))
+    assert names(page)[0] == "Boots GmbH"
+    assert answers == []
+
+
+def test_a_service_that_has_given_up_is_not_asked_again_by_itself(page: Any) -> None:
+    asked: list[str] = []
+
+    def slow(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(**refused(503, "Not answered in time", "took-too-long"))
+
+    page.route("**/similar/**", slow)
+    page.goto("/?company=acme")
+    page.get_by_role("heading", name="Not answered in time").wait_for()
+    assert len(asked) == 1
+
+
 def test_a_service_without_the_other_parts_still_ranks(page: Any) -> None:
     missing = refused(404, "No such address", "unknown-address")
     page.route(api("feedback", "lists", "map"), lambda route: route.fulfill(**missing))

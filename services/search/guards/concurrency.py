@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search.guards.envelope import SECURITY_HEADERS
 from services.search.guards.heavy_work import asked_first
-from services.search.guards.rate_limits import HEALTH_PATHS
+from services.search.guards.rate_limits import is_free
 from services.search.guards.refusals import REFUSED, refuse
 from services.search.wire import problems
 from services.search.wire.problems import MEDIA_TYPE, Problem
@@ -147,7 +147,7 @@ class Shedding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS or not self._gates.of(scope).full:
+        if scope["type"] != "http" or is_free(scope["path"]) or not self._gates.of(scope).full:
             await self._app(scope, receive, send)
             return
         self._shed()
@@ -161,8 +161,8 @@ class Admission:
     """Takes a place for each request and answers 503 where `seconds` were not enough for it.
 
     A worker thread cannot be stopped: what was given up goes on to its end and keeps its place until
-    then, so that no more than `at_once` are ever worked on; what it says is thrown away. Health checks
-    take no place.
+    then, so that no more than `at_once` are ever worked on; what it says is thrown away. Paths that are
+    free (`is_free`) take no place.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, seconds: float) -> None:
@@ -175,7 +175,7 @@ class Admission:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] in HEALTH_PATHS:
+        if is_free(scope["path"]):
             await self._answer(scope, receive, send)
             return
         place = Place()

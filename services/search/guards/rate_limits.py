@@ -23,7 +23,8 @@ Clock = Callable[[], float]
 
 MOST_BUCKETS = 10_000
 HEAVY_COST = 10.0
-HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+FREE_PATHS = frozenset({"/healthz", "/readyz", "/"})
+FILES = "/assets/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,15 @@ class Allowance:
     def seconds_to_refill(self) -> int:
         """How long an empty bucket takes to be full again, in whole seconds."""
         return math.ceil(self.burst / self.rate)
+
+
+def is_free(path: str) -> bool:
+    """Whether requests for `path` are neither counted nor need a place: health checks, the page and its files.
+
+    Those are next to no work, and a page that misses one of its twenty files is dead: nothing in it is
+    left to ask again.
+    """
+    return path in FREE_PATHS or path.startswith(FILES)
 
 
 class TokenBucket:
@@ -120,7 +130,7 @@ class RateLimits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
+        if scope["type"] != "http" or is_free(scope["path"]):
             await self._app(scope, receive, send)
             return
         heavy = self._heavy(scope)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from urllib.parse import unquote
 
 from services.search.guards.concurrency import BUSY_BODY, BUSY_HEADERS, Gates
-from services.search.guards.rate_limits import HEALTH_PATHS
+from services.search.guards.rate_limits import is_free
 
 # No body may follow and no second request: else what comes next would be taken for a request of its own.
 PLAIN_GET = re.compile(rb"GET (?P<path>/[^ ?\r\n]*)[^ \r\n]* HTTP/1\.1\r\n(?:[^\r\n]+\r\n)+\r\n")
@@ -33,7 +33,7 @@ def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], b
         if plain is None or BODY_FOLLOWS.search(data):
             return None
         path = unquote(plain["path"].decode("latin-1"))
-        if path in HEALTH_PATHS or not gates.of({"path": path, "method": "GET"}).full:
+        if is_free(path) or not gates.of({"path": path, "method": "GET"}).full:
             return None
         shed()
         body = BUSY_BODY % json.dumps(path).encode()

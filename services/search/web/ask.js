@@ -2,6 +2,7 @@
 
 const KEY = "similarity-key"; // sessionStorage: forgotten with the tab
 const LONGEST_WAIT = 120; // seconds; a longer wait is told, not sat out
+const MOST_REFUSALS = 5; // of one request by a service that is too busy, before that is told
 
 export class ProblemError extends Error {
   constructor(problem) {
@@ -35,15 +36,20 @@ export async function ask(path, { params = {}, body, method, signal, accept = "a
 }
 
 async function answered(address, request) {
-  for (;;) {
+  for (let refusals = 0; ; ) {
     const key = sessionStorage.getItem(KEY);
     if (key) request.headers.Authorization = `Bearer ${key}`;
     const response = await reached(address, request);
     const wait = Number(response.headers.get("Retry-After"));
     if (response.status === 429 && wait <= LONGEST_WAIT) await sitOut(Math.max(wait, 1), request.signal);
+    else if (refusals < MOST_REFUSALS && await isBusy(response)) await sitOut(refusals += 1, request.signal);
     else if (response.status !== 401 || !(await newKey(key))) return response;
   }
 }
+
+// Too busy to begin: nothing was done. Other reasons of a 503 are not gone in seconds, or a write may have been done.
+const isBusy = async (response) => response.status === 503
+  && (await response.clone().json().catch(() => ({}))).type?.endsWith("#overloaded");
 
 async function reached(address, request) {
   try {

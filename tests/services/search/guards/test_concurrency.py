@@ -119,11 +119,12 @@ def test_heavy_requests_leave_the_quick_ones_their_places() -> None:
     assert [answer.status for answer in got] == [200, 200, 503, 503, 200, 200]
 
 
-def test_health_checks_pass_when_everything_is_full() -> None:
+def test_health_checks_and_the_page_pass_when_everything_is_full() -> None:
     gate = gates(at_once=1, queue=0)
     app = Shedding(Admission(Inner(seconds=0.05), gates=gate, seconds=5), gates=gate, shed=lambda: None)
-    got = answers(app, http(), http(), http("/healthz"), http("/readyz"))
-    assert [answer.status for answer in got] == [200, 503, 200, 200]
+    free = ["/healthz", "/readyz", "/", "/assets/page.js"]
+    got = answers(app, http(), http(), *map(http, free))
+    assert [answer.status for answer in got] == [200, 503, 200, 200, 200, 200]
 
 
 def test_shedding_answers_before_anything_behind_it_is_asked_and_counts() -> None:

@@ -138,8 +138,8 @@ def test_without_keys_addresses_are_told_apart() -> None:
     assert from_("2001:db8:1:3::1").status == 200
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_checks_are_never_limited(path: str) -> None:
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/assets/page.js"])
+def test_health_checks_and_the_page_are_never_limited(path: str) -> None:
     app = limits(Inner(), Clock(), process=1)
     assert {ask(app, http(path)).status for _ in range(5)} == {200}
 

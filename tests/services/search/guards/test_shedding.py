@@ -50,8 +50,8 @@ def test_each_gate_refuses_its_own_requests() -> None:
     assert Case(quick_full=False, heavy_full=True).refusal(GET) is None
 
 
-@pytest.mark.parametrize("path", [b"/healthz", b"/readyz", b"/readyz?x=1", b"/%72eadyz"])
-def test_health_checks_are_never_refused(path: bytes) -> None:
+@pytest.mark.parametrize("path", [b"/healthz", b"/readyz?x=1", b"/%72eadyz", b"/?company=acme", b"/assets/a.js"])
+def test_health_checks_and_the_page_are_never_refused(path: bytes) -> None:
     assert Case().refusal(b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n\r\n") is None
 
 
