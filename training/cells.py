@@ -11,8 +11,11 @@ import numpy as np
 import torch
 
 from similarity.errors import InvalidInput
+from training.config import TrainSettings, settings_values
 
 Result: TypeAlias = dict[str, Any]
+
+DEFAULTS = settings_values(TrainSettings())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +60,14 @@ def measured_cells(
 def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Result]) -> Result:
     """The figures in `file`, if it was made with these settings; else those that are measured now.
 
+    A setting that the file does not know yet had its default then.
+
     Raises:
         InvalidInput: the file was made with other settings.
     """
     if file.exists():
         kept: Result = json.loads(file.read_text(encoding="utf-8"))
-        if kept["settings"] != dict(settings):
+        if {**DEFAULTS, **kept["settings"]} != {**DEFAULTS, **settings}:
             raise InvalidInput(f"{file} was made with other settings; choose another --output, or remove it")
         return kept
     result = {**measure(), "settings": dict(settings)}

@@ -75,6 +75,9 @@ class TrainSettings:
     steps: int | None = None  # instead of epochs
     learning_rate: float = 7.5e-5
     final_learning_rate: float = 5e-6  # of the public code
+    head_learning_rate: float | None = (
+        None  # of the head, which starts from nothing; None = learning_rate, as the paper
+    )
     warmup: float = 0.1  # share of the steps
     weight_decay: float = 0.0
     clip_norm: float = 1.0  # longest gradient; 0 = any
@@ -97,6 +100,8 @@ class TrainSettings:
         for name in ("label_share", "epochs", "learning_rate", "temperature", "scale", "contrastive_temperature"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.head_learning_rate is not None and not self.head_learning_rate > 0:
+            raise ValueError(f"head_learning_rate is {self.head_learning_rate}; it must be above 0")
         if self.labelled_share is not None and not 0 < self.labelled_share < 1:
             raise ValueError(f"labelled_share is {self.labelled_share}; it must lie between 0 and 1")
 

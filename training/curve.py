@@ -70,6 +70,7 @@ SOURCES = ("industry", "teacher")
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "half": {"labelled_share": 0.5},  # half of each batch is labelled, however few labels there are
     "constant": {"alpha": 0.0},  # no annealing
+    "quick-head": {"head_learning_rate": 1.5e-3},
     "alpha-2": {"alpha": 2.0},
     "alpha-4": {"alpha": 4.0},
     "clamped": {"correction": "clamped"},

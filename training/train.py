@@ -73,6 +73,15 @@ def learning_rate(step: int, steps: int, settings: TrainSettings) -> float:
     return settings.final_learning_rate + left * (settings.learning_rate - settings.final_learning_rate)
 
 
+def parameter_groups(model: PairModel, settings: TrainSettings) -> list[dict[str, Any]]:
+    """All that is trained, by learning rate; a group's `rate` is what it has for each of `learning_rate`."""
+    head = list(model.head.parameters()) if settings.head_learning_rate is not None else []
+    in_head = set(map(id, head))
+    others = [each for each in model.parameters() if each.requires_grad and id(each) not in in_head]
+    parts = ((others, settings.learning_rate), (head, settings.head_learning_rate or settings.learning_rate))
+    return [{"params": part, "lr": rate, "rate": rate / settings.learning_rate} for part, rate in parts if part]
+
+
 def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Processes, log: Log) -> Fitted:
     """Trains, goes on from `output/checkpoint` if there is one, and leaves the best model in `output/best`.
 
@@ -101,7 +110,7 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
     # Optimiser, and where an earlier run was.
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
-        trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=device.type in ("cuda", "cpu")
+        parameter_groups(model, settings), weight_decay=settings.weight_decay, fused=device.type in ("cuda", "cpu")
     )
     names = settings_values(settings)
     state = checkpoint.resume(output, model, optimiser, settings=names, data=task.fingerprint)
@@ -119,7 +128,7 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
     for step, batch in zip(range(done + 1, steps + 1), endless(task.batches, skip=done), strict=False):
         model.train()
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate(step, steps, settings)
+            group["lr"] = group["rate"] * learning_rate(step, steps, settings)
         optimiser.zero_grad(set_to_none=True)
         parts = backward(model, encoder, batch, task, step=step, steps=steps, processes=processes)
         if not math.isfinite(parts["loss"]):

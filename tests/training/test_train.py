@@ -84,7 +84,7 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
     from training.data import prepare
     from training.processes import Processes
 
-    settings = tiny(dropping_model, method="pause+listwise", label_share=0.3)
+    settings = tiny(dropping_model, method="pause+listwise", label_share=0.3, head_learning_rate=1e-2)
     data = prepare(topic_pairs(), settings, selection=6)
     train.fit(settings, data, output=tmp_path / "undisturbed", processes=Processes(), log=lambda line: None)
 
@@ -144,6 +144,33 @@ def test_frozen_layers_train_as_without_kept_states(model: Path) -> None:
     assert torch.allclose(whole.encode(ids, mask), split.encode(ids, mask), atol=1e-6)
 
 
+def test_the_head_may_have_a_learning_rate_of_its_own(model: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    usual = tiny(model, steps=1, warmup=0, final_learning_rate=3e-3)
+    still: dict[str, Any] = {"learning_rate": 1e-12, "final_learning_rate": 1e-12}
+    runs: dict[str, dict[str, Any]] = {
+        "both": {},
+        "same": {"head_learning_rate": 3e-3},
+        "head": {**still, "head_learning_rate": 3e-3},
+        "none": still,
+    }
+    for name, changes in runs.items():
+        run(replace(usual, **changes), tmp_path / name)
+
+    def weights(name: str, file: str) -> dict[str, Any]:
+        found: dict[str, Any] = load_file(tmp_path / name / "best" / file)
+        return found
+
+    def close(left: dict[str, Any], right: dict[str, Any]) -> bool:
+        return all(np.allclose(left[name], right[name], atol=1e-6) for name in left)
+
+    assert close(weights("head", "head.safetensors"), weights("both", "head.safetensors"))
+    assert not close(weights("head", "head.safetensors"), weights("none", "head.safetensors"))
+    assert close(weights("head", "model.safetensors"), weights("none", "model.safetensors"))
+    assert close(weights("same", "model.safetensors"), weights("both", "model.safetensors"))
+
+
 def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Path) -> None:
     from training.train import TrainingStopped
 
@@ -159,6 +186,7 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Pa
         ({"priors": (0.5, 0.6)}, "sum to"),
         ({"priors": (0.5,)}, "1 class priors for 2 classes"),
         ({"frozen_layers": 2}, "at least one to train"),
+        ({"head_learning_rate": 0.0}, "head_learning_rate is 0.0; it must be above 0"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(
