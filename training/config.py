@@ -75,9 +75,7 @@ class TrainSettings:
     steps: int | None = None  # instead of epochs
     learning_rate: float = 7.5e-5
     final_learning_rate: float = 5e-6  # of the public code
-    head_learning_rate: float | None = (
-        None  # of the head, which starts from nothing; None = learning_rate, as the paper
-    )
+    head_learning_rate: float | None = None  # None = learning_rate; the head alone starts from nothing
     warmup: float = 0.1  # share of the steps
     weight_decay: float = 0.0
     clip_norm: float = 1.0  # longest gradient; 0 = any

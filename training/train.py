@@ -74,12 +74,14 @@ def learning_rate(step: int, steps: int, settings: TrainSettings) -> float:
 
 
 def parameter_groups(model: PairModel, settings: TrainSettings) -> list[dict[str, Any]]:
-    """All that is trained, by learning rate; a group's `rate` is what it has for each of `learning_rate`."""
-    head = list(model.head.parameters()) if settings.head_learning_rate is not None else []
-    in_head = set(map(id, head))
-    others = [each for each in model.parameters() if each.requires_grad and id(each) not in in_head]
-    parts = ((others, settings.learning_rate), (head, settings.head_learning_rate or settings.learning_rate))
-    return [{"params": part, "lr": rate, "rate": rate / settings.learning_rate} for part, rate in parts if part]
+    """What is trained: the head, if there is one, and the rest; a group's learning rate is `rate` times the step's."""
+    head, others = list[nn.Parameter](), list[nn.Parameter]()
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            (head if name.startswith("head.") else others).append(parameter)
+    rate = (settings.head_learning_rate or settings.learning_rate) / settings.learning_rate
+    groups = [{"params": others, "rate": 1.0}, {"params": head, "rate": rate}]
+    return [group for group in groups if group["params"]]
 
 
 def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Processes, log: Log) -> Fitted:

@@ -1,6 +1,7 @@
 """When something is missing, slow or refused: the page says so, waits, asks, and goes on."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,18 @@ def api(*names: str) -> re.Pattern[str]:
 def refused(status: int, title: str, kind: str) -> dict[str, Any]:
     body = f'{{"type": "/docs#{kind}", "title": "{title}", "status": {status}, "detail": "why", "instance": "/"}}'
     return {"status": status, "content_type": PROBLEM, "body": body}
+
+
+def answering(answers: list[dict[str, Any]]) -> Callable[[Any], None]:
+    """Gives these answers, one to a request, then lets the service answer."""
+
+    def answer(route: Any) -> None:
+        if answers:
+            route.fulfill(**answers.pop())
+        else:
+            route.continue_()
+
+    return answer
 
 
 def test_a_service_that_is_gone_is_said_and_can_be_tried_again(page: Any) -> None:
@@ -66,13 +79,7 @@ def test_without_a_key_the_page_says_what_is_needed(page: Any) -> None:
 def test_too_many_requests_are_sat_out_as_long_as_the_service_says(page: Any) -> None:
     answers = [{**refused(429, "Too many requests", "rate-limited"), "headers": {"Retry-After": "3"}}]
 
-    def busy(route: Any) -> None:
-        if answers:
-            route.fulfill(**answers.pop())
-        else:
-            route.continue_()
-
-    page.route("**/similar/**", busy)
+    page.route("**/similar/**", answering(answers))
     page.goto("/?company=acme")
     # Each number stands there for one second only; a slow machine may miss it.
     toast(page, re.compile(r"The service asks for a pause\. Going on in [123] s\."))
@@ -83,13 +90,7 @@ def test_too_many_requests_are_sat_out_as_long_as_the_service_says(page: Any) ->
 def test_a_service_too_busy_to_begin_is_asked_again_after_a_pause(page: Any) -> None:
     answers = [refused(503, "Too busy just now", "overloaded")] * 2
 
-    def busy(route: Any) -> None:
-        if answers:
-            route.fulfill(**answers.pop())
-        else:
-            route.continue_()
-
-    page.route("**/similar/**", busy)
+    page.route("**/similar/**", answering(answers))
     page.goto("/?company=acme")
     toast(page, re.compile(r"The service asks for a pause"))
     assert names(page)[0] == "Boots GmbH"
