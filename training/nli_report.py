@@ -48,13 +48,22 @@ def conditions(settings: TrainSettings, pairs: Pairs, *, reduced: bool) -> str:
         f"Start: {settings.model} ({STARTS.get(settings.source, OTHER_START)}). "
         f"Data: {len(pairs):,} pairs{' (a part, drawn evenly)' if reduced else ''}, {labelled:,} of them labelled; the "
         f"other {len(pairs) - labelled:,} are unlabelled at every share. {length} of {settings.batch_pairs} pairs, at "
-        f"most {settings.max_tokens} tokens{_frozen(settings)}, learning rate {settings.learning_rate:g}, priors "
-        f"{priors}. Spearman x 100, pooled; the best step is chosen on STSb-dev."
+        f"most {settings.max_tokens} tokens{_frozen(settings)}{_composition(settings)}, learning rate "
+        f"{settings.learning_rate:g}{_head(settings)}, priors {priors}. Spearman x 100, pooled; the best step "
+        "is chosen on STSb-dev."
     )
 
 
 def _frozen(settings: TrainSettings) -> str:
     return f", the lowest {settings.frozen_layers} layers frozen" if settings.frozen_layers else ""
+
+
+def _composition(settings: TrainSettings) -> str:
+    return f", {settings.labelled_share:.0%} of each batch labelled" if settings.labelled_share else ""
+
+
+def _head(settings: TrainSettings) -> str:
+    return f" ({settings.head_learning_rate:g} for the head)" if settings.head_learning_rate else ""
 
 
 def as_table(results: Sequence[Result]) -> str:

