@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
+from similarity.bundle import seed_folder
+
 Precision = Literal["auto", "float32", "bfloat16"]
 Features = Literal["u,v,|u-v|,u*v", "u,v,|u-v|"]
 Correction = Literal["non-negative", "clamped", "none"]
@@ -24,6 +26,9 @@ PRESETS: Mapping[str, str] = {
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
 }
 
+# Begins with the bundle that ships with this code instead of a base model.
+SHIPPED = "shipped"
+
 # What the papers of these methods set; whatever is given wins.
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in SENTENCE_METHODS[:3]},
@@ -40,7 +45,7 @@ class TrainSettings:
     """
 
     # Model
-    model: str = "minilm-l6"  # a preset, a Hugging Face id, a folder, or a package that ships one
+    model: str = "minilm-l6"  # a preset, a Hugging Face id, a folder, a bundle, or a package that ships one
     max_tokens: int = 128  # of the public code
     features: Features = "u,v,|u-v|,u*v"
     symmetric: bool = True  # mean of both orders; False for NLI, which is directed
@@ -105,8 +110,12 @@ class TrainSettings:
 
     @property
     def source(self) -> str:
-        """The model that a preset stands for, or `model` itself."""
-        return PRESETS.get(self.model, self.model)
+        """The model that a preset stands for, the folder of the shipped bundle, or `model` itself.
+
+        Raises:
+            InvalidBundle: no bundle ships with this installation.
+        """
+        return str(seed_folder()) if self.model == SHIPPED else PRESETS.get(self.model, self.model)
 
 
 _LEAST: Mapping[str, float] = {

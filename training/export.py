@@ -34,7 +34,6 @@ added later too (training.calibrate).
 """
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +41,7 @@ from pathlib import Path
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.generations.gate import trained_on_path
+from similarity.generations.gate import companies_trained_on, trained_on_path
 from similarity.judgements import read_judgements
 from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
 from training.calibrate import selected
@@ -74,9 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except (ExportRefused, SimilarityError, ValueError) as error:
         sys.exit(f"refused: {error}")
-    if options.companies_trained_on:
-        shutil.copyfile(options.companies_trained_on, trained_on_path(bundle.folder))
+    note_trained_on(bundle, options.companies_trained_on, run)
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
+
+
+def note_trained_on(bundle: ModelBundle, own: Path | None, run: TrainedRun | None) -> None:
+    """Writes the ids of the companies trained on beside the bundle, those of the bundle it began with among them."""
+    began_with = run.first_bundle if run else None
+    files = [own, companies_trained_on(began_with.folder) if began_with else None]
+    ids = {company for file in files if file for company in file.read_text(encoding="utf-8").split()}
+    if ids:
+        trained_on_path(bundle.folder).write_text("".join(f"{company}\n" for company in sorted(ids)), encoding="utf-8")
 
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:

@@ -17,6 +17,7 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
 from training.convolutions import TokenConvolutions, load_convolutions
+from training.restore import is_bundle, restored
 
 # The first opset with a GELU of its own.
 OPSET = 20
@@ -49,7 +50,15 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
 
 
 def weights_source(model: str) -> str:
-    """Where transformers finds `model`: a folder, a Python package that ships one, or a Hugging Face id."""
+    """Where transformers finds `model`: a folder, a Python package that ships one, or a Hugging Face id.
+
+    Of a bundle's folder, one with its weights restored.
+
+    Raises:
+        InvalidBundle: a bundle that cannot be trained on.
+    """
+    if is_bundle(model):
+        return str(restored(Path(model).resolve()))
     if Path(model).is_dir():
         return model
     package = find_spec(model) if model.isidentifier() else None

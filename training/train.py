@@ -33,12 +33,13 @@ from training.batches import Batch, SentenceBatch, TextBatch
 from training.config import RECIPES, SENTENCE_METHODS, TrainSettings, settings_values
 from training.console import quiet, say
 from training.encoder import Encoder
-from training.journal import Clock, Journal
+from training.journal import Clock, Journal, read_journal
 from training.model import PairModel, load_pair_model, load_weights
 from training.options import add_settings, checked_settings
 from training.plots import plot_run
 from training.precision import chosen_precision
 from training.processes import Processes, joined_processes
+from training.restore import is_bundle
 from training.sources import Sources, read_sources
 from training.task import AnyData, Batches, Task, task_of
 from training.texts import Texts, chunks
@@ -124,6 +125,8 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
         f"on {processes.count} x {device.type}, {precision}" + (f"; going on after step {done}" if done else "")
     )
     encoder.keep_lower_states(log)
+    if not done and is_bundle(settings.source):
+        selection_scores(encoder, data, step=0, journal=journal, log=log)  # what the run has to beat
 
     # The loop.
     clock = Clock(steps=steps, done=done, unit=task.unit)
@@ -148,10 +151,7 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
 
         # Selection. An annealed loss is not chosen from before its second part counts.
         if step == steps or (step % settings.evaluate_every == 0 and step >= task.selectable_from * steps):
-            model.eval()
-            scores = dict(data.select(encoder))
-            journal.write({"step": step, **scores})
-            log(f"step {step:,}/{steps:,}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+            scores = selection_scores(encoder, data, step=step, journal=journal, log=log)
             score = next(iter(scores.values()))
             if best is None or score > best:
                 best, best_step = score, step
@@ -214,6 +214,26 @@ def backward(
     return {"loss": float(loss.detach()), **parts}
 
 
+def selection_scores(encoder: Encoder, data: AnyData, *, step: int, journal: Journal, log: Log) -> dict[str, float]:
+    """What selection says of the model after `step`, the score that decides first; written down and logged."""
+    encoder.model.eval()
+    scores = dict(data.select(encoder))
+    journal.write({"step": step, **scores})
+    log(f"step {step:,}: " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+    return scores
+
+
+def compare_with_start(output: Path, fitted: Fitted, log: Log) -> None:
+    """Says so where training has not beaten the bundle that it began with."""
+    name, best = next(iter(fitted.best.items()))
+    start = next((line[name] for line in read_journal(output / METRICS_FILE) if line["step"] == 0), None)
+    if start is not None and best <= start:
+        log(
+            f"no step beats the bundle that the run began with, {name} {start:.4f}: keep that one, and give "
+            "more labels or a lower --learning-rate"
+        )
+
+
 def save_best(
     folder: Path,
     model: PairModel,
@@ -253,7 +273,8 @@ def run(settings: TrainSettings, read: Callable[[Processes, Log], AnyData], *, o
             fitted = fit(settings, read(processes, log), output=output, processes=processes, log=log)
             if processes.is_first:
                 plot_run(output / METRICS_FILE, output / "metrics.png")
-            log(f"best at step {fitted.best_step}: {fitted.best}; in {output / BEST_FOLDER}")
+                log(f"best at step {fitted.best_step}: {fitted.best}; in {output / BEST_FOLDER}")
+                compare_with_start(output, fitted, log)
     except (ValueError, SimilarityError, TrainingStopped, checkpoint.NoFit) as error:
         sys.exit(f"refused: {error}")
 

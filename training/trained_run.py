@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from similarity.bundle import ModelBundle
 from similarity.errors import InvalidInput
 from training.config import DISTILLATION, SENTENCE_METHODS, TrainSettings, settings_from
+from training.restore import is_bundle
 from training.train import SETTINGS_FILE
 
 
@@ -16,7 +18,8 @@ class TrainedRun:
     """One run: its settings, the step whose model was kept, and that step's selection scores.
 
     `selection_anchors` is how many anchors chose the step, None where the run did not say.
-    `earlier` is the run whose model this one began with, `teachers` the encoders that it learnt from.
+    `earlier` is the run whose model this one began with, or `bundle` the bundle; `teachers` are the encoders
+    that it learnt from.
     """
 
     settings: TrainSettings
@@ -24,6 +27,7 @@ class TrainedRun:
     scores: Mapping[str, float]
     selection_anchors: int | None = None
     earlier: "TrainedRun | None" = None
+    bundle: ModelBundle | None = None
     teachers: tuple[str, ...] = ()
 
     @property
@@ -31,8 +35,15 @@ class TrainedRun:
         """What the first of the runs began with: an id, or a folder's own name without its path."""
         if self.earlier is not None:
             return self.earlier.base_model
+        if self.bundle is not None:
+            return self.bundle.manifest.base_model
         source = self.settings.source
         return Path(source).resolve().name if Path(source).is_dir() else source
+
+    @property
+    def first_bundle(self) -> ModelBundle | None:
+        """The bundle that the first of the runs began with."""
+        return self.earlier.first_bundle if self.earlier is not None else self.bundle
 
     @property
     def method(self) -> str:
@@ -54,8 +65,14 @@ class TrainedRun:
             f"seed {settings.seed}",
             f"step {self.step:,} chosen by the selection score",
         ]
-        before = f"{self.earlier.method}; then " if self.earlier is not None else ""
-        return before + ", ".join(words)
+        return self._before() + ", ".join(words)
+
+    def _before(self) -> str:
+        if self.earlier is not None:
+            return f"{self.earlier.method}; then "
+        if self.bundle is not None:
+            return f"began with bundle {self.bundle.encoder_id}, whose card says what it learnt from; then "
+        return ""
 
     def metrics(self) -> dict[str, float]:
         """The selection scores, for a manifest."""
@@ -75,13 +92,15 @@ def read_run(folder: Path) -> TrainedRun | None:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         settings = settings_from(told["settings"])
+        source = Path(settings.source)
         return TrainedRun(
             settings=settings,
             step=int(told["step"]),
             scores={str(name): float(score) for name, score in told["scores"].items()},
             selection_anchors=told.get("selection_anchors"),
             teachers=tuple(map(str, told.get("teachers", ()))),
-            earlier=read_run(Path(settings.source)) if Path(settings.source).resolve() != folder.resolve() else None,
+            earlier=read_run(source) if source.resolve() != folder.resolve() else None,
+            bundle=ModelBundle.load(source) if is_bundle(source) else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InvalidInput(
