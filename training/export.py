@@ -49,6 +49,7 @@ from training.console import say
 from training.evaluate.judged import judged_split
 from training.gates import ExportRefused, JudgedData, Reference
 from training.pairs import read_pairs
+from training.restore import is_bundle
 from training.splits import SELECTION_ANCHORS
 from training.trained_run import TrainedRun, read_run
 
@@ -88,7 +89,11 @@ def note_trained_on(bundle: ModelBundle, own: Path | None, run: TrainedRun | Non
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
     """What to export: what the options say, else what the run says."""
-    if run is None:
+    if run is None and is_bundle(options.model):
+        again = ModelBundle.load(options.model).manifest
+        max_tokens, base_model = again.max_tokens, again.base_model
+        training_data = options.training_data or again.training_data
+    elif run is None:
         max_tokens, base_model = 128, options.model
         training_data = options.training_data or "none beyond the base model's own"
     else:
@@ -121,7 +126,7 @@ def judged_data(options: argparse.Namespace, run: TrainedRun | None) -> JudgedDa
         train = judged_split(options.judged, "train")
         trained_on = train if train.exists() else None
     seen = read_pairs(trained_on, companies=options.companies, every_class=False).ids if trained_on else ()
-    usual = ("dev",) if run is not None or trained_on else ("dev", "train")
+    usual = ("dev",) if run is not None or trained_on or is_bundle(options.model) else ("dev", "train")
     return JudgedData(
         folder=options.judged,
         companies=options.companies,

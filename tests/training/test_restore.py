@@ -159,6 +159,16 @@ def test_a_run_begins_with_a_bundle_and_its_export_says_so(
     assert trained_on_path(folder).read_text().split() == ["c1", "c2", "c3"]
 
 
+def test_a_bundle_exported_again_keeps_its_facts(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
+    from training.export import main
+
+    main(f"--model {bundle.folder} --output {tmp_path} --sample {sample} --precision float32".split())
+    (folder,) = tmp_path.iterdir()
+    again = ModelBundle.load(folder).manifest
+    for fact in ("base_model", "training_data", "max_tokens", "dimension"):
+        assert getattr(again, fact) == getattr(bundle.manifest, fact)
+
+
 def test_a_run_tells_how_good_the_bundle_was_and_whether_it_was_beaten(
     bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
