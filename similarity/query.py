@@ -53,7 +53,9 @@ def _company_called(index: CompanyIndex, generation: str, reference: str) -> Emb
     found = index.get(generation, ids)
     if not found:
         near = ", ".join(f"{company.name} ({company.id})" for company in companies_meant(index, generation, reference))
-        raise InvalidInput(f"no company goes by {reference!r}" + (f"; did you mean {near}?" if near else ""))
+        described = "a description of a company goes with --text" if " " in reference.strip() else ""
+        hints = "; ".join(filter(None, [f"did you mean {near}?" if near else "", described]))
+        raise InvalidInput(f"no company goes by {reference!r}" + (f"; {hints}" if hints else ""))
     return found[ids[0]]
 
 

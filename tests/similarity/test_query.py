@@ -62,6 +62,11 @@ def test_a_misspelt_name_is_answered_with_what_may_be_meant(index: SqliteIndex, 
         similar_to_companies(index, ["Xyz"], k=10)
 
 
+def test_a_description_in_the_place_of_a_name_is_told_where_it_goes(index: SqliteIndex) -> None:
+    with pytest.raises(InvalidInput, match=r"no company goes by 'sells gloves'; a description .* goes with --text$"):
+        similar_to_companies(index, ["sells gloves"], k=10)
+
+
 def test_nothing_can_be_near_and_far_at_once(index: SqliteIndex) -> None:
     with pytest.raises(InvalidInput, match="'a' is to be near and far at once"):
         similar_to_companies(index, ["a", "b"], unlike=["Alpha"], k=10)

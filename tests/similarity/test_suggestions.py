@@ -30,6 +30,9 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
         ("heine", ["heineken"]),  # by its start
         ("brews beer", ["heineken"]),  # by its words
         ("Heirlom", ["other"]),  # by an alias
+        ("Henieken", ["heineken"]),  # by ever less of its start
+        ("Brewr", [f"brewer-{number}" for number in range(5)]),
+        ("Hexagon", []),  # the same start, and another word
         ("Zzz", []),
         ("", []),
     ],
