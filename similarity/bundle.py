@@ -116,6 +116,11 @@ def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
     return ModelBundle.load(folder)
 
 
+def is_bundle(source: Path | str) -> bool:
+    """Whether `source` is the folder of a bundle, sound or not; where weights lie beside their config, it is none."""
+    return (Path(source) / MANIFEST_FILE).is_file() and not (Path(source) / "config.json").exists()
+
+
 def seed_folder() -> Path:
     """The folder of the bundle that ships with this code, in a checkout as in an installed wheel.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from similarity.bundle import seed_folder
+from similarity.bundle import ModelBundle, is_bundle, seed_folder
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Features = Literal["u,v,|u-v|,u*v", "u,v,|u-v|"]
@@ -46,7 +46,7 @@ class TrainSettings:
 
     # Model
     model: str = "minilm-l6"  # a preset, a Hugging Face id, a folder, a bundle, or a package that ships one
-    max_tokens: int = 128  # of the public code
+    max_tokens: int = 128  # of the public code; where training begins with a bundle, those of the bundle
     features: Features = "u,v,|u-v|,u*v"
     symmetric: bool = True  # mean of both orders; False for NLI, which is directed
     frozen_layers: int = 0  # lowest layers that stay as they are; their states are computed once
@@ -116,6 +116,15 @@ class TrainSettings:
             InvalidBundle: no bundle ships with this installation.
         """
         return str(seed_folder()) if self.model == SHIPPED else PRESETS.get(self.model, self.model)
+
+    @property
+    def tokens_of_start(self) -> int:
+        """How long texts may be: what the bundle reads that training begins with, else `max_tokens`.
+
+        Raises:
+            InvalidBundle: it cannot be read.
+        """
+        return ModelBundle.load(self.source).manifest.max_tokens if is_bundle(self.source) else self.max_tokens
 
 
 _LEAST: Mapping[str, float] = {

@@ -42,6 +42,7 @@ from training.processes import Processes
 from training.splits import SELECTION_ANCHORS, split_by_anchor
 from training.taught import Taught
 from training.train import run
+from training.trained_run import listed_companies
 from training.weak_gains import read_values
 from training.words import shared_words
 
@@ -101,6 +102,7 @@ def read_data(options: argparse.Namespace, settings: TrainSettings, *, processes
             *([f"shared words (+{options.words:g})"] if options.words else []),
             *([f"local scaling ({options.local_scaling:g})"] if options.local_scaling else []),
         ],
+        trained_on={company for folder in options.teachers for company in listed_companies(folder)},
     )
 
 
@@ -146,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Reads settings, and trains."""
     parser = argparse.ArgumentParser(
         description="Train an encoder to see a corpus as better encoders see it.",
-        epilog="Afterwards: python -m training.export --model OUTPUT/best --output models",
+        epilog="Afterwards: python -m training.export --model OUTPUT/best --output bundles",
     )
     parser.add_argument("--teachers", type=Path, nargs="+", required=True, help="folders of bundles")
     parser.add_argument("--companies", type=Path, required=True, help="JSONL of the companies to learn from")

@@ -1,6 +1,6 @@
 """What distillation learns from: texts, and where teachers put them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class DistilData:
     """`texts` numbered as those of `taught`, which says how near they are to each other.
 
     `names` are the texts themselves, `select` and `selection_anchors` are those of TrainingData, `teachers` say who
-    they are.
+    they are, and `trained_on` which companies their bundles' lists name.
     """
 
     names: tuple[str, ...]
@@ -38,6 +38,7 @@ class DistilData:
     select: Select
     selection_anchors: int
     teachers: tuple[str, ...]
+    trained_on: tuple[str, ...] = ()
 
 
 def prepare_distillation(
@@ -48,6 +49,7 @@ def prepare_distillation(
     select: Select,
     selection_anchors: int,
     teachers: Sequence[str],
+    trained_on: Collection[str] = (),
 ) -> DistilData:
     """Batches of neighbours among the texts, which must differ from each other.
 
@@ -62,6 +64,7 @@ def prepare_distillation(
         select=select,
         selection_anchors=selection_anchors,
         teachers=tuple(teachers),
+        trained_on=tuple(sorted(trained_on)),
     )
 
 

@@ -1,9 +1,9 @@
 """Exports a sentence encoder as a bundle: one folder that the search runs without torch.
 
-    python -m training.export --model runs/first/best --output models --judged FOLDER --companies FILE
-    python -m training.export --model runs/first/best --output models --judged FOLDER --companies FILE \
+    python -m training.export --model runs/first/best --output bundles --judged FOLDER --companies FILE
+    python -m training.export --model runs/first/best --output bundles --judged FOLDER --companies FILE \
         --reference models/<id> --calibrate-on FOLDER/train.tsv.gz
-    python -m training.export --model my-finetuned-folder --output models --precision float32
+    python -m training.export --model my-finetuned-folder --output bundles --precision float32
 
 `--model` is the folder `best` of a run of training.train, any Hugging Face id or folder of an encoder with
 mean pooling, or a Python package that ships one. Of a run, its training.json says the base model, the
@@ -38,20 +38,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from similarity.bundle import ModelBundle
+from similarity.bundle import ModelBundle, is_bundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.generations.gate import companies_trained_on, trained_on_path
+from similarity.generations.gate import trained_on_path
 from similarity.judgements import read_judgements
+from similarity.text import DEFAULT_SETTINGS
 from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
 from training.calibrate import selected
 from training.console import say
 from training.evaluate.judged import judged_split
 from training.gates import ExportRefused, JudgedData, Reference
 from training.pairs import read_pairs
-from training.restore import is_bundle
 from training.splits import SELECTION_ANCHORS
-from training.trained_run import TrainedRun, read_run
+from training.trained_run import TrainedRun, listed_companies, read_run
 
 MEGABYTE = 1_000_000
 
@@ -63,41 +63,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.companies_trained_on and not options.companies_trained_on.is_file():
             raise InvalidInput(f"there is no file {options.companies_trained_on} of companies")
         run = read_run(Path(options.model))
+        before = companies_before(options, run)
         bundle = export(
             settings_of(options, run),
             output=options.output,
             sample=options.sample,
-            judged=judged_data(options, run),
+            judged=judged_data(options, run, before=before),
             reference=reference_of(options),
             calibration=calibration_data(options, run),
             log=say,
         )
     except (ExportRefused, SimilarityError, ValueError) as error:
         sys.exit(f"refused: {error}")
-    note_trained_on(bundle, options.companies_trained_on, run)
+    note_trained_on(bundle, options.companies_trained_on, before)
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
 
 
-def note_trained_on(bundle: ModelBundle, own: Path | None, run: TrainedRun | None) -> None:
-    """Writes the ids of the companies trained on beside the bundle, those of the bundle it began with among them."""
-    began_with = run.first_bundle if run else None
-    files = [own, companies_trained_on(began_with.folder) if began_with else None]
-    ids = {company for file in files if file for company in file.read_text(encoding="utf-8").split()}
+def companies_before(options: argparse.Namespace, run: TrainedRun | None) -> tuple[str, ...]:
+    """The companies on the lists of the bundles that it began with or learnt from, or of the one exported again."""
+    if run is not None:
+        return run.companies_before
+    return tuple(listed_companies(Path(options.model))) if is_bundle(options.model) else ()
+
+
+def note_trained_on(bundle: ModelBundle, own: Path | None, before: Sequence[str]) -> None:
+    """Writes the ids of the companies trained on beside the bundle: those of the file `own`, and those `before`."""
+    ids = {*before, *(own.read_text(encoding="utf-8").split() if own else ())}
     if ids:
         trained_on_path(bundle.folder).write_text("".join(f"{company}\n" for company in sorted(ids)), encoding="utf-8")
 
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
     """What to export: what the options say, else what the run says."""
+    text_settings = DEFAULT_SETTINGS
     if run is None and is_bundle(options.model):
         again = ModelBundle.load(options.model).manifest
-        max_tokens, base_model = again.max_tokens, again.base_model
+        max_tokens, base_model, text_settings = again.max_tokens, again.base_model, again.text_settings
+        if again.calibration and not (options.calibrate or options.calibrate_on):
+            say("the probability of the bundle is not carried over; fit it again with --calibrate-on")
         training_data = options.training_data or again.training_data
     elif run is None:
         max_tokens, base_model = 128, options.model
         training_data = options.training_data or "none beyond the base model's own"
     else:
-        max_tokens, base_model = run.settings.max_tokens, run.base_model
+        max_tokens, base_model = run.settings.max_tokens, run.start.base_model
         training_data = f"{options.training_data or 'pairs that were not named'}; {run.method}"
         if options.max_tokens not in (None, max_tokens):
             say(f"the run was trained on at most {max_tokens} tokens; the bundle reads {options.max_tokens}")
@@ -111,13 +120,15 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
         precision=options.precision,
         max_tokens=options.max_tokens or max_tokens,
         max_bytes=round(options.max_megabytes * MEGABYTE),
+        text_settings=text_settings,
     )
 
 
-def judged_data(options: argparse.Namespace, run: TrainedRun | None) -> JudgedData | None:
+def judged_data(options: argparse.Namespace, run: TrainedRun | None, *, before: Sequence[str]) -> JudgedData | None:
     """The judged pairs to measure on: dev, and train where nothing was trained.
 
-    Training has seen the pairs of `--trained-on`; without it, of a run, those of the judged train split.
+    Training has seen the pairs of `--trained-on`; without it, of a run, those of the judged train split; and the
+    companies `before`, those of the bundle that it began with.
     """
     if options.judged is None:
         return None
@@ -131,7 +142,7 @@ def judged_data(options: argparse.Namespace, run: TrainedRun | None) -> JudgedDa
         folder=options.judged,
         companies=options.companies,
         splits=tuple(options.splits or usual),
-        seen=frozenset(seen),
+        seen=frozenset((*seen, *before)),
     )
 
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
-from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
+from similarity.bundle import INPUT_NAMES, OUTPUT_NAME, is_bundle
 from training.convolutions import TokenConvolutions, load_convolutions
-from training.restore import is_bundle, restored
+from training.restore import restored
 
 # The first opset with a GELU of its own.
 OPSET = 20

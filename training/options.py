@@ -4,9 +4,10 @@ import argparse
 import sys
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from similarity.errors import SimilarityError
 from training.config import TrainSettings, settings_from
 
 
@@ -27,21 +28,24 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()
 
 
 def settings_of(options: argparse.Namespace, defaults: Mapping[str, Any] | None = None) -> TrainSettings:
-    """The settings that were given, over `defaults`, over those of TrainSettings.
+    """The settings that were given, over `defaults`, over those of TrainSettings; texts as long as a bundle's.
 
     Raises:
         ValueError: a value is out of its range.
+        InvalidBundle: the bundle to begin with cannot be read.
     """
     known = {each.name for each in fields(TrainSettings)}
     given = {name: value for name, value in vars(options).items() if name in known}
-    return settings_from({**(defaults or {}), **given})
+    values = {**(defaults or {}), **given}
+    settings = settings_from(values)
+    return settings if "max_tokens" in values else replace(settings, max_tokens=settings.tokens_of_start)
 
 
 def checked_settings(options: argparse.Namespace, defaults: Mapping[str, Any] | None = None) -> TrainSettings:
     """`settings_of` for a command line: a value out of its range ends it, with the reason."""
     try:
         return settings_of(options, defaults)
-    except ValueError as error:
+    except (ValueError, SimilarityError) as error:
         sys.exit(f"refused: {error}")
 
 

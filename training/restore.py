@@ -2,7 +2,7 @@
 
 A bundle holds no torch weights. Its graph has all of them: biases, norms and small tables under their own
 names; each matrix as the product in front of a named bias, in int8 bundles times the scale of its columns
-and, where activations were smoothed, divided by what their channels were multiplied with
+and, where activations were smoothed, times what their channels are multiplied with on their way to it
 (training.quantise). What rounding to int8 lost stays lost; so little that training begins where the
 bundle is. Only encoders built like BERT; whether it was one is tested by vectors, not by names.
 """
@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from similarity.bundle import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle
+from similarity.bundle import MODEL_FILE, TOKENIZER_FILE, ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle
 
 Floats = NDArray[np.float32]
 
-PREFIX = "transformer."
+PREFIX, CONVOLUTIONS = "transformer.", "convolutions."
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
@@ -47,11 +47,6 @@ PROBES = (
 )
 
 
-def is_bundle(source: str | Path) -> bool:
-    """Whether `source` is a bundle's folder."""
-    return (Path(source) / MANIFEST_FILE).is_file()
-
-
 @cache
 def restored(bundle_folder: Path) -> Path:
     """A folder with the model of a bundle, as Hugging Face writes it; gone when the process ends.
@@ -64,6 +59,7 @@ def restored(bundle_folder: Path) -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
         transformer = _transformer(onnx.load_from_string(bundle.read(MODEL_FILE)).graph)
+        tokenizer = _tokenizer(bundle)
         _check(transformer, bundle)
     except (LookupError, RuntimeError, ValueError) as error:
         raise InvalidBundle(
@@ -71,7 +67,7 @@ def restored(bundle_folder: Path) -> Path:
             "from a bundle; name the weights it was exported from instead"
         ) from error
     transformer.save_pretrained(folder)
-    _tokenizer(bundle).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -127,6 +123,8 @@ def _smoothing(name: str, constants: Mapping[str, Floats], makers: Mapping[str, 
 
 def _transformer(graph: onnx.GraphProto) -> BertModel:
     """A BERT in evaluation mode with the graph's weights; of the pooler, which a bundle has not, zeros."""
+    if any(tensor.name.startswith(CONVOLUTIONS) for tensor in graph.initializer):
+        raise ValueError("it has convolutions")
     found = weights(graph)
     transformer = BertModel(_config(graph, found))
     # Tensors of their own: what was read from the file must not be written to.

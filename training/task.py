@@ -156,7 +156,11 @@ class DistilTask:
         )
         self.data = f"{len(data.taught):,} texts, taught by {' and '.join(data.teachers)}"
         self.batch = f"{settings.batch_texts} texts"
-        self.told: Mapping[str, Any] = {**_selected_by(data.selection_anchors), "teachers": list(data.teachers)}
+        self.told: Mapping[str, Any] = {
+            **_selected_by(data.selection_anchors),
+            "teachers": list(data.teachers),
+            "teachers_trained_on": list(data.trained_on),
+        }
 
     def size(self, batch: TextBatch) -> int:
         """The number of its texts."""

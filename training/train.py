@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from similarity.bundle import is_bundle
 from similarity.errors import SimilarityError
 from training import checkpoint
 from training.batches import Batch, SentenceBatch, TextBatch
@@ -39,12 +40,12 @@ from training.options import add_settings, checked_settings
 from training.plots import plot_run
 from training.precision import chosen_precision
 from training.processes import Processes, joined_processes
-from training.restore import is_bundle
 from training.sources import Sources, read_sources
 from training.task import AnyData, Batches, Task, task_of
 from training.texts import Texts, chunks
+from training.trained_run import SETTINGS_FILE, start_of
 
-METRICS_FILE, BEST_FOLDER, SETTINGS_FILE = "metrics.jsonl", "best", "training.json"
+METRICS_FILE, BEST_FOLDER = "metrics.jsonl", "best"
 
 Log = Callable[[str], None]
 
@@ -116,10 +117,11 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
         parameter_groups(model, settings), weight_decay=settings.weight_decay, fused=device.type in ("cuda", "cpu")
     )
     names = settings_values(settings)
+    start = start_of(settings.source)
     state = checkpoint.resume(output, model, optimiser, settings=names, data=task.fingerprint)
     done = state.step if state else 0
     best, best_step = (state.best, state.best_step) if state else (None, None)
-    journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=done)
+    journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=done if state else -1)
     log(
         f"{settings.method}: {task.data}; {steps:,} steps of {task.batch} "
         f"on {processes.count} x {device.type}, {precision}" + (f"; going on after step {done}" if done else "")
@@ -156,7 +158,8 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
             if best is None or score > best:
                 best, best_step = score, step
                 if processes.is_first:
-                    told = {"settings": names, "classes": task.classes, "step": step, "scores": scores, **task.told}
+                    chosen = {"settings": names, "classes": task.classes, "step": step, "scores": scores}
+                    told = {**chosen, "start": start.as_json(), **task.told}
                     save_best(output / BEST_FOLDER, model, data.texts, told=told)
         if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
             state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=task.fingerprint)
@@ -283,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Reads pairs and settings, and trains."""
     parser = argparse.ArgumentParser(
         description="Train an encoder on pairs of which only a few need a label, or on descriptions alone.",
-        epilog="Afterwards: python -m training.export --model OUTPUT/best --output models",
+        epilog="Afterwards: python -m training.export --model OUTPUT/best --output bundles",
     )
     parser.add_argument(
         "--pairs",

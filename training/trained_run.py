@@ -1,49 +1,58 @@
-"""What a training run says about its model: the `training.json` that it writes beside the weights."""
+"""What a training run says about its model, and what it began with: the `training.json` beside the weights."""
 
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from similarity.bundle import ModelBundle
-from similarity.errors import InvalidInput
+from similarity.bundle import ModelBundle, is_bundle
+from similarity.errors import InvalidBundle, InvalidInput
+from similarity.generations.gate import companies_trained_on
+from similarity.text import DEFAULT_SETTINGS
 from training.config import DISTILLATION, SENTENCE_METHODS, TrainSettings, settings_from
-from training.restore import is_bundle
-from training.train import SETTINGS_FILE
+
+SETTINGS_FILE = "training.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a run began with, written down when it begins: later it may have been moved, or be another.
+
+    `base_model` is an id, or a folder's own name without its path. `method` says in words how that was trained
+    before, empty where we do not know; `companies` are those that a bundle's list says it was trained on.
+    """
+
+    base_model: str
+    method: str = ""
+    companies: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; `read_run` makes a Start of them again."""
+        return {"base_model": self.base_model, "method": self.method, "companies": list(self.companies)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedRun:
     """One run: its settings, the step whose model was kept, and that step's selection scores.
 
-    `selection_anchors` is how many anchors chose the step, None where the run did not say.
-    `earlier` is the run whose model this one began with, or `bundle` the bundle; `teachers` are the encoders
-    that it learnt from.
+    `start` is what it began with. `selection_anchors` is how many anchors chose the step, None where the run did
+    not say; `teachers` are the encoders that it learnt from, `teachers_trained_on` the companies on their lists.
     """
 
     settings: TrainSettings
     step: int
     scores: Mapping[str, float]
+    start: Start
     selection_anchors: int | None = None
-    earlier: "TrainedRun | None" = None
-    bundle: ModelBundle | None = None
     teachers: tuple[str, ...] = ()
+    teachers_trained_on: tuple[str, ...] = ()
 
     @property
-    def base_model(self) -> str:
-        """What the first of the runs began with: an id, or a folder's own name without its path."""
-        if self.earlier is not None:
-            return self.earlier.base_model
-        if self.bundle is not None:
-            return self.bundle.manifest.base_model
-        source = self.settings.source
-        return Path(source).resolve().name if Path(source).is_dir() else source
-
-    @property
-    def first_bundle(self) -> ModelBundle | None:
-        """The bundle that the first of the runs began with."""
-        return self.earlier.first_bundle if self.earlier is not None else self.bundle
+    def companies_before(self) -> tuple[str, ...]:
+        """The companies on the lists of the bundles that it began with and that taught it."""
+        return tuple(sorted({*self.start.companies, *self.teachers_trained_on}))
 
     @property
     def method(self) -> str:
@@ -65,19 +74,54 @@ class TrainedRun:
             f"seed {settings.seed}",
             f"step {self.step:,} chosen by the selection score",
         ]
-        return self._before() + ", ".join(words)
-
-    def _before(self) -> str:
-        if self.earlier is not None:
-            return f"{self.earlier.method}; then "
-        if self.bundle is not None:
-            return f"began with bundle {self.bundle.encoder_id}, whose card says what it learnt from; then "
-        return ""
+        return "; then ".join(filter(None, [self.start.method, ", ".join(words)]))
 
     def metrics(self) -> dict[str, float]:
         """The selection scores, for a manifest."""
         scores = {f"selection_{name}": score for name, score in self.scores.items() if math.isfinite(score)}
         return {"selection_step": self.step, **scores}
+
+
+def _start_from(told: Mapping[str, Any], settings: TrainSettings, folder: Path) -> Start:
+    """What the run wrote down; of one that did not, by an older release, what lies there now."""
+    if "start" in told:
+        return Start(**{**told["start"], "companies": tuple(told["start"]["companies"])})
+    source = settings.source
+    return start_of(source) if Path(source).resolve() != folder.resolve() else Start(base_model=folder.resolve().name)
+
+
+def start_of(source: str) -> Start:
+    """What a run that begins now with `source` (a bundle, the model of an earlier run, or another) begins with.
+
+    Raises:
+        InvalidBundle: the bundle cannot be read, or prepares texts in another way than training does.
+        InvalidInput: the training.json of the earlier run is not what a run writes.
+    """
+    if is_bundle(source):
+        return _start_of_bundle(ModelBundle.load(source))
+    earlier = read_run(Path(source))
+    if earlier is not None:
+        return Start(base_model=earlier.start.base_model, method=earlier.method, companies=earlier.companies_before)
+    return Start(base_model=Path(source).resolve().name if Path(source).is_dir() else source)
+
+
+def _start_of_bundle(bundle: ModelBundle) -> Start:
+    if bundle.manifest.text_settings != DEFAULT_SETTINGS:
+        raise InvalidBundle(
+            f"{bundle.folder} prepares texts in another way than training does, so what it knows would not fit; "
+            "begin with another model"
+        )
+    return Start(
+        base_model=bundle.manifest.base_model,
+        method=f"began with bundle {bundle.encoder_id}, whose card says what it learnt from",
+        companies=tuple(listed_companies(bundle.folder)),
+    )
+
+
+def listed_companies(bundle_folder: Path) -> list[str]:
+    """The ids of the companies that a bundle was trained on, as the list beside it says; none without a list."""
+    path = companies_trained_on(bundle_folder)
+    return path.read_text(encoding="utf-8").split() if path else []
 
 
 def read_run(folder: Path) -> TrainedRun | None:
@@ -92,15 +136,14 @@ def read_run(folder: Path) -> TrainedRun | None:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         settings = settings_from(told["settings"])
-        source = Path(settings.source)
         return TrainedRun(
             settings=settings,
             step=int(told["step"]),
             scores={str(name): float(score) for name, score in told["scores"].items()},
             selection_anchors=told.get("selection_anchors"),
             teachers=tuple(map(str, told.get("teachers", ()))),
-            earlier=read_run(source) if source.resolve() != folder.resolve() else None,
-            bundle=ModelBundle.load(source) if is_bundle(source) else None,
+            teachers_trained_on=tuple(map(str, told.get("teachers_trained_on", ()))),
+            start=_start_from(told, settings, folder),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InvalidInput(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
+from similarity.generations.gate import trained_on_path
 from tests.training.near_texts import sparse, unit_rows
 from tests.training.tiny_model import TOPICS, losses, topic_pairs, write_tiny_model
 from training.config import DISTILLATION, TrainSettings, settings_from, settings_values
@@ -188,6 +189,21 @@ def test_local_scaling_is_told_of_the_model(model: Path, teachers: list[Path], f
     run = read_run(files / "run" / "best")
     assert run is not None
     assert f"distillation of best ({teachers[0].name}) and local scaling (0.5), " in run.method
+
+
+def test_what_teachers_were_trained_on_counts_as_seen(model: Path, teachers: list[Path], files: Path) -> None:
+    from training.distil import main
+    from training.trained_run import read_run
+
+    lists = [trained_on_path(folder) for folder in teachers[:2]]
+    for companies, path in zip(("c1 c2", "c2 c3"), lists, strict=True):
+        path.write_text("\n".join(companies.split()))
+    main(arguments(files, teachers[:2], model, "--steps", "2"))
+    for path in lists:
+        path.unlink()
+    run = read_run(files / "run" / "best")
+    assert run is not None
+    assert run.companies_before == ("c1", "c2", "c3")
 
 
 def test_weak_labels_teach_beside_bundles(model: Path, teachers: list[Path], files: Path) -> None:

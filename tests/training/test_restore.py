@@ -1,6 +1,8 @@
 """A bundle turned back into torch gives the vectors that the bundle gives, and can be trained on."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ from similarity.bundle import CARD_FILE, MODEL_FILE, ModelBundle, seed_folder, w
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle
 from similarity.generations.gate import trained_on_path
+from similarity.index.protocol import Calibration
+from similarity.text import DEFAULT_SETTINGS, TextSettings
 from tests.training.tiny_model import WORDS, topic_pairs, write_tiny_model
 
 pytestmark = pytest.mark.training
@@ -42,7 +46,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def exported(model: Path, sample: Path, output: Path, precision: str = "int8") -> ModelBundle:
+def exported(
+    model: Path, sample: Path, output: Path, precision: str = "int8", text_settings: TextSettings = DEFAULT_SETTINGS
+) -> ModelBundle:
     from training.bundle_export import ExportSettings, export
 
     settings = ExportSettings(
@@ -52,6 +58,7 @@ def exported(model: Path, sample: Path, output: Path, precision: str = "int8") -
         training_data="none",
         precision=precision,
         max_tokens=32,
+        text_settings=text_settings,
     )
     return export(settings, output=output, sample=sample, log=lambda line: None)
 
@@ -132,41 +139,122 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def train(bundle: ModelBundle, pairs: Path, output: Path, rate: float) -> None:
+def copied(bundle: ModelBundle, folder: Path, *, listed: str) -> ModelBundle:
+    """The bundle with a list of companies of its own beside it."""
+    copy = ModelBundle.load(shutil.copytree(bundle.folder, folder / "begun" / bundle.folder.name))
+    trained_on_path(copy.folder).write_text("\n".join(listed.split()))
+    return copy
+
+
+def export_by_command(given: str, output: Path) -> Path:
+    """The folder of the bundle that the command makes."""
+    from training.export import main
+
+    main([*given.split(), "--output", str(output)])
+    (folder,) = (path for path in output.iterdir() if path.is_dir())
+    return folder
+
+
+def train(begin_with: ModelBundle | Path, pairs: Path, output: Path, rate: float) -> None:
     from training.train import main
 
+    source = begin_with.folder if isinstance(begin_with, ModelBundle) else begin_with
     options = "--method cross-entropy --selection 4 --steps 4 --evaluate-every 2 --batch-pairs 16 --precision float32"
-    given = f"--model {bundle.folder} --pairs {pairs} --output {output} --learning-rate {rate}"
+    given = f"--model {source} --pairs {pairs} --output {output} --learning-rate {rate}"
     main([*given.split(), *options.split()])
 
 
 def test_a_run_begins_with_a_bundle_and_its_export_says_so(
     bundle: ModelBundle, pairs: Path, sample: Path, tmp_path: Path
 ) -> None:
-    from training.export import main
-
-    trained_on_path(bundle.folder).write_text("c1\nc2\n")
+    begun = copied(bundle, tmp_path, listed="c1 c2")
     (tmp_path / "own.txt").write_text("c2\nc3\n")
-    train(bundle, pairs, tmp_path / "run", 1e-2)
-    run, models, own = (tmp_path / name for name in ("run/best", "models", "own.txt"))
-    main(f"--model {run} --output {models} --sample {sample} --companies-trained-on {own}".split())
-    (folder,) = (path for path in models.iterdir() if path.is_dir())
+    train(begun, pairs, tmp_path / "run", 1e-2)
+    shutil.rmtree(begun.folder.parent)  # the run has written down what it began with
+    run, own = tmp_path / "run/best", tmp_path / "own.txt"
+    folder = export_by_command(f"--model {run} --sample {sample} --companies-trained-on {own}", tmp_path / "models")
     found = ModelBundle.load(folder)
     assert found.encoder_id != bundle.encoder_id
     assert found.manifest.base_model == "our/base"
+    assert found.manifest.max_tokens == bundle.manifest.max_tokens == 32
     assert f"began with bundle {bundle.encoder_id}" in found.manifest.training_data
     assert bundle.encoder_id in (folder / CARD_FILE).read_text()
     assert trained_on_path(folder).read_text().split() == ["c1", "c2", "c3"]
 
 
-def test_a_bundle_exported_again_keeps_its_facts(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
-    from training.export import main
+def test_a_bundle_of_a_bundle_keeps_the_base_model_and_both_lists(
+    bundle: ModelBundle, pairs: Path, sample: Path, tmp_path: Path
+) -> None:
+    found = copied(bundle, tmp_path, listed="c1")
+    for own in ("c2", "c3"):
+        (tmp_path / "own.txt").write_text(own)
+        train(found, pairs, tmp_path / own, 1e-2)
+        given = f"--model {tmp_path / own / 'best'} --sample {sample} --companies-trained-on {tmp_path / 'own.txt'}"
+        found = ModelBundle.load(export_by_command(given, tmp_path / f"models-{own}"))
+    assert found.manifest.base_model == "our/base"
+    assert trained_on_path(found.folder).read_text().split() == ["c1", "c2", "c3"]
 
-    main(f"--model {bundle.folder} --output {tmp_path} --sample {sample} --precision float32".split())
-    (folder,) = tmp_path.iterdir()
+
+def test_a_bundle_exported_again_keeps_its_facts(
+    weights: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = exported(weights, sample, tmp_path, text_settings=TextSettings(drop_places=True))
+    calibrated = replace(first.manifest, calibration=Calibration(slope=9.0, intercept=-4.0))
+    bundle = write_manifest(first.folder, calibrated)
+    trained_on_path(bundle.folder).write_text("c1\nc2\n")
+    folder = export_by_command(f"--model {bundle.folder} --sample {sample} --precision float32", tmp_path / "again")
     again = ModelBundle.load(folder).manifest
-    for fact in ("base_model", "training_data", "max_tokens", "dimension"):
+    for fact in ("base_model", "training_data", "max_tokens", "dimension", "text_settings"):
         assert getattr(again, fact) == getattr(bundle.manifest, fact)
+    assert trained_on_path(folder).read_text().split() == ["c1", "c2"]
+    assert "the probability of the bundle is not carried over" in capsys.readouterr().out
+
+
+def test_a_bundle_is_not_judged_by_companies_that_its_start_was_trained_on(
+    bundle: ModelBundle, sample: Path, tmp_path: Path
+) -> None:
+    begun = copied(bundle, tmp_path, listed="c1")
+    (tmp_path / "dev.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc3\t0\n")
+    with pytest.raises(SystemExit, match=r"training has seen 1 of the 1 anchors of dev, such as c1"):
+        export_by_command(
+            f"--model {begun.folder} --sample {sample} --judged {tmp_path} --companies {sample}", tmp_path / "models"
+        )
+
+
+def test_texts_are_as_long_as_the_bundles_unless_said_otherwise(bundle: ModelBundle) -> None:
+    from argparse import Namespace
+
+    from training.options import checked_settings
+
+    assert checked_settings(Namespace(model=str(bundle.folder))).max_tokens == 32
+    assert checked_settings(Namespace(model=str(bundle.folder), max_tokens=20)).max_tokens == 20
+    assert checked_settings(Namespace(model=str(bundle.folder)), {"max_tokens": 64}).max_tokens == 64
+    assert checked_settings(Namespace(model="minilm-l6")).max_tokens == 128
+
+
+def test_a_bundle_that_prepares_texts_otherwise_is_refused(
+    weights: Path, pairs: Path, sample: Path, tmp_path: Path
+) -> None:
+    other = exported(weights, sample, tmp_path, text_settings=TextSettings(drop_places=True))
+    with pytest.raises(SystemExit, match=r"refused: .* prepares texts in another way than training does"):
+        train(other, pairs, tmp_path / "run", 1e-2)
+
+
+def test_a_run_in_the_folder_of_an_earlier_one_is_not_compared_with_its_start(
+    weights: Path, bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.journal import read_journal
+
+    def starts() -> int:
+        return sum(line["step"] == 0 for line in read_journal(tmp_path / "run/metrics.jsonl"))
+
+    for times in (1, 2):
+        train(bundle, pairs, tmp_path / "run", 1e-12)
+        assert starts() == 1, times
+    capsys.readouterr()
+    train(weights, pairs, tmp_path / "run", 1e-12)
+    assert starts() == 0
+    assert "no step beats" not in capsys.readouterr().out
 
 
 def test_a_run_tells_how_good_the_bundle_was_and_whether_it_was_beaten(
@@ -204,6 +292,17 @@ def test_another_architecture_is_refused(bundle: ModelBundle, tmp_path: Path) ->
     other = write_manifest(folder, bundle.manifest)
     with pytest.raises(InvalidBundle, match=r"cannot be trained on .* name the weights it was exported from"):
         restored(other.folder)
+
+
+def test_convolutions_are_refused_by_name(weights: Path, sample: Path, tmp_path: Path) -> None:
+    from training.convolutions import new_convolutions, save_convolutions
+    from training.restore import restored
+
+    folder = Path(shutil.copytree(weights, tmp_path / "is-bert"))
+    save_convolutions(new_convolutions(16, windows=(1, 3, 5), seed=1), folder)
+    bundle = exported(folder, sample, tmp_path / "bundles")
+    with pytest.raises(InvalidBundle, match=r"cannot be trained on \(it has convolutions\)"):
+        restored(bundle.folder)
 
 
 def test_a_model_that_was_never_trained_is_refused(sample: Path, tmp_path: Path) -> None:

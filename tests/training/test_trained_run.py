@@ -23,7 +23,7 @@ def test_a_run_is_told_in_one_sentence(tmp_path: Path) -> None:
 
     run = read_run(written(tmp_path))
     assert run is not None
-    assert run.base_model == "sentence-transformers/all-MiniLM-L6-v2"
+    assert run.start.base_model == "sentence-transformers/all-MiniLM-L6-v2"
     assert run.method == (
         "pause on 2% of the labels, 200 steps of batches of 128 pairs, learning rate 7.5e-05, at most 128 tokens, "
         "seed 3, step 150 chosen by the selection score"
@@ -39,7 +39,7 @@ def test_a_run_that_went_on_from_another_tells_both_and_names_the_first_model(tm
     second = written(tmp_path / "second", settings={"model": str(first), "method": "listwise", "epochs": 3})
     run = read_run(second)
     assert run is not None
-    assert run.base_model == "sentence-transformers/all-MiniLM-L6-v2"
+    assert run.start.base_model == "sentence-transformers/all-MiniLM-L6-v2"
     assert run.method.startswith("pause on 2% of the labels")
     assert "; then listwise on 100% of the labels, 3 epochs" in run.method
 
@@ -50,7 +50,7 @@ def test_a_base_model_in_a_folder_is_named_without_its_path(tmp_path: Path) -> N
     (tmp_path / "our-model").mkdir()
     run = read_run(written(tmp_path / "run", settings={"model": str(tmp_path / "our-model")}))
     assert run is not None
-    assert run.base_model == "our-model"
+    assert run.start.base_model == "our-model"
 
 
 def test_weights_without_a_run_have_none(tmp_path: Path) -> None:
