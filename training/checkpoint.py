@@ -24,13 +24,13 @@ class NoFit(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Where a run is: `step` steps are done; `best` is the best selection score so far and `best_step` its step.
+    """Where a run is: `step` steps are done; `best` are the best selection scores so far, `best_step` their step.
 
     `settings` and `data` (a fingerprint) are those of the run, so that another one does not go on from here.
     """
 
     step: int
-    best: float | None
+    best: list[float] | None
     best_step: int | None
     settings: dict[str, Any]
     data: str

@@ -23,11 +23,12 @@ LEAST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingData:
-    """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder, the first decides.
+    """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder.
 
-    Higher is better. `select` must not see what the final evaluation sees. The numbers of the texts are
-    those of `pairs`; there may be more of them. `selection_anchors` is how many anchors were cut from
-    the pairs for it by `prepare`, 0 if it is made of something else.
+    Higher is better. The first score decides, and where it is the same the next. `select` must not see what the
+    final evaluation sees. The numbers of the texts are those of `pairs`; there may be more of them.
+    `selection_anchors` is how many anchors were cut from the pairs for it by `prepare`, 0 if it is made of
+    something else.
     """
 
     pairs: Pairs

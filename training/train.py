@@ -154,9 +154,9 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
         # Selection. An annealed loss is not chosen from before its second part counts.
         if step == steps or (step % settings.evaluate_every == 0 and step >= task.selectable_from * steps):
             scores = selection_scores(encoder, data, step=step, journal=journal, log=log)
-            score = next(iter(scores.values()))
-            if best is None or score > best:
-                best, best_step = score, step
+            reached = list(scores.values())  # of two that reach the same in the first, the second score decides
+            if best is None or reached > best:
+                best, best_step = reached, step
                 if processes.is_first:
                     chosen = {"settings": names, "classes": task.classes, "step": step, "scores": scores}
                     told = {**chosen, "start": start.as_json(), **task.told}
@@ -228,12 +228,12 @@ def selection_scores(encoder: Encoder, data: AnyData, *, step: int, journal: Jou
 
 def compare_with_start(output: Path, fitted: Fitted, log: Log) -> None:
     """Says so where training has not beaten the bundle that it began with."""
-    name, best = next(iter(fitted.best.items()))
-    start = next((line[name] for line in read_journal(output / METRICS_FILE) if line["step"] == 0), None)
-    if start is not None and best <= start:
+    start = next((line for line in read_journal(output / METRICS_FILE) if line["step"] == 0), None)
+    if start is not None and list(fitted.best.values()) <= [start[name] for name in fitted.best]:
+        had = ", ".join(f"{name} {start[name]:.4f}" for name in fitted.best)
         log(
-            f"no step beats the bundle that the run began with, {name} {start:.4f}: keep that one, and give "
-            "more labels or a lower --learning-rate"
+            f"no step beats the bundle that the run began with ({had}): keep that one, and give more labels or a "
+            "lower --learning-rate"
         )
 
 

@@ -216,6 +216,28 @@ def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_pat
         fit(replace(settings, priors=()), data, output=tmp_path / "other", processes=Processes(), log=lambda line: None)
 
 
+@pytest.mark.parametrize(
+    ("scores", "best_step"),
+    [
+        ([(0.9, 0.7), (1.0, 0.8), (1.0, 0.9)], 30),  # the same order: the second score decides
+        ([(0.9, 0.7), (1.0, 0.8), (0.9, 0.9)], 20),
+        ([(1.0, 0.9), (1.0, 0.9), (1.0, 0.8)], 10),  # all the same: the first
+    ],
+)
+def test_the_best_step_is_the_one_of_the_first_score_then_of_the_second(
+    model: Path, tmp_path: Path, scores: list[tuple[float, float]], best_step: int
+) -> None:
+    from training.data import prepare
+    from training.processes import Processes
+    from training.train import fit
+
+    settings = tiny(model, method="cross-entropy", steps=30, evaluate_every=10, checkpoint_every=15)
+    reached = iter([{"ndcg10": order, "auc": scale} for order, scale in scores])
+    data = replace(prepare(topic_pairs(), settings, selection=6), select=lambda encoder: next(reached))
+    fitted = fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
+    assert fitted.best_step == best_step
+
+
 TWO_PROCESSES = """
 import json, sys
 from pathlib import Path
