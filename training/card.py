@@ -18,6 +18,12 @@ _JUDGES = "- Who judged the pairs: "
 _SELECTION = "selection_"
 
 
+def licence_told(card: str) -> str:
+    """The licence of the base model that a card tells, empty if it tells none."""
+    told = re.search(r"^\| base model \| .*, licence (.*) \|$", card, re.MULTILINE)
+    return told.group(1) if told else ""
+
+
 def model_card(manifest: Manifest, *, licence: str, reference: str = "", judged_by: str = "") -> str:
     """README.md of the bundle that `manifest` describes.
 

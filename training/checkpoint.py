@@ -26,7 +26,8 @@ class NoFit(Exception):
 class State:
     """Where a run is: `step` steps are done; `best` are the best selection scores so far, `best_step` their step.
 
-    `settings` and `data` (a fingerprint) are those of the run, so that another one does not go on from here.
+    `settings`, `data` (a fingerprint) and `start` (what it began with) are those of the run, so that another one does
+    not go on from here.
     """
 
     step: int
@@ -34,6 +35,7 @@ class State:
     best_step: int | None
     settings: dict[str, Any]
     data: str
+    start: dict[str, Any]
 
 
 def save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
@@ -53,20 +55,29 @@ def save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state
 
 
 def resume(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, settings: dict[str, Any], data: str
+    folder: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    *,
+    settings: dict[str, Any],
+    data: str,
+    start: dict[str, Any],
 ) -> State | None:
     """Puts model and optimiser back to the last checkpoint in `folder`; None if there is none.
 
     Raises:
-        NoFit: the checkpoint is of other settings or data.
+        NoFit: the checkpoint is of another release, other settings, data or model to begin with.
     """
     finished, old = folder / FOLDER, folder / f"{FOLDER}.old"
     if not finished.exists() and old.exists():  # killed between the two renames
         old.rename(finished)
     if not finished.exists():
         return None
-    state = State(**json.loads((finished / STATE_FILE).read_text(encoding="utf-8")))
-    _check(state, finished, settings=settings, data=data)
+    values = json.loads((finished / STATE_FILE).read_text(encoding="utf-8"))
+    if values.keys() != set(State.__slots__):
+        raise NoFit(f"{finished} was written by another release; choose another output folder")
+    state = State(**values)
+    _check(state, finished, settings=settings, data=data, start=start)
     weights = load_file(finished / MODEL_FILE)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -75,13 +86,18 @@ def resume(
     return state
 
 
-def _check(state: State, folder: Path, *, settings: dict[str, Any], data: str) -> None:
+def _check(state: State, folder: Path, *, settings: dict[str, Any], data: str, start: dict[str, Any]) -> None:
     changed = sorted(name for name in settings if settings[name] != state.settings.get(name))
     if changed:
         name = changed[0]
         raise NoFit(
             f"{folder} was made with {name} = {state.settings.get(name)!r}, now it is {settings[name]!r}; "
             "go on with the same settings, or choose another output folder"
+        )
+    if start != state.start:
+        raise NoFit(
+            f"{folder} began with another model than lies at {settings['model']} now; put that one back, or choose "
+            "another output folder"
         )
     if data != state.data:
         raise NoFit(f"{folder} was made from other pairs; restore them, or choose another output folder")

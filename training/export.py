@@ -6,7 +6,8 @@
     python -m training.export --model my-finetuned-folder --output bundles --precision float32
 
 `--model` is the folder `best` of a run of training.train, any Hugging Face id or folder of an encoder with
-mean pooling, or a Python package that ships one. Of a run, its training.json says the base model, the
+mean pooling, a Python package that ships one, or a bundle (`shipped`: the one that comes with the project), which
+is exported again from its own weights. Of a run, its training.json says the base model, the
 method, how long texts may be, and the seed that cut the anchors for `--calibrate-on`. The bundle that comes
 with the project was made with two teachers, which learnt from the judged pairs, and a student:
 
@@ -38,7 +39,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from similarity.bundle import ModelBundle, is_bundle
+from similarity.bundle import ModelBundle, is_bundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations.gate import trained_on_path
@@ -46,14 +47,16 @@ from similarity.judgements import read_judgements
 from similarity.text import DEFAULT_SETTINGS
 from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
 from training.calibrate import selected
+from training.config import SHIPPED
 from training.console import say
 from training.evaluate.judged import judged_split
 from training.gates import ExportRefused, JudgedData, Reference
 from training.pairs import read_pairs
 from training.splits import SELECTION_ANCHORS
-from training.trained_run import TrainedRun, listed_companies, read_run
+from training.trained_run import TrainedRun, licence_of, listed_companies, read_run
 
 MEGABYTE = 1_000_000
+LICENCE = "Apache-2.0"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,6 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if options.companies_trained_on and not options.companies_trained_on.is_file():
             raise InvalidInput(f"there is no file {options.companies_trained_on} of companies")
+        if is_bundle(options.model) and Path(options.model).resolve().parent == options.output.resolve():
+            raise InvalidInput(
+                f"{options.output} holds the bundle itself; choose another --output, or it may be replaced"
+            )
         run = read_run(Path(options.model))
         before = companies_before(options, run)
         bundle = export(
@@ -70,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sample=options.sample,
             judged=judged_data(options, run, before=before),
             reference=reference_of(options),
-            calibration=calibration_data(options, run),
+            calibration=calibration_data(options, run, before=before),
             log=say,
         )
     except (ExportRefused, SimilarityError, ValueError) as error:
@@ -88,17 +95,19 @@ def companies_before(options: argparse.Namespace, run: TrainedRun | None) -> tup
 
 def note_trained_on(bundle: ModelBundle, own: Path | None, before: Sequence[str]) -> None:
     """Writes the ids of the companies trained on beside the bundle: those of the file `own`, and those `before`."""
-    ids = {*before, *(own.read_text(encoding="utf-8").split() if own else ())}
+    own_ids = own.read_text(encoding="utf-8").split() if own else ()
+    ids = {*before, *own_ids, *listed_companies(bundle.folder)}  # also of an earlier export of the same model
     if ids:
         trained_on_path(bundle.folder).write_text("".join(f"{company}\n" for company in sorted(ids)), encoding="utf-8")
 
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
     """What to export: what the options say, else what the run says."""
-    text_settings = DEFAULT_SETTINGS
+    text_settings, licence = DEFAULT_SETTINGS, run.start.licence if run else ""
     if run is None and is_bundle(options.model):
         again = ModelBundle.load(options.model).manifest
         max_tokens, base_model, text_settings = again.max_tokens, again.base_model, again.text_settings
+        licence = licence_of(Path(options.model))
         if again.calibration and not (options.calibrate or options.calibrate_on):
             say("the probability of the bundle is not carried over; fit it again with --calibrate-on")
         training_data = options.training_data or again.training_data
@@ -113,7 +122,7 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
     return ExportSettings(
         model=options.model,
         base_model=options.base_model or base_model,
-        licence=options.licence,
+        licence=options.licence or licence or LICENCE,
         training_data=training_data,
         run=run,
         judged_by=options.judged_by,
@@ -153,8 +162,14 @@ def reference_of(options: argparse.Namespace) -> Reference | None:
     return Reference(encoder=TextEncoder(ModelBundle.load(options.reference)), allow_worse=options.allow_worse)
 
 
-def calibration_data(options: argparse.Namespace, run: TrainedRun | None) -> CalibrationData | None:
-    """What the probability is fitted on, if it is asked for; dev of the judged pairs measures it."""
+def calibration_data(
+    options: argparse.Namespace, run: TrainedRun | None, *, before: Sequence[str]
+) -> CalibrationData | None:
+    """What the probability is fitted on, if it is asked for; dev of the judged pairs measures it.
+
+    Raises:
+        ExportRefused: the bundle that it began with has learnt from some of those anchors.
+    """
     seed = options.seed if options.seed is not None else run.settings.seed if run else 0
     if options.calibrate:
         judgements = selected(options.calibrate, anchors=None, seed=seed)
@@ -165,6 +180,12 @@ def calibration_data(options: argparse.Namespace, run: TrainedRun | None) -> Cal
         )
     else:
         return None
+    leaked = sorted(set(before).intersection(judgements))
+    if leaked:
+        raise ExportRefused(
+            f"the bundle that training began with has seen {len(leaked)} of the {len(judgements)} anchors that were to "
+            f"fit the probability, such as {leaked[0]}; fit it on others (--calibrate)"
+        )
     dev = judged_split(options.judged, "dev") if options.judged else None
     return CalibrationData(
         judgements=judgements,
@@ -181,13 +202,17 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m training.export", description="Export a sentence encoder as a bundle."
     )
     add = parser.add_argument
-    add("--model", required=True, help="folder 'best' of a run, Hugging Face id, folder, or package that ships a model")
+    add(
+        "--model",
+        required=True,
+        help="folder 'best' of a run, Hugging Face id, folder, package that ships a model, bundle, or 'shipped'",
+    )
     add("--output", type=Path, required=True, help="folder in which the bundle's own folder is made")
-    add("--base-model", help="name for the manifest (default: the run's, else --model)")
-    add("--licence", default="Apache-2.0", help="licence of the base model (default: Apache-2.0)")
+    add("--base-model", help="name for the manifest (default: the run's or the bundle's, else --model)")
+    add("--licence", help=f"licence of the base model (default: that of the bundle it began with, else {LICENCE})")
     add("--training-data", help="which pairs it was trained on, for the manifest; the run adds how")
     add("--precision", choices=[INT8, FLOAT32], default=INT8)
-    add("--max-tokens", type=int, help="longer texts are cut (default: the run's, else 128)")
+    add("--max-tokens", type=int, help="longer texts are cut (default: the run's or the bundle's, else 128)")
     add("--max-megabytes", type=float, default=MAX_BYTES / MEGABYTE, help="largest int8 bundle (default: 30)")
     add("--sample", type=Path, default=SAMPLE, help=f"companies that set the scales of int8 (default: {SAMPLE})")
     add("--judged", type=Path, help="folder of judged pairs; turns the quality gates on")
@@ -198,7 +223,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--companies-trained-on",
         type=Path,
         help="ids of the companies of its pairs, one a line (similarity pairs writes them): kept beside the bundle, so "
-        "that the gate of a re-embed does not judge it by them",
+        "that the gate of a re-embed does not judge it by them. Where the run began with another run's folder, of both",
     )
     add("--judged-by", default="", help="who judged and how, for the card")
     add("--reference", type=Path, help="bundle that it must not rank worse than")
@@ -212,6 +237,8 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, help="that cut them (default: the run's)")
     add("--plots", type=Path, help="folder for the reliability plot")
     options = parser.parse_args(arguments)
+    if options.model == SHIPPED:
+        options.model = str(seed_folder())
     calibrates = options.calibrate or options.calibrate_on
     if options.companies is None and (options.judged or calibrates):
         parser.error("--judged and --calibrate need --companies: the companies that the pairs name")

@@ -117,8 +117,9 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
         parameter_groups(model, settings), weight_decay=settings.weight_decay, fused=device.type in ("cuda", "cpu")
     )
     names = settings_values(settings)
-    start = start_of(settings.source)
-    state = checkpoint.resume(output, model, optimiser, settings=names, data=task.fingerprint)
+    start = start_of(settings.source).as_json()
+    identity: dict[str, Any] = {"settings": names, "data": task.fingerprint, "start": start}
+    state = checkpoint.resume(output, model, optimiser, **identity)
     done = state.step if state else 0
     best, best_step = (state.best, state.best_step) if state else (None, None)
     journal = Journal(output / METRICS_FILE if processes.is_first else None, keep_until=done if state else -1)
@@ -159,10 +160,9 @@ def fit(settings: TrainSettings, data: AnyData, *, output: Path, processes: Proc
                 best, best_step = reached, step
                 if processes.is_first:
                     chosen = {"settings": names, "classes": task.classes, "step": step, "scores": scores}
-                    told = {**chosen, "start": start.as_json(), **task.told}
-                    save_best(output / BEST_FOLDER, model, data.texts, told=told)
+                    save_best(output / BEST_FOLDER, model, data.texts, told={**chosen, "start": start, **task.told})
         if settings.checkpoint_every and step % settings.checkpoint_every == 0 and processes.is_first:
-            state = checkpoint.State(step=step, best=best, best_step=best_step, settings=names, data=task.fingerprint)
+            state = checkpoint.State(step=step, best=best, best_step=best_step, **identity)
             checkpoint.save(output, model, optimiser, state)
     processes.wait()
 

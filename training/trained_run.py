@@ -3,14 +3,15 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from similarity.bundle import ModelBundle, is_bundle
+from similarity.bundle import CARD_FILE, ModelBundle, is_bundle
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.generations.gate import companies_trained_on
 from similarity.text import DEFAULT_SETTINGS
+from training.card import licence_told
 from training.config import DISTILLATION, SENTENCE_METHODS, TrainSettings, settings_from
 
 SETTINGS_FILE = "training.json"
@@ -21,16 +22,18 @@ class Start:
     """What a run began with, written down when it begins: later it may have been moved, or be another.
 
     `base_model` is an id, or a folder's own name without its path. `method` says in words how that was trained
-    before, empty where we do not know; `companies` are those that a bundle's list says it was trained on.
+    before, empty where we do not know; `companies` are those that a bundle's list says it was trained on, `licence`
+    what its card says of the base model's.
     """
 
     base_model: str
     method: str = ""
     companies: tuple[str, ...] = ()
+    licence: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; `read_run` makes a Start of them again."""
-        return {"base_model": self.base_model, "method": self.method, "companies": list(self.companies)}
+        return {**asdict(self), "companies": list(self.companies)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,7 @@ def start_of(source: str) -> Start:
         return _start_of_bundle(ModelBundle.load(source))
     earlier = read_run(Path(source))
     if earlier is not None:
-        return Start(base_model=earlier.start.base_model, method=earlier.method, companies=earlier.companies_before)
+        return replace(earlier.start, method=earlier.method, companies=earlier.companies_before)
     return Start(base_model=Path(source).resolve().name if Path(source).is_dir() else source)
 
 
@@ -115,7 +118,14 @@ def _start_of_bundle(bundle: ModelBundle) -> Start:
         base_model=bundle.manifest.base_model,
         method=f"began with bundle {bundle.encoder_id}, whose card says what it learnt from",
         companies=tuple(listed_companies(bundle.folder)),
+        licence=licence_of(bundle.folder),
     )
+
+
+def licence_of(bundle_folder: Path) -> str:
+    """The licence of the base model, as the bundle's card says; empty where it does not."""
+    card = bundle_folder / CARD_FILE
+    return licence_told(card.read_text(encoding="utf-8")) if card.is_file() else ""
 
 
 def listed_companies(bundle_folder: Path) -> list[str]:

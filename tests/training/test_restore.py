@@ -155,13 +155,13 @@ def export_by_command(given: str, output: Path) -> Path:
     return folder
 
 
-def train(begin_with: ModelBundle | Path, pairs: Path, output: Path, rate: float) -> None:
+def train(begin_with: ModelBundle | Path, pairs: Path, output: Path, rate: float, *more: str) -> None:
     from training.train import main
 
     source = begin_with.folder if isinstance(begin_with, ModelBundle) else begin_with
     options = "--method cross-entropy --selection 4 --steps 4 --evaluate-every 2 --batch-pairs 16 --precision float32"
     given = f"--model {source} --pairs {pairs} --output {output} --learning-rate {rate}"
-    main([*given.split(), *options.split()])
+    main([*given.split(), *options.split(), *more])
 
 
 def test_a_run_begins_with_a_bundle_and_its_export_says_so(
@@ -207,7 +207,49 @@ def test_a_bundle_exported_again_keeps_its_facts(
     for fact in ("base_model", "training_data", "max_tokens", "dimension", "text_settings"):
         assert getattr(again, fact) == getattr(bundle.manifest, fact)
     assert trained_on_path(folder).read_text().split() == ["c1", "c2"]
+    assert "our/base, licence none |" in (folder / CARD_FILE).read_text()
     assert "the probability of the bundle is not carried over" in capsys.readouterr().out
+
+
+def test_a_bundle_is_not_replaced_by_what_is_exported_of_it(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
+    begun = copied(bundle, tmp_path, listed="c1")
+    with pytest.raises(SystemExit, match=r"holds the bundle itself; choose another --output"):
+        export_by_command(f"--model {begun.folder} --sample {sample}", begun.folder.parent)
+
+
+def test_exported_twice_the_list_of_companies_only_grows(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
+    begun, own = copied(bundle, tmp_path, listed="c1"), tmp_path / "own.txt"
+    own.write_text("c7")
+    given = f"--model {begun.folder} --sample {sample}"
+    export_by_command(f"{given} --companies-trained-on {own}", tmp_path / "models")
+    folder = export_by_command(given, tmp_path / "models")
+    assert trained_on_path(folder).read_text().split() == ["c1", "c7"]
+
+
+def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
+    bundle: ModelBundle, sample: Path, tmp_path: Path
+) -> None:
+    begun = copied(bundle, tmp_path, listed="c1")
+    (tmp_path / "other.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc3\t0\n")
+    given = f"--model {begun.folder} --sample {sample} --calibrate {tmp_path / 'other.tsv'} --companies {sample}"
+    with pytest.raises(SystemExit, match=r"has seen 1 of the 1 anchors that were to fit the probability, such as c1"):
+        export_by_command(given, tmp_path / "models")
+
+
+def test_a_killed_run_does_not_go_on_from_another_start(
+    bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.journal import read_journal
+
+    begun = copied(bundle, tmp_path, listed="c1")
+    train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
+    capsys.readouterr()
+    train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
+    assert "going on after step 4" in capsys.readouterr().out
+    assert sum(line["step"] == 0 for line in read_journal(tmp_path / "run/metrics.jsonl")) == 1
+    trained_on_path(begun.folder).write_text("c9")
+    with pytest.raises(SystemExit, match=r"began with another model than lies at .* now"):
+        train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
 
 
 def test_a_bundle_is_not_judged_by_companies_that_its_start_was_trained_on(
