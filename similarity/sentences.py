@@ -50,25 +50,29 @@ _HEADLINE = re.compile(
 # Former names may hold "and", so these sentences are not taken apart.
 _RENAMING = re.compile(r"^the company (?:was )?(?:formerly known|previously known|changed its name)", re.IGNORECASE)
 _ORIGIN_PART = re.compile(rf"\b(?:{_PARTICIPLE}|{_PREDICATE})", re.IGNORECASE)
-_PLACE_PART = re.compile(r"^(?:the )?(?:[A-Z0-9][\w.'’\-]*[\s,]*){1,6}[.]?$")
+# Every word after the first has something before it: were that optional, a run of capitals could be cut into
+# words in n^5 ways, and one text would take hours.
+_PLACE_WORD = r"[A-Z0-9][\w.'’\-]*"
+_PLACE_PART = re.compile(rf"^(?:the )?{_PLACE_WORD}(?:[\s,]+{_PLACE_WORD}){{0,5}}[\s,]*[.]?$")
 _LEADING_ORIGIN = re.compile(
     r"^(?:Co-?founded|Founded|Established|Incorporated|Formed|Headquartered|Based)\b[^.;]{0,100}?,"
     r"\s+(?=(?:the company|it|the firm)\b)",
     re.IGNORECASE,
 )
-_JOIN = re.compile(r"\s*;\s*|,?\s+\band\b\s+|,\s+(?=with\b|where\b|which\b)")
+# Here and below, a match begins where white space begins, or each of n spaces would be tried as the first one.
+_JOIN = re.compile(r"(?:(?<!\s)\s+)?;\s*|(?:,|(?<!\s))\s+\band\b\s+|,\s+(?=with\b|where\b|which\b)")
 
 _EXCHANGE = (
     "NYSE|NASDAQ|Nasdaq|LSE|AMEX|TSX|TSXV|TSE|OTC\\w*|ASX|HKEX|SEHK|SGX|KOSPI|KOSDAQ|NSE|BSE|Euronext|FWB|XETRA|SIX|JSE|"
     "B3|SSE|SZSE|TYO|EPA|ETR|AIM|BMV|[Tt]icker"
 )
-_TICKER = re.compile(rf"\s*\([^()]{{0,40}}\b(?:{_EXCHANGE})\b[^()]{{0,60}}\)")
+_TICKER = re.compile(rf"(?<!\s)\s*\([^()]{{0,40}}\b(?:{_EXCHANGE})\b[^()]{{0,60}}\)")
 
 _PLACE = r"(?:the\s+)?(?:[A-Z][\w.'’\-]+)(?:(?:\s+(?:of|and|the))*\s+[A-Z][\w.'’\-]+)*"
 _PLACES = re.compile(
-    r"\s*,?\s+(?:primarily |principally |mainly )?(?:in|across|throughout|within)\s+"
+    r"(?<!\s)(?:\s*,)?\s+(?:primarily |principally |mainly )?(?:in|across|throughout|within)\s+"
     rf"{_PLACE}(?:,\s+(?:and\s+)?{_PLACE})*"
-    r"(?:,?\s+(?:and|as well as)\s+(?:internationally|worldwide|globally|overseas))?|\s+(?:both\s+)?internationally\b"
+    r"(?:,?\s+(?:and|as well as)\s+(?:internationally|worldwide|globally|overseas))?|(?<!\s)\s+(?:both\s+)?internationally\b"
 )
 
 

@@ -134,6 +134,14 @@ def test_long_texts_are_prepared_in_linear_time() -> None:
     assert text.startswith("The company makes anvils")
 
 
+@pytest.mark.parametrize("settings", [TextSettings(), TextSettings(drop_places=True)])
+@pytest.mark.parametrize("run", ["A" * 300, "3F2504E0" * 40, " " * 20_000, "A, " * 5_000, " and" * 5_000])
+def test_no_run_of_characters_makes_the_preparation_try_every_way_to_cut_it(run: str, settings: TextSettings) -> None:
+    # Each of these took minutes, or would have taken years.
+    for head in ("The company is based in Paris; ", "It was founded in ", "Acme works in Japan"):
+        assert embedding_text(company(f"{head}{run}!"), settings)
+
+
 def test_the_hash_tells_texts_apart_and_is_stable() -> None:
     assert text_hash("anvils") == text_hash("anvils") != text_hash("anvils ")
     assert text_hash("anvils") == "232f246c372d9200db52eafb585a647e"
