@@ -23,6 +23,7 @@ from similarity.cli_context import (
     fail,
     opened,
     progress,
+    rejects_path,
     settings_of,
 )
 from similarity.cli_feedback import feedback
@@ -80,6 +81,8 @@ def main() -> None:
     except BrokenPipeError:
         # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # a folder that is not there, a full disk: the message names the file
+        fail(str(error))
 
 
 @app.command()
@@ -383,7 +386,7 @@ def _load(
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
         with (
-            RejectsFile(rejects or file.with_name(f"{file.name}.rejects.jsonl")) as rejected,
+            RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = load(
@@ -400,13 +403,21 @@ def _load(
     _tell(report, rejected, stats, promoted=promoted)
 
 
+def _left_out(report: "LoadReport") -> str:
+    fields = ", ".join(f"{field} {count:,}" for field, count in report.left_out.most_common())
+    return (
+        f"{report.left_out.total():,} values were left out of companies that were taken: {fields} (a website without "
+        "a host name, or a number that is none)"
+    )
+
+
 def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
     )
-    if report.warnings:
-        typer.echo(f"{report.warnings:,} rows were taken without their website: it holds no host name")
+    if report.left_out:
+        typer.echo(_left_out(report))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
         typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")

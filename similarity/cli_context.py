@@ -1,6 +1,7 @@
 """What the commands share: their options, the open index, its encoders, progress and failing."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -106,6 +107,12 @@ def columns_of(column: list[str] | None, attribute: list[str] | None) -> "Column
     from similarity.ingest import Columns
 
     return Columns.from_pairs(column or (), attribute or ())
+
+
+def rejects_path(file: Path) -> Path:
+    """Where the bad rows of a file go by default: beside it, or where that is read-only, into the temporary folder."""
+    folder = file.parent if os.access(file.parent, os.W_OK) else Path(tempfile.gettempdir())
+    return folder / f"{file.name}.rejects.jsonl"
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from similarity.cli_context import (
     fail,
     opened,
     progress,
+    rejects_path,
 )
 from similarity.listing import ListFormat, show_facts, show_rows
 
@@ -121,18 +122,17 @@ def import_vectors(
 
     columns = columns_of(column, attribute)
     check_columns(file, columns)
+    dimension = vector_dimension(file)
+    if dry_run:  # before the index is opened, which would make one
+        typer.echo(f"{count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
+        return
     with opened(index, create=True) as work:
-        new = _imported(work, encoder_id, dimension=vector_dimension(file))
-        if dry_run:
-            typer.echo(
-                f"{count_rows(file):,} rows would go into {into or 'a new generation'} of {new.dimension} numbers"
-            )
-            return
+        new = _imported(work, encoder_id, dimension=dimension)
         if into is None:
             work.index.create_generation(new)
         generation = generation_named(work.index, into or new.name)
         with (
-            RejectsFile(rejects or file.with_name(f"{file.name}.rejects.jsonl")) as rejected,
+            RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = run(

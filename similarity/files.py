@@ -8,6 +8,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,15 +92,24 @@ def format_of(name: str) -> str:
 
 def column_names(path: Path) -> list[str]:
     """The columns of a file; for JSONL those of the first 100 rows."""
-    if format_of(path.name) == ".parquet":
-        with _opened(path) as stream:
+    with _opened(path) as stream:
+        if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
+        if not _is_json(path):
+            lines = gzip.GzipFile(fileobj=stream) if _is_gzipped(path.name) else stream
+            with _text(lines) as text:
+                return _csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
     for row in read_rows(path):
         names |= dict.fromkeys(str(name) for name in row.record)
         if row.number >= 100:
             break
     return list(names)
+
+
+def has_late_column(path: Path, column: str) -> bool:
+    """Whether a row of a JSONL file has this column, which the first ones may lack; reads the file up to there."""
+    return _is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
 
 
 def count_rows(path: Path) -> int:
@@ -114,9 +124,17 @@ def count_rows(path: Path) -> int:
 
 
 class RejectsFile:
-    """A JSONL file of rows that were not taken, each with its number and reason; made at the first reject."""
+    """A JSONL file of rows that were not taken, each with its number and reason; made at the first reject.
+
+    Raises:
+        InvalidInput: it could not be written there, which is better known before the load than in its middle.
+    """
 
     def __init__(self, path: Path) -> None:
+        if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
+            raise InvalidInput(
+                f"rejected rows cannot be written to {path}; say --rejects FILE, in a folder that is there"
+            )
         self.path = path
         self.count = 0
         self._stream: IO[str] | None = None
@@ -149,6 +167,10 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             yield stream
     except (*BROKEN_GZIP, OSError) as error:
         raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
+
+
+def _is_json(path: Path) -> bool:
+    return format_of(path.name) in {".jsonl", ".ndjson"}
 
 
 def _is_gzipped(name: str) -> bool:
@@ -204,13 +226,7 @@ class _LinesOfRow:
 
 def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
     csv.field_size_limit(MAX_FIELD_CHARACTERS)
-    first_line = next(lines, "")
-    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
-    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
-    if not any(header):
-        raise InvalidInput("the file is empty; its first line must name the columns")
-    if len(set(header)) < len(header):
-        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
+    header, delimiter = _csv_header(lines, suffix)
     kept = _LinesOfRow(lines)
     reader = csv.reader(kept, delimiter=delimiter, strict=True)
     for number in itertools.count(1):
@@ -227,6 +243,18 @@ def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
         raw = kept.take()
         if values:
             yield _csv_row(number, header, values, raw)
+
+
+def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
+    """The column names that the first line holds, and what separates them."""
+    first_line = next(lines, "")
+    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
+    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
+    if not any(header):
+        raise InvalidInput("the file is empty; its first line must name the columns")
+    if len(set(header)) < len(header):
+        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
+    return header, delimiter
 
 
 def _csv_row(number: int, header: Sequence[str], values: Sequence[str], raw: bytes) -> Row:

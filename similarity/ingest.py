@@ -35,7 +35,7 @@ from similarity.errors import (
     NoLiveGeneration,
     UnknownGeneration,
 )
-from similarity.index.numbers import number_of
+from similarity.index.numbers import is_finite, number_of
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.language import detect_language
 from similarity.text import TextSettings, embedding_text, text_hash
@@ -119,8 +119,9 @@ class Columns:
         """The raw value of a field; None if the record has no such column."""
         if field_name in self.fields:
             return record.get(self.fields[field_name])
-        other = OTHER_COLUMNS.get(field_name, "")
-        return record.get(field_name) or record.get(other)
+        value = record.get(field_name)
+        # Only where there is a second name: a file may have a column without one.
+        return value or record.get(OTHER_COLUMNS[field_name]) if field_name in OTHER_COLUMNS else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,11 @@ class ParsedRecord:
 
     change: Change
     warnings: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The fields that the warnings are of."""
+        return tuple(warning.partition(":")[0] for warning in self.warnings)
 
 
 def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRecord:
@@ -260,15 +266,17 @@ def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> 
 
 
 def clean_text(value: object, field_name: str) -> str:
-    """A text field: trimmed, NFC; numbers become text, None becomes empty.
+    """A text field: trimmed, NFC; numbers become text; None becomes empty, and NaN, which stands for it in tables.
 
     Raises:
-        InvalidCompany: it is a list, an object or the like.
+        InvalidCompany: it is a list, an object, an infinite number or the like.
     """
-    if value is None:
+    if value is None or _is_nan(value):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
+    if isinstance(value, float) and not is_finite(value):
+        raise InvalidCompany(field_name, "is an infinite number")
     return unicodedata.normalize("NFC", str(value)).strip()
 
 
@@ -326,16 +334,25 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
     warnings: list[str] = []
     for name, column in columns.attributes.items():
         value = record.get(column)
-        if isinstance(value, bool | int | float):
+        if isinstance(value, bool | int | float) and not _is_nan(value):
             attributes[name] = value
         elif text := clean_text(value, f"attributes.{name}"):
             if name not in columns.numbers:
                 attributes[name] = text
-            elif (number := number_of(text)) is not None and math.isfinite(number):
+            elif (number := number_of(text)) is not None and _is_storable(number):
                 attributes[name] = number
             else:
                 warnings.append(f"attributes.{name}: {text!r:.40} is no number; left out")
     return attributes, tuple(warnings)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _is_storable(number: float) -> bool:
+    """Whether a company may have it as an attribute: finite, a whole one of 64 bits."""
+    return is_finite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
 
 
 def _flag(value: object) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from similarity.company import DeletedCompany, version_of
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
-from similarity.files import RejectsFile, Row, column_names, read_rows
+from similarity.files import RejectsFile, Row, column_names, has_late_column, read_rows
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest import COMPANY_FIELDS, Change, Columns, Encoder, parse_record, write_changes
 from similarity.writers import Writer
@@ -30,12 +30,13 @@ OnRows = Callable[[int], None]
 class LoadReport:
     """What became of every row: rows = applied + unchanged + superseded + rejected + failed.
 
-    `deleted` and `failed_deletes` count the companies that a sync deleted, or tried to.
+    `deleted` and `failed_deletes` count the companies that a sync deleted, or tried to. `left_out` counts, by
+    field, the values that could not be used and cost their company nothing else.
     """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
-    warnings: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
 
@@ -57,7 +58,7 @@ def check_columns(path: Path, columns: Columns) -> None:
     if unknown:
         raise InvalidInput(f"{unknown[0]!r} is not a company field; map {', '.join(COMPANY_FIELDS)}")
     for name, column in (*columns.fields.items(), *columns.attributes.items()):
-        if column not in present:
+        if column not in present and not has_late_column(path, column):
             raise InvalidInput(f"there is no column {column!r} for {name}; {listed}")
     for name in ("id", "name", "description"):
         if columns.fields.get(name, name) not in present:
@@ -143,8 +144,9 @@ def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: b
     """Ids of stored companies that a snapshot does not name, rejected rows included."""
     named: set[str] = set()
     for row in read_rows(path):
-        company_id = columns.value(row.record, "id")
-        if company_id is not None:
+        # The cells of an unreadable row may stand in the wrong columns: whose row it is nobody knows.
+        company_id = None if row.unreadable else columns.value(row.record, "id")
+        if company_id is not None and str(company_id).strip():
             named.add(str(company_id).strip())
         elif not force:
             reason = row.unreadable or "it has no id"
@@ -190,7 +192,7 @@ def _load_chunk(
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
-        report.warnings += len(parsed.warnings)
+        report.left_out.update(parsed.left_out)
     results = write_changes(writer, encoders, [change for _, change in accepted], now=now)
     _require_some_taken(results)
     for (row, _), result in zip(accepted, results, strict=True):

@@ -72,7 +72,8 @@ _PLACE = r"(?:the\s+)?(?:[A-Z][\w.'’\-]+)(?:(?:\s+(?:of|and|the))*\s+[A-Z][\w.
 _PLACES = re.compile(
     r"(?<!\s)(?:\s*,)?\s+(?:primarily |principally |mainly )?(?:in|across|throughout|within)\s+"
     rf"{_PLACE}(?:,\s+(?:and\s+)?{_PLACE})*"
-    r"(?:,?\s+(?:and|as well as)\s+(?:internationally|worldwide|globally|overseas))?|(?<!\s)\s+(?:both\s+)?internationally\b"
+    r"(?:,?\s+(?:and|as well as)\s+(?:internationally|worldwide|globally|overseas))?"
+    r"|(?<!\s)\s+(?:both\s+)?internationally\b"
 )
 
 

@@ -37,7 +37,7 @@ class _Read:
 
     row: Row
     document: EmbeddedCompany | DeletedCompany
-    warnings: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 def import_vectors(
@@ -85,7 +85,7 @@ def import_vectors(
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
-        report.warnings += sum(read.warnings for read in usable)
+        report.left_out.update(field for read in usable for field in read.left_out)
         for read, result in zip(usable, _write(index, generation, usable), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:
@@ -165,7 +165,7 @@ def _document(row: Row, generation: Generation, *, columns: Columns, vector_colu
         embedded_at=now,
         language=detect_language(company.description),
     )
-    return _Read(row=row, document=document, warnings=len(parsed.warnings))
+    return _Read(row=row, document=document, left_out=parsed.left_out)
 
 
 def _write(index: CompanyIndex, generation: str, chunk: Sequence[_Read]) -> list[WriteResult]:

@@ -197,6 +197,23 @@ def test_mistakes_get_one_clear_line(shell: Shell, arguments: list[str], message
     assert len(text.splitlines()) == 1
 
 
+def test_a_folder_that_is_not_there_is_told_before_the_load(shell: Shell) -> None:
+    file = shell.write("companies.csv", COMPANIES)
+    told = shell("ingest", file, "--rejects", "nowhere/rejects.jsonl", fails=True)
+    assert "rejected rows cannot be written to nowhere/rejects.jsonl" in told
+
+
+def test_an_export_into_a_folder_that_is_not_there_is_one_line(filled: Shell) -> None:
+    assert "nowhere/.out.parquet.part" in filled("export", "nowhere/out.parquet", fails=True)
+
+
+def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
+    row = ("a", "A Ltd.", "Makes anvils.", "http://", "", "many")
+    file = shell.write("companies.csv", [row], header=f"{HEADER},employees")
+    told = shell("ingest", file, "--attribute", "employees:number")
+    assert "2 values were left out of companies that were taken: domain 1, attributes.employees 1" in told
+
+
 def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:
     assert "SIMILARITY_INDX is no setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
 

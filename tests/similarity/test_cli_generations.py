@@ -172,6 +172,8 @@ def test_vectors_made_elsewhere_are_imported_and_promoted(shell: Shell) -> None:
             stream.write(json.dumps(record) + "\n")
     arguments = ["generations", "import-vectors", "vectors.jsonl", "--encoder-id", "Elsewhere-1"]
     assert "60 rows would go into a new generation of 4 numbers" in shell(*arguments, "--dry-run")
+    shell(*arguments, "--dry-run", "--index", "other.db")
+    assert not (shell.folder / "other.db").exists()
     assert "building" not in generations(shell)
     assert "60 applied" in shell(*arguments)
     building = generations(shell)["building"]

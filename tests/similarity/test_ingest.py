@@ -158,13 +158,35 @@ def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> 
     assert parsed.change.company.attributes == {"employees": number}
 
 
-@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "nan", "inf", "1e999", "12 people"])
+@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "nan", "inf", "1e999", "12 people", "9" * 309, "9" * 20])
 def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
     columns = Columns.from_pairs([], ["employees:number=staff"])
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
     assert isinstance(parsed.change, VersionedCompany)
     assert parsed.change.company.attributes == {}
-    assert parsed.warnings == (f"attributes.employees: {cell!r} is no number; left out",)
+    assert parsed.warnings == (f"attributes.employees: {cell!r:.40} is no number; left out",)
+    assert parsed.left_out == ("attributes.employees",)
+
+
+def test_a_column_without_a_name_stands_for_no_field() -> None:
+    # As pandas writes a table with its index; 1 would be a delete.
+    parsed = parse_record({"": "1", "id": "acme", "name": "Acme", "description": "Anvils."}, columns=Columns(), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert (parsed.change.company.country, parsed.change.company.tags) == ("", ())
+
+
+def test_nan_is_a_missing_value_and_infinity_is_refused() -> None:
+    columns = Columns.from_pairs([], ["employees:number", "segment"])
+    missing = float("nan")
+    record = RECORD | {"country": missing, "tags": missing, "employees": missing, "segment": missing}
+    parsed = parse_record(record, columns=columns, now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert (parsed.change.company.country, parsed.change.company.attributes) == ("", {})
+    assert parsed.warnings == ()
+    with pytest.raises(InvalidCompany, match="name: is empty"):
+        parse_record(RECORD | {"name": missing}, columns=columns, now=NOW)
+    with pytest.raises(InvalidCompany, match="country: is an infinite number"):
+        parse_record(RECORD | {"country": float("inf")}, columns=columns, now=NOW)
 
 
 def test_an_unknown_kind_of_attribute_is_refused() -> None:

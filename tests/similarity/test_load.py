@@ -162,6 +162,27 @@ def test_a_sync_refuses_to_guess_when_a_row_has_no_id(loader: Loader) -> None:
     assert loader.companies() == 40
 
 
+@pytest.mark.parametrize(
+    "row", ['"",Firm,Makes things.', " ,Firm,Makes things.", "Firm 39, Inc.,Makes 39 things.,c039", 'c039,"Firm'],
+)  # fmt: skip
+def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: str) -> None:
+    loader.load(many(40))
+    snapshot = loader.folder / "snapshot.csv"
+    rows = [f"c{number:03},Firm c{number:03},Makes c{number:03} things." for number in range(39)]
+    snapshot.write_text("\n".join(["ticker,name,description", *rows, row]))
+    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 does not say which company"):
+        sync_file(
+            snapshot, index=loader.index, encoders={"encoder-1": loader.encoder},
+            columns=Columns(fields={"id": "ticker"}), rejects=rejects, now=NOW + timedelta(minutes=5),
+        )  # fmt: skip
+    assert loader.companies() == 40
+
+
+def test_values_that_were_left_out_are_counted_by_field(loader: Loader) -> None:
+    report = loader.load([record("a", website="http://"), record("b", website="http://"), record("c")])
+    assert report.left_out == {"domain": 2}
+
+
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
     seen: list[int] = []
     path = loader.file([record("a"), record("")])
@@ -277,6 +298,20 @@ def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
     with Writer(index) as writer, pytest.raises(NoLiveGeneration, match="create one"):
         write_changes(writer, {}, [], now=NOW)
     index.close()
+
+
+def test_a_csv_file_without_rows_is_a_load_of_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "delta.csv"
+    path.write_text("id,name,description\n")
+    check_columns(path, Columns())
+
+
+def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*many(120), record("late", employees=7)]))
+    check_columns(path, Columns(attributes={"employees": "employees"}))
+    with pytest.raises(InvalidInput, match="no column 'employes'"):
+        check_columns(path, Columns(attributes={"employees": "employes"}))
 
 
 @pytest.mark.parametrize(

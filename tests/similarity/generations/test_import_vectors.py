@@ -127,7 +127,7 @@ def test_every_row_ends_in_exactly_one_outcome(index: SqliteIndex, tmp_path: Pat
     report = run(index, path)
     assert report.rows == 10 == sum(report.outcomes.values())
     assert report.outcomes == {WriteOutcome.APPLIED: 3, WriteOutcome.UNCHANGED: 1, WriteOutcome.REJECTED: 6}
-    assert report.warnings == 1
+    assert report.left_out == {"domain": 1}
     found = reasons(tmp_path)
     assert [reason.split(":")[0] for reason in found[:5]] == ["id", "row", "vector", "vector", "vector"]
     assert "has norm 3, not 1; divide each vector by its Euclidean norm" in found[2]
