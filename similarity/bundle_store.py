@@ -8,7 +8,7 @@ on several machines share one folder (SIMILARITY_BUNDLES).
 
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
@@ -88,6 +88,17 @@ class StoredEncoders(Mapping[str, Encoder]):
                     raise KeyError(encoder_id)
                 self._opened[encoder_id] = self._open_encoder(bundle)
             return self._opened[encoder_id]
+
+    def keep_only(self, encoder_ids: Collection[str]) -> None:
+        """Lets go of the other encoders, which take some 50 MiB each; one that is asked for again is opened again.
+
+        Those that were at hand and are not in the store could not be, so they stay. Whoever holds an
+        encoder goes on with it.
+        """
+        with self._opening:
+            for encoder_id in self._opened.keys() - set(encoder_ids):
+                if (self._store / encoder_id / MANIFEST_FILE).is_file():
+                    del self._opened[encoder_id]
 
     def __iter__(self) -> Iterator[str]:
         stored = {manifest.parent.name for manifest in self._store.glob(f"*/{MANIFEST_FILE}")}

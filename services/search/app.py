@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from services.search.asking.map_routes import map_routes
@@ -19,12 +18,11 @@ from services.search.asking.maps import MapService
 from services.search.asking.models import Models
 from services.search.asking.routes import search_routes
 from services.search.asking.service import SearchService
+from services.search.description import add_description
 from services.search.guards.guards import Guards, guard
 from services.search.guards.heavy_work import begin_heavy_work
-from services.search.manual import manual_page
 from services.search.matches.match_routes import match_routes
 from services.search.matches.matching import MatchService
-from services.search.wire import problems
 from services.search.wire.failures import answer_failures
 from services.search.wire.paths import take_line_breaks_in_paths
 from services.search.workspace.feedback import FeedbackService
@@ -82,13 +80,19 @@ def create_app(
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
         own.callback(writing.writes.close)
-    models = Models(encoders, cache_asked=guards.metrics.cache_asked, before_much=begin_heavy_work)
+    models = Models(
+        encoders,
+        cache_asked=guards.metrics.cache_asked,
+        before_much=begin_heavy_work,
+        needed=lambda: {generation.encoder_id for generation in index.generations()},
+    )
     search = SearchService(index, models, cursor_key=cursor_key)
 
     app = FastAPI(
         title="Company similarity",
         version=API_VERSION,
         description=DESCRIPTION,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -107,7 +111,7 @@ def create_app(
     app.include_router(feedback_routes(FeedbackService(search, workspace), NextService(search, workspace)))
     app.include_router(lists_routes(ListsService(search, workspace, before_much=begin_heavy_work)))
     _add_pages(app)
-    _say_problem_media_type(app)
+    add_description(app)
     guard(app, guards)
     return app
 
@@ -137,25 +141,4 @@ def _add_pages(app: FastAPI) -> None:
     def page() -> FileResponse:
         return FileResponse(WEB / "index.html")
 
-    @app.get("/docs", include_in_schema=False)
-    def manual() -> HTMLResponse:
-        return HTMLResponse(manual_page(app.openapi()))
-
     app.mount("/assets", StaticFiles(directory=WEB), name="assets")
-
-
-def _say_problem_media_type(app: FastAPI) -> None:
-    """FastAPI describes every answer as plain JSON; our problems say what they are."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = describe()
-            for operations in document["paths"].values():
-                for operation in operations.values():
-                    for status, response in operation["responses"].items():
-                        if not status.startswith("2") and "content" in response:
-                            response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
-        return app.openapi_schema or {}
-
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to change the document

@@ -1,3 +1,4 @@
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -111,3 +112,30 @@ def test_an_encoder_is_opened_when_it_is_first_asked_for(tmp_path: Path, bundle:
     assert opened == []
     assert encoders[bundle.encoder_id] is encoders[bundle.encoder_id]
     assert opened == [bundle.encoder_id]
+
+
+def test_encoders_that_are_not_needed_are_let_go_of_and_opened_again_when_asked_for(
+    tmp_path: Path, bundle: ModelBundle
+) -> None:
+    opened: list[str] = []
+
+    def open_encoder(found: ModelBundle) -> CountingEncoder:
+        opened.append(found.encoder_id)
+        return CountingEncoder()
+
+    keep_bundle(bundle, tmp_path / "store")
+    encoders = StoredEncoders(tmp_path / "store", open_encoder)
+    encoder = weakref.ref(encoders[bundle.encoder_id])
+    encoders.keep_only({bundle.encoder_id, "unheard-of"})
+    assert encoder() is encoders[bundle.encoder_id]
+    encoders.keep_only({"unheard-of"})
+    assert encoder() is None
+    assert bundle.encoder_id in encoders
+    assert opened == [bundle.encoder_id] * 2
+
+
+def test_an_encoder_that_could_not_be_opened_again_is_kept(tmp_path: Path) -> None:
+    at_hand = CountingEncoder()
+    encoders = StoredEncoders(tmp_path / "store", lambda _: CountingEncoder(), opened=[at_hand])
+    encoders.keep_only(())
+    assert encoders[at_hand.encoder_id] is at_hand

@@ -2,9 +2,11 @@
 
 A generation names the encoder it was made with. So when another model is promoted, the next question,
 whatever it is about, begins to open that one's encoder here, beside the questions that need none;
-nothing is told and nothing restarts.
+nothing is told and nothing restarts. What no generation names any more is let go of, or every re-embed
+would leave its encoder behind.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -14,12 +16,17 @@ from typing import Protocol
 
 from services.search.asking.explaining import Explainer
 from services.search.asking.text_vectors import TextVectors
-from similarity.errors import InvalidBundle
+from similarity.bundle_store import StoredEncoders
+from similarity.errors import IndexUnavailable, InvalidBundle
 from similarity.index.protocol import Generation
 from similarity.ingest import Encoder
 
 SECONDS_BETWEEN_LOOKS = 5.0
 """Looking means to read and check whole bundles, which every question would have to wait for."""
+SECONDS_BETWEEN_CLEARINGS = 60.0
+"""Generations are retired a few times a week; until then nothing can be let go of."""
+
+log = logging.getLogger(__name__)
 
 
 class CacheAsked(Protocol):
@@ -41,6 +48,7 @@ class Models:
 
     `before_much` is called before much is encoded for a question, and may raise instead. An encoder that is
     not there is looked for again after SECONDS_BETWEEN_LOOKS: its bundle may be put there meanwhile.
+    `needed` names the encoders of all generations; without it every encoder is kept.
     """
 
     def __init__(
@@ -49,20 +57,28 @@ class Models:
         *,
         cache_asked: CacheAsked = lambda cache, *, hit: None,
         before_much: Callable[[], None] = lambda: None,
+        needed: Callable[[], Collection[str]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._encoders = encoders
         self._cache_asked = cache_asked
         self._before_much = before_much
+        self._needed = needed
         self._clock = clock
+        self._cleared = clock()
         self._lock = threading.Lock()
         self._models: dict[str, Future[Model | None]] = {}
         self._missed: dict[str, float] = {}
         self._without = TextVectors(None)
 
     def notice(self, generation: Generation) -> None:
-        """Begins to open the encoder of `generation`, if that has not been begun. Returns at once."""
+        """Begins to open the encoder of `generation`, if that has not been begun. Returns at once.
+
+        Every SECONDS_BETWEEN_CLEARINGS it also lets go of what is not needed, beside the questions.
+        """
         self._model(generation.encoder_id)
+        if self._is_time_to_clear():
+            threading.Thread(target=self.clear, name="clear-encoders", daemon=True).start()
 
     def texts(self, generation: Generation) -> TextVectors:
         """Vectors of free words to compare with those of `generation`; it says itself where there is no encoder.
@@ -84,6 +100,33 @@ class Models:
         for model in (each.result() for each in opened):
             if model is not None:
                 model.explainer.forget(company_ids)
+
+    def clear(self) -> None:
+        """Lets go of the encoders that no generation names; a question that holds one goes on with it."""
+        if self._needed is None:
+            return
+        with self._lock:
+            # An encoder that is first asked for after this may be of a generation that `needed` does not see yet.
+            known = set(self._models)
+        try:
+            needed = self._needed()
+        except IndexUnavailable as error:
+            log.warning("encoders that are not needed are kept for another minute: %s", error)
+            return
+        with self._lock:
+            for encoder_id in known.difference(needed):
+                self._models.pop(encoder_id, None)
+                self._missed.pop(encoder_id, None)
+        if isinstance(self._encoders, StoredEncoders):
+            self._encoders.keep_only(needed)
+
+    def _is_time_to_clear(self) -> bool:
+        with self._lock:
+            now = self._clock()
+            if self._needed is None or now - self._cleared < SECONDS_BETWEEN_CLEARINGS:
+                return False
+            self._cleared = now
+            return True
 
     def _model(self, encoder_id: str) -> Future[Model | None]:
         with self._lock:
@@ -109,7 +152,8 @@ class Models:
         except BaseException as error:
             with self._lock:
                 # Whoever waits hears of it; whoever asks next tries anew.
-                del self._models[encoder_id]
+                if self._models.get(encoder_id) is model:
+                    del self._models[encoder_id]
             model.set_exception(error)
         else:
             model.set_result(opened)

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from services.search.asking.conditions import CONDITION, FIELD, filters_of
 from services.search.asking.schemas import MAX_HITS, Text, Words
+from services.search.wire.listed import Listed
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
 from similarity.index.protocol import FieldFilter
@@ -151,10 +152,10 @@ class Filter(_Body):
 class BatchQuestion(_Body):
     """One question of a batch."""
 
-    anchors: list[Anchor] = Field(min_length=1, max_length=MAX_ANCHORS, description="What the hits should be like.")
-    negatives: list[Negative] = Field(default=[], max_length=MAX_ANCHORS, description="What they should not be like.")
-    filters: list[Filter] = Field(default=[], max_length=MAX_FILTERS, description="All of them must hold.")
-    exclude: list[Reference] = Field(
+    anchors: Listed[Anchor] = Field(min_length=1, max_length=MAX_ANCHORS, description="What the hits should be like.")
+    negatives: Listed[Negative] = Field(default=[], max_length=MAX_ANCHORS, description="What they should not be like.")
+    filters: Listed[Filter] = Field(default=[], max_length=MAX_FILTERS, description="All of them must hold.")
+    exclude: Listed[Reference] = Field(
         default=[],
         max_length=MAX_EXCLUDED,
         description="Companies to leave out, by id, domain, name or alias.",
@@ -164,7 +165,7 @@ class BatchQuestion(_Body):
     min_probability: float | None = MIN_PROBABILITY
     k: int = HOW_MANY
     reasons: int = _explained(0)
-    fields: list[CompanyMember] | None = Field(
+    fields: Listed[CompanyMember] | None = Field(
         default=None,
         max_length=len(MEMBERS),
         description="The members of each hit's `company` that are wanted; `id` always comes along. All without it.",
@@ -181,7 +182,7 @@ class Question(BatchQuestion):
 class Batch(_Body):
     """Several questions at once, answered from one generation."""
 
-    questions: list[BatchQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+    questions: Listed[BatchQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
 
     @model_validator(mode="after")
     def _explains_little(self) -> Self:
@@ -208,7 +209,7 @@ class FormatQuery(BaseModel):
 # Only described as a pattern: whoever breaks it is told in words (`filters_of`).
 READABLE = Field(json_schema_extra={"pattern": CONDITION})
 Conditions = Annotated[
-    list[Annotated[str, StringConstraints(max_length=MAX_CONDITION_CHARACTERS), READABLE]],
+    Listed[Annotated[str, StringConstraints(max_length=MAX_CONDITION_CHARACTERS), READABLE]],
     Field(max_length=MAX_FILTERS),
 ]
 
@@ -232,13 +233,13 @@ class SimilarQuery(FormatQuery):
         "several `FIELD=VALUE` of one field mean any of them, all else must hold.",
         examples=[["attributes.employees>=100"]],
     )
-    also: list[Reference] = Field(
+    also: Listed[Reference] = Field(
         default=[], max_length=MAX_ANCHORS - 1, description="A further company to be similar to; repeat it for several."
     )
-    unlike: list[Reference] = Field(
+    unlike: Listed[Reference] = Field(
         default=[], max_length=MAX_ANCHORS, description="A company not to be similar to; repeat it for several."
     )
-    exclude: list[Reference] = Field(
+    exclude: Listed[Reference] = Field(
         default=[],
         max_length=MAX_EXCLUDED_IN_ADDRESS,
         description="A company to leave out, by id, domain, name or alias; repeat it. `POST /similar` takes 10,000.",

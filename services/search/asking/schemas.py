@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from services.search.wire.listed import Listed
 from similarity.company import MAX_NAME_CHARACTERS, AttributeValue
 
 MAX_HITS = 250
@@ -22,7 +23,7 @@ Text = Annotated[
     Field(description="What the company does, in your own words; English is what the encoder reads best."),
 ]
 Word = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
-Words = Annotated[list[Word], Field(max_length=MAX_FILTER_VALUES)]
+Words = Annotated[Listed[Word], Field(max_length=MAX_FILTER_VALUES)]
 
 
 class FindQuery(BaseModel):

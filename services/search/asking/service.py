@@ -71,7 +71,7 @@ class SearchService:
         """The competitors of the company that `reference` names.
 
         Raises:
-            Problem: no company, or several, go by that name, and no other anchor does.
+            Problem: no company, or several, go by that name, even where the other anchors (`also`) can be told.
         """
         started = time.perf_counter()
         question = query.question(Anchor(company=reference))

@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 
 MOST_BUCKETS = 10_000
 HEAVY_COST = 10.0
-FREE_PATHS = frozenset({"/healthz", "/readyz", "/"})
+FREE_PATHS = frozenset({"/healthz", "/readyz", "/", "/docs", "/openapi.json"})
 FILES = "/assets/"
 
 
@@ -41,10 +41,11 @@ class Allowance:
 
 
 def is_free(path: str) -> bool:
-    """Whether requests for `path` are neither counted nor need a place: health checks, the page and its files.
+    """Whether requests for `path` are neither counted nor need a place: health checks, the page's files, the manual.
 
     Those are next to no work, and a page that misses one of its twenty files is dead: nothing in it is
-    left to ask again.
+    left to ask again. Whatever may be asked without a key must be free: else those who have none could
+    use up what those who have one share.
     """
     return path in FREE_PATHS or path.startswith(FILES)
 
@@ -109,8 +110,8 @@ class RateLimits:
     """Answers 429 to whoever asks too often; tells every caller it counts what is left.
 
     A caller is a key's name; without keys, the client's address. A heavy request counts as ten: at the
-    door where `heavy` knows it, else when it turns out to be one (`heavy_work`). Health checks and requests
-    without a caller (the page) are counted for the process only.
+    door where `heavy` knows it, else when it turns out to be one (`heavy_work`). What is free
+    (`is_free`) is not counted.
     """
 
     def __init__(

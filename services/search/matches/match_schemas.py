@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from services.search.wire.listed import Listed
 from services.search.wire.problems import CompanyReference
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.matching import How
@@ -28,7 +29,7 @@ class MatchRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    rows: list[MatchRow] = Field(min_length=1, max_length=MAX_ROWS)
+    rows: Listed[MatchRow] = Field(min_length=1, max_length=MAX_ROWS)
 
 
 class MatchedRow(BaseModel):

@@ -5,13 +5,16 @@ import math
 from collections import Counter
 from typing import Any
 
+# No body of ours has an object of more than a few dozen; each one too many would be a problem of its own.
+MOST_MEMBERS = 1_000
+
 
 def strict_json(raw: bytes) -> Any:
     """What `raw` says.
 
     Refused besides what is no JSON at all: other encodings than UTF-8, NaN and Infinity (also as
-    1e999), a member that stands twice in one object, halves of surrogate pairs, and depth or digits
-    that only an attacker needs.
+    1e999), a member that stands twice in one object, halves of surrogate pairs, and depth, digits or
+    members that only an attacker needs.
 
     Raises:
         ValueError: the message says what is wrong and holds nothing of `raw` but names, in ASCII.
@@ -46,6 +49,8 @@ def _finite(digits: str) -> float:
 
 
 def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members) > MOST_MEMBERS:
+        raise ValueError(f"an object has {len(members):,} members; {MOST_MEMBERS:,} are the most")
     found = dict(members)
     if len(found) < len(members):
         counts = Counter(name for name, _ in members)

@@ -4,8 +4,8 @@ import base64
 import binascii
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -22,6 +22,7 @@ from services.search.workspace.feedback_schemas import (
     FeedbackRecord,
     VerdictRecord,
 )
+from services.search.workspace.text_hashes import TextHashes
 from similarity.company import EmbeddedCompany
 from similarity.feedback_pairs import (
     LabelledPair,
@@ -40,6 +41,7 @@ COMPANIES_PER_READ = 500
 TICK = timedelta(microseconds=1)
 
 PairRecord = dict[str, str | int]
+ReadTexts = Callable[[Mapping[str, EmbeddedCompany]], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class FeedbackService:
     search: SearchService
     workspace: Workspace
     clock: Callable[[], datetime] = utc_now
+    text_hashes: TextHashes = field(default_factory=TextHashes)
 
     def judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
         """Keeps a verdict under the caller's name; and whether it is new, or was kept before.
@@ -103,12 +106,12 @@ class FeedbackService:
 
         All that can fail is done before this returns; only the rows come one by one.
         """
-        rows, texts = self._rows()
+        rows, texts = self._rows(_prepared)
         return (text_record(row, texts) for row in rows)
 
     def id_pairs(self) -> Iterator[PairRecord]:
-        """The same with both ids."""
-        rows, _ = self._rows()
+        """The same with both ids; which texts are equal decides on labels here too, but hashes tell that."""
+        rows, _ = self._rows(self.text_hashes.of)
         return (id_record(row) for row in rows)
 
     def _verdicts(self, anchor: str, user: str) -> list[VerdictRecord]:
@@ -124,18 +127,17 @@ class FeedbackService:
             for event in sorted(events, key=lambda event: event.place, reverse=True)
         ]
 
-    def _rows(self) -> tuple[list[LabelledPair], dict[str, str]]:
+    def _rows(self, read: ReadTexts) -> tuple[list[LabelledPair], dict[str, str]]:
         rows = labelled_pairs(latest_verdicts(self.workspace.events()))
         ids = sorted({company for row in rows for company in (row.anchor, row.hit)})
-        texts = self._texts(ids)
+        texts = self._texts(ids, read)
         return with_consistent_texts(rows, texts), texts
 
-    def _texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """The text of each company that is there, as an encoder reads it."""
+    def _texts(self, ids: Sequence[str], read: ReadTexts) -> dict[str, str]:
+        """What `read` makes of each company that is there."""
         texts: dict[str, str] = {}
         for start in range(0, len(ids), COMPANIES_PER_READ):
-            found = once_more(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ]))
-            texts |= {company_id: embedding_text(document.company) for company_id, document in found.items()}
+            texts |= read(once_more(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ])))
         return texts
 
     def _live_documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
@@ -167,6 +169,11 @@ def record_of(event: FeedbackEvent) -> FeedbackRecord:
         bundle_id=shown.bundle_id,
         note=event.note,
     )
+
+
+def _prepared(documents: Mapping[str, EmbeddedCompany]) -> dict[str, str]:
+    """The text of each company as an encoder reads it."""
+    return {company_id: embedding_text(document.company) for company_id, document in documents.items()}
 
 
 def _cursor_of(place: Place) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from services.search.asking.question_schemas import DEFAULT_EXPLAINED, MAX_EXPLAINED, BatchQuestion, Cursor, FormatQuery
 from services.search.asking.ranking_schemas import Hit, Ranking
 from services.search.asking.schemas import MAX_HITS
+from services.search.wire.listed import Listed
 from similarity.company import ID_PATTERN
 from similarity.workspace.protocol import MAX_SEEN
 
@@ -105,7 +106,7 @@ class LookGiven(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    ids: list[CompanyId] | None = Field(
+    ids: Listed[CompanyId] | None = Field(
         default=None,
         max_length=MAX_SEEN,
         description="All hits that were seen, in place of those of the look before; without it, those there are now.",

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from services.search.wire.listed import Listed
 from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
     ID_PATTERN,
@@ -44,7 +45,9 @@ class CompanyBody(BaseModel):
         description="What the company does, in its own words; competitors are found by this.",
         examples=["Makes anvils and sells them to smiths."],
     )
-    aliases: list[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS, description="Other names it goes by.")
+    aliases: Listed[Named] | None = Field(
+        default=None, max_length=MAX_LIST_ITEMS, description="Other names it goes by."
+    )
     domain: Annotated[str, StringConstraints(max_length=MAX_WEBSITE_CHARACTERS)] | None = Field(
         default=None,
         description="Its website; stored as the bare host name. One that holds no host name is left out with a "
@@ -53,7 +56,7 @@ class CompanyBody(BaseModel):
     )
     country: Short | None = Field(default=None, examples=["Germany"])
     industry: Short | None = Field(default=None, examples=["Tools"])
-    tags: list[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS)
+    tags: Listed[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS)
     attributes: dict[AttributeName, AttributeValue] | None = Field(
         default=None,
         max_length=MAX_LIST_ITEMS,

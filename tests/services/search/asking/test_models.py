@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from services.search.asking.models import SECONDS_BETWEEN_LOOKS, Models
+from services.search.asking.models import SECONDS_BETWEEN_CLEARINGS, SECONDS_BETWEEN_LOOKS, Models
+from similarity.errors import IndexUnavailable
 from similarity.ingest import Encoder
 from tests.factories import ENCODER_ID, make_company, make_generation
 from tests.fakes import CountingEncoder
@@ -103,3 +104,95 @@ def test_forgetting_concerns_every_model_that_is_open() -> None:
     before = explainer.remembered_bytes
     models.forget({"acme"})
     assert 0 < explainer.remembered_bytes < before
+
+
+def made_with(*encoder_ids: str) -> Shelf:
+    """A shelf with these encoders."""
+    shelf = Shelf()
+    for encoder_id in encoder_ids:
+        shelf.encoders[encoder_id] = CountingEncoder()
+    return shelf
+
+
+def test_an_encoder_that_no_generation_names_is_let_go_of_and_whoever_holds_it_goes_on() -> None:
+    shelf, needed = made_with("first", "second"), {"first", "second"}
+    models = Models(shelf, needed=lambda: needed)
+    first, second = (make_generation(each, encoder_id=each) for each in ("first", "second"))
+    held, kept = models.explainer(first), models.explainer(second)
+    models.clear()
+    assert (models.explainer(first), models.explainer(second)) == (held, kept)
+    needed.remove("first")
+    models.clear()
+    assert models.explainer(second) is kept
+    assert held is not None
+    assert held.phrases([make_company("acme")], [make_company("boots")])
+    # A rollback to a generation of that encoder: it is opened again.
+    assert models.explainer(first) is not held
+    assert shelf.asked == {"first": 2, "second": 1}
+
+
+def test_without_being_told_what_is_needed_everything_is_kept() -> None:
+    shelf = made_with(ENCODER_ID)
+    models = Models(shelf)
+    held = models.explainer(LIVE)
+    models.clear()
+    assert models.explainer(LIVE) is held
+
+
+def test_a_store_that_does_not_answer_lets_nothing_go() -> None:
+    def needed() -> set[str]:
+        raise IndexUnavailable("it is away")
+
+    models = Models(made_with(ENCODER_ID), needed=needed)
+    held = models.explainer(LIVE)
+    models.clear()
+    assert models.explainer(LIVE) is held
+
+
+def test_an_encoder_that_comes_while_the_generations_are_read_is_kept() -> None:
+    shelf = made_with("first", "second")
+    second = make_generation("second", encoder_id="second")
+
+    def needed() -> set[str]:
+        # Promoted right after they were read.
+        models.texts(second)
+        return {"first"}
+
+    models = Models(shelf, needed=needed)
+    models.clear()
+    models.texts(second)
+    assert shelf.asked == {"second": 1}
+
+
+def test_questions_have_the_encoders_cleared_once_a_minute() -> None:
+    looks, clock = threading.Semaphore(0), Clock()
+
+    def needed() -> set[str]:
+        looks.release()
+        return {ENCODER_ID}
+
+    models = Models(made_with(ENCODER_ID), needed=needed, clock=clock)
+    for _ in range(2):
+        clock.now += SECONDS_BETWEEN_CLEARINGS - 1
+        models.notice(LIVE)
+        clock.now += 1
+        models.notice(LIVE)
+        models.notice(LIVE)
+        assert looks.acquire(timeout=10)
+    for thread in threading.enumerate():
+        if thread.name == "clear-encoders":
+            thread.join(timeout=10)
+    assert not looks.acquire(blocking=False)
+
+
+def test_an_encoder_that_fails_after_it_was_let_go_of_fails_those_who_wait_alone() -> None:
+    shelf = made_with(ENCODER_ID)
+    shelf.open.clear()
+    shelf.failing = True
+    models = Models(shelf, needed=set)
+    models.notice(LIVE)
+    waited = models._model(ENCODER_ID)
+    models.clear()
+    shelf.open.set()
+    with pytest.raises(OSError, match="no memory left"):
+        waited.result(timeout=10)

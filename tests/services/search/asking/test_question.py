@@ -454,11 +454,18 @@ def test_a_body_of_another_type_is_refused(asking: TestClient) -> None:
         assert problem(answer, "wrong-media-type")["detail"].endswith("send it with Content-Type: application/json")
 
 
-def test_a_thousand_mistakes_are_told_in_a_short_answer(asking: TestClient) -> None:
-    answer = asking.post("/similar", json={"anchors": [], **{f"m{number}": 1 for number in range(1000)}})
+def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> None:
+    answer = asking.post("/similar", json={"anchors": [], **{f"m{number}": 1 for number in range(900)}})
     document = problem(answer, "invalid-request")
     assert len(document["errors"]) == 20
-    assert document["detail"].endswith("; and 981 more")
+    assert document["detail"].endswith("; and 881 more")
+
+
+def test_of_several_wrong_items_the_first_is_told(asking: TestClient) -> None:
+    wrong = {"anchors": [{"company": "acme"}], "exclude": ["boots", 1, 2, 3]}
+    document = problem(asking.post("/similar/batch", json={"questions": [wrong, wrong]}), "invalid-request")
+    assert document["detail"] == "questions[0].exclude[1]: must be a valid string"
+    assert len(document["errors"]) == 1
 
 
 @pytest.mark.parametrize(

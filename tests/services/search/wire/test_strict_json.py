@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -28,6 +29,7 @@ def test_json_is_read_as_it_is() -> None:
         (b'{"a": {"b": 1, "c": 2, "b": 3}}', "the member 'b' stands twice"),
         (b'{"\\ud800": 1, "\\ud800": 2}', r"the member '\ud800' stands twice"),
         (b"[" * 100_000, "nested too deeply"),
+        (json.dumps([dict.fromkeys(map(str, range(1_001)))]).encode(), "an object has 1,001 members; 1,000 are the"),
     ],
 )
 def test_what_is_no_strict_json_is_refused_in_words(raw: bytes, reason: str) -> None:

@@ -182,8 +182,8 @@ def test_what_breaks_a_rule_is_named(
     assert index.stats("first").companies == 0
 
 
-def test_a_hundred_thousand_unknown_members_are_answered_briefly(client: TestClient) -> None:
-    answer = put(client, **{"m" * 1000 + str(number): 1 for number in range(2_000)})
+def test_hundreds_of_unknown_members_are_answered_briefly(client: TestClient) -> None:
+    answer = put(client, **{"m" * 1000 + str(number): 1 for number in range(900)})
     assert len(problem(answer, "invalid-request")["errors"]) == 20
     assert len(answer.content) < 10_000
 

@@ -1,0 +1,67 @@
+"""Texts of judged companies are prepared once, not with every export of ids."""
+
+from collections import Counter
+from pathlib import Path
+
+from services.search.asking.service import SearchService
+from services.search.workspace.feedback import FeedbackService
+from services.search.workspace.text_hashes import TextHashes
+from similarity.company import Company
+from similarity.index.sqlite import SqliteIndex
+from similarity.text import embedding_text
+from similarity.workspace.protocol import Verdict
+from similarity.workspace.sqlite import SqliteWorkspace
+from tests.factories import make_embedded
+from tests.services.search.corpus import company
+from tests.workspace_records import make_event, moment
+
+
+class Counting:
+    """Prepares texts and counts them by company."""
+
+    def __init__(self) -> None:
+        self.prepared = Counter[str]()
+
+    def __call__(self, company: Company) -> str:
+        self.prepared[company.id] += 1
+        return embedding_text(company)
+
+
+def test_a_text_is_prepared_again_only_when_its_company_has_changed() -> None:
+    counting = Counting()
+    hashes = TextHashes(prepare=counting)
+    acme, boots = make_embedded("acme", description="Makes shoes."), make_embedded("boots", description="Makes boots.")
+    first = hashes.of({"acme": acme, "boots": boots})
+    assert hashes.of({"acme": acme, "boots": boots}) == first
+    assert counting.prepared == {"acme": 1, "boots": 1}
+    changed = make_embedded("acme", description="Makes boots.", version=acme.version + 2)
+    assert hashes.of({"acme": changed, "boots": boots}) == {"acme": first["boots"], "boots": first["boots"]}
+    assert counting.prepared == {"acme": 2, "boots": 1}
+
+
+def test_what_was_not_asked_for_longest_is_forgotten() -> None:
+    counting = Counting()
+    hashes = TextHashes(remembered=2, prepare=counting)
+    for each in ("a", "b", "a", "c", "a", "b"):
+        hashes.of({each: make_embedded(each)})
+    assert counting.prepared == {"a": 1, "b": 2, "c": 1}
+
+
+def test_the_page_can_ask_for_ids_again_and_again(index: SqliteIndex, tmp_path: Path) -> None:
+    twins = {name: company(name, 0.5, 6, name="Twin", description="Rents out twins.") for name in ("twin", "twin-2")}
+    index.upsert("first", list(twins.values()))
+    workspace = SqliteWorkspace(tmp_path / "workspace")
+    judged = {("acme", "boots"): Verdict.COMPETITOR, ("twin", "acme"): Verdict.COMPETITOR}
+    judged |= {("twin-2", "acme"): Verdict.NOT_COMPETITOR, ("acme", "gone"): Verdict.COMPETITOR}
+    for number, ((anchor, hit), verdict) in enumerate(judged.items()):
+        workspace.add_event(make_event(str(number), anchor=anchor, hit=hit, verdict=verdict, at=moment(number)))
+    counting = Counting()
+    service = FeedbackService(SearchService(index), workspace, text_hashes=TextHashes(prepare=counting))
+    told = [list(service.id_pairs()) for _ in range(3)]
+    # Two companies of one text that were judged differently have no label, with ids as with texts.
+    labels = [("acme", "boots", "positive"), ("twin", "acme", ""), ("twin-2", "acme", "")]
+    assert [(each["company_a"], each["company_b"], each["label"]) for each in told[0]] == labels
+    assert told[1] == told[2] == told[0]
+    assert [each["label"] for each in service.text_pairs()] == [label for _, _, label in labels]
+    assert counting.prepared == {"acme": 1, "boots": 1, "twin": 1, "twin-2": 1}
+    workspace.close()
