@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
@@ -55,14 +56,22 @@ def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
 
 
 def keep_bundle(bundle: ModelBundle, store: Path) -> None:
-    """Copies a bundle into the store, unless its encoder is there; it appears under its name when complete."""
+    """Copies a bundle into the store, unless its encoder is there; it appears under its name when complete.
+
+    Several processes may keep the same one at the same moment: each has a draft of its own, and the first wins.
+    """
     folder = store / bundle.encoder_id
     if folder.is_dir():
         return
-    draft = store / f".{bundle.encoder_id}.part"
-    shutil.rmtree(draft, ignore_errors=True)
-    shutil.copytree(bundle.folder, draft)
-    draft.replace(folder)
+    store.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=store, prefix=f".{bundle.encoder_id}.") as draft:
+        # Into a folder within: a temporary one is for its owner alone, and others read bundles.
+        complete = shutil.copytree(bundle.folder, Path(draft) / bundle.encoder_id)
+        try:
+            complete.replace(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
 
 
 class StoredEncoders(Mapping[str, Encoder]):

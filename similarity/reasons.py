@@ -103,7 +103,9 @@ def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTe
         return _prepared(described, description[:start] + description[end:], settings)
 
     full = without(0, 0)
-    unread = [span for span in sentence_spans(description) if without(*span) == full]
+    # Only sentences of phrases: there may be a thousand others, and each is a preparation of the whole text.
+    concerned = [span for span in sentence_spans(description) if any(_within(phrase, [span]) for phrase in phrases)]
+    unread = [span for span in concerned if without(*span) == full]
     return OcclusionTexts(
         phrases=phrases,
         full=full,

@@ -75,11 +75,14 @@ def migrate(
     """Applies the migrations that the file has not seen yet, in order, all or none.
 
     The version is written back even where nothing is missing, and then undone: it is the only way to
-    learn at opening, and not at the first write, that a file cannot be written.
+    learn at opening, and not at the first write, that a file cannot be written. While another process
+    writes (it may be compacting, for minutes), that is left out: readers do not wait for writers.
 
     Raises:
         IndexUnavailable: the file has seen more migrations than this release knows.
     """
+    if _number(connection, "PRAGMA user_version") == len(migrations) and _is_written_now(connection):
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         seen = _number(connection, "PRAGMA user_version")
@@ -112,6 +115,22 @@ def empty_log(connection: sqlite3.Connection) -> bool:
         if not blocked or time.monotonic() >= deadline:
             return not blocked
         time.sleep(SECONDS_BETWEEN_TRIES)
+
+
+def _is_written_now(connection: sqlite3.Connection) -> bool:
+    milliseconds = _number(connection, "PRAGMA busy_timeout")
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname.startswith("SQLITE_BUSY"):
+            return True
+        raise
+    else:
+        connection.execute("ROLLBACK")
+        return False
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

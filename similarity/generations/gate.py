@@ -13,6 +13,7 @@ Judged anchors must never have been trained on: an encoder that has seen the ans
 Name all companies of the training pairs as `trained_on`; anchors among them are left out and counted.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,9 @@ from similarity.resampling import bootstrap_interval
 MIN_ANCHORS = 50
 MARGIN = 0.01
 BATCH_IDS = 500
+# Writers write a candidate first and the live generation last: in between the counts differ by a batch.
+LOOKS = 6
+SECONDS_BETWEEN_LOOKS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,8 @@ def check(
 
     An anchor is usable when it and two judged candidates of different grade are in both generations;
     what only one of them holds is left out of both. `logged_changes`: writes that may have reached
-    one generation and not yet the other. The same `seed` gives the same report.
+    one generation and not yet the other. Where the counts differ by more, they are counted a few times
+    again, for others may be writing meanwhile. The same `seed` gives the same report.
 
     Raises:
         InvalidInput: `floor` or `logged_changes` is out of range.
@@ -228,13 +233,27 @@ def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
 
 
 def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
-    before, after = index.stats(old), index.stats(new)
-    counts = (("companies", before.companies, after.companies), ("tombstones", before.deleted, after.deleted))
+    for look in range(LOOKS):
+        if look:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        reasons = _counted_apart(index, old=old, new=new, logged_changes=logged_changes)
+        if not reasons:
+            break
+    return reasons
+
+
+def _counted_apart(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
+    """How the counts differ at one moment: what is written between two counts is in the third one, too."""
+    before, there, after = index.stats(old), index.stats(new), index.stats(old)
+    counts = (
+        ("companies", before.companies, there.companies, after.companies),
+        ("tombstones", before.deleted, there.deleted, after.deleted),
+    )
     return [
-        f"{new} holds {there:,} {what} and {old} holds {here:,}; they differ by {abs(there - here):,}, more than the "
+        f"{new} holds {of_new:,} {what} and {old} holds {last:,}; they differ by {apart:,}, more than the "
         f"{logged_changes:,} logged changes; catch up with the old generation before the gate"
-        for what, here, there in counts
-        if abs(there - here) > logged_changes
+        for what, first, of_new, last in counts
+        if (apart := max(min(first, last) - of_new, of_new - max(first, last), 0)) > logged_changes
     ]
 
 

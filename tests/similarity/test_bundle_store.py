@@ -1,3 +1,4 @@
+import shutil
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
@@ -42,6 +43,32 @@ def test_an_index_goes_on_with_its_own_bundle_whatever_ships_now(index: SqliteIn
     keep_bundle(bundle, store)
     assert bundle_for(index, store).encoder_id == bundle.encoder_id
     assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+
+
+def test_who_keeps_a_bundle_beside_another_loses_nothing(
+    index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = store_folder(index.path)
+    copy = shutil.copytree
+
+    def copy_beside_another(source: Path, target: Path) -> Path:
+        monkeypatch.undo()
+        keep_bundle(bundle, store)  # the other one is faster
+        return copy(source, target)
+
+    monkeypatch.setattr(shutil, "copytree", copy_beside_another)
+    keep_bundle(bundle, store)
+    assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+    assert ModelBundle.load(store / bundle.encoder_id).encoder_id == bundle.encoder_id
+
+
+def test_a_bundle_whose_copy_fails_is_not_kept_by_half(index: SqliteIndex, bundle: ModelBundle) -> None:
+    store = store_folder(index.path)
+    (store / bundle.encoder_id).parent.mkdir()
+    (store / bundle.encoder_id).write_text("not a folder")
+    with pytest.raises(OSError, match="Not a directory"):
+        keep_bundle(bundle, store)
+    assert [each.name for each in store.iterdir()] == [bundle.encoder_id]
 
 
 def test_a_candidates_bundle_serves_where_nothing_is_live(index: SqliteIndex, bundle: ModelBundle) -> None:

@@ -11,6 +11,7 @@ import pytest
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
 from similarity.encoder import TextEncoder
+from similarity.phrases import MOST_PHRASES
 from similarity.reasons import (
     PHRASES_SHOWN,
     SMALLEST_WEIGHT,
@@ -24,7 +25,7 @@ from similarity.reasons import (
     occlusion_texts,
     shared_facts,
 )
-from similarity.text import embedding_text
+from similarity.text import TextSettings, embedding_text
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder
 
@@ -92,6 +93,19 @@ def test_a_phrase_that_preparation_drops_carries_nothing_and_costs_nothing() -> 
     assert [phrase.text for phrase in explained(encoder, ["shoes in Bern"], company) if phrase.of is Side.HIT] == [
         "sell shoes"
     ]
+
+
+def test_a_long_description_is_prepared_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+
+    def counting(company: Company, settings: TextSettings) -> str:
+        prepared.append(company)
+        return embedding_text(company, settings)
+
+    monkeypatch.setattr("similarity.reasons.embedding_text", counting)
+    texts = occlusion_texts(make_company(description="They do it all. " * 300), WordEncoder.text_settings)
+    assert len(texts.phrases) == MOST_PHRASES
+    assert len(prepared) <= 1 + 2 * MOST_PHRASES
 
 
 def test_a_description_of_one_phrase_is_carried_by_all_of_it() -> None:

@@ -6,6 +6,7 @@ away, in the right order (competitor, related, other) or in the reverse one.
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.generations.gate import GateReport, check
+from similarity.index.protocol import GenerationStats
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
 
@@ -176,6 +178,34 @@ def test_counts_may_differ_by_the_logged_changes_and_no_more(
     assert reason in report.reasons[0]
     assert "differ by 2, more than the 1 logged changes" in report.reasons[0]
     assert not compare(index, old="new", new="old").passed
+
+
+class WrittenIndex(WatchedIndex):
+    """Another process adds a company while it is counted: to the candidate first, to the live one a moment later."""
+
+    writes = 1
+
+    def stats(self, generation: str) -> GenerationStats:
+        counted = super().stats(generation)
+        if generation == "old" and self.writes:
+            self.writes -= 1
+            self.upsert("new", [make_embedded(f"late{self.writes}", vector=direction(7))])
+        elif generation == "new":
+            for late in range(self.writes, type(self).writes):
+                self.upsert("old", [make_embedded(f"late{late}", vector=direction(7))])
+        return counted
+
+
+@pytest.mark.parametrize("writes", [1, 3])
+def test_companies_that_arrive_while_the_gate_counts_are_no_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    monkeypatch.setattr(WrittenIndex, "writes", writes)
+    with closing(WrittenIndex(tmp_path / "index.db")) as index:
+        add(index, "old", corpus())
+        add(index, "new", corpus())
+        report = compare(index)
+    assert (report.reasons, report.passed) == ((), True)
 
 
 class TamperedIndex(SqliteIndex):

@@ -144,6 +144,18 @@ def test_a_write_that_waits_too_long_says_so(tmp_path: Path) -> None:
         assert outcomes(index.upsert("first", [make_embedded("a")])) == [WriteOutcome.APPLIED]
 
 
+def test_a_reader_opens_the_file_while_another_process_writes_to_it(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        index.upsert("first", [make_embedded("a")])
+        with closing(sqlite3.connect(index.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with closing(SqliteIndex(index.path, busy_timeout=0.05)) as reader:
+                assert set(reader.get("first", ["a"])) == {"a"}
+                with pytest.raises(IndexUnavailable, match="busy_timeout"):
+                    reader.upsert("first", [make_embedded("b")])
+
+
 def test_a_closed_index_says_so(index: SqliteIndex) -> None:
     index.close()
     index.close()
