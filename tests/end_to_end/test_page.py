@@ -7,7 +7,7 @@ import pytest
 
 from similarity.index.sqlite import SqliteIndex
 from tests.end_to_end.conftest import Opened, serving
-from tests.end_to_end.page_parts import downloaded, names, row
+from tests.end_to_end.page_parts import downloaded, names, row, toast
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import filled_index
 
@@ -119,6 +119,31 @@ def test_more_companies_come_at_the_end_and_the_keyboard_goes_on_there(sample: A
     assert every[:10] == first
     assert len(set(every)) == 20
     assert sample.evaluate("document.activeElement.querySelector('.rank').textContent") == "11"
+
+
+def test_a_double_click_brings_more_companies_once(sample: Any) -> None:
+    sample.goto("/?company=heineken&k=10")
+    names(sample)
+    sample.get_by_role("button", name="More companies").dblclick()
+    sample.locator("#hits > li").nth(19).wait_for()
+    sample.wait_for_load_state("networkidle")
+    every = names(sample)
+    assert len(every) == len(set(every))
+
+
+def test_where_the_rest_of_a_ranking_is_gone_it_begins_anew(sample: Any) -> None:
+    sample.goto("/?company=heineken&k=10")
+    names(sample)
+    gone = '{"title": "Not a cursor", "status": 422, "detail": "", "type": "/docs#wrong-cursor"}'
+    sample.route(
+        "**/similar/*cursor=*", lambda route: route.fulfill(status=422, content_type="application/json", body=gone)
+    )
+    sample.get_by_role("button", name="More companies").click()
+    toast(sample, "The ranking begins anew: the service has changed since.")
+    sample.unroute("**/similar/*cursor=*")
+    assert len(names(sample)) == 10
+    sample.get_by_role("button", name="More companies").click()
+    sample.locator("#hits > li").nth(19).wait_for()
 
 
 def test_an_unknown_company_says_so_and_offers_what_was_meant(page: Any) -> None:

@@ -51,6 +51,51 @@ def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
     assert own.request.get("/feedback/pairs").text() == ""
 
 
+def test_undo_takes_a_verdict_back_when_another_company_is_on_the_page(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.get_by_role("button", name="Reject Asahi Group Holdings, Ltd.").click()
+    toast(own, "Asahi Group Holdings, Ltd. rejected.")
+    own.get_by_role("link", name="Carlsberg A/S", exact=True).click()
+    own.get_by_role("heading", name="Carlsberg A/S", level=1).wait_for()
+    own.locator("#toast").get_by_role("button", name="Undo").click()
+    toast(own, "Asahi Group Holdings, Ltd. has no verdict now, as a competitor of Heineken N.V.")
+    assert own.request.get("/feedback?anchor=heineken").json()["verdicts"] == []
+    own.keyboard.press("u")  # nothing is left to undo
+    own.go_back()
+    own.get_by_role("heading", name="Heineken N.V.", level=1).wait_for()
+    names(own)
+    assert own.locator("#hits .rejected").count() == 0
+
+
+def test_a_key_that_is_held_down_is_one_verdict(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    own.keyboard.press("j")
+    for _ in range(4):
+        own.keyboard.down("a")  # the second one and those after it are repeats
+    own.keyboard.up("a")
+    own.locator("#hits .accepted").wait_for()
+    own.wait_for_load_state("networkidle")
+    assert len(own.request.get("/feedback").json()["events"]) == 1
+
+
+def test_the_count_of_pairs_never_takes_the_place_of_undo(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    busy = {
+        "status": 503,
+        "content_type": "application/problem+json",
+        "headers": {"Retry-After": "9"},
+        "body": '{"title": "Too busy", "status": 503, "detail": "", "type": "/docs#overloaded"}',
+    }
+    own.route("**/feedback/pairs*", lambda route: route.fulfill(**busy))
+    with own.expect_response("**/feedback/pairs*"):
+        own.get_by_role("button", name="Reject Carlsberg A/S").click()
+    own.wait_for_load_state("networkidle")
+    assert own.locator("#toast").get_by_role("button", name="Undo").is_visible()
+
+
 def test_a_verdict_that_is_not_kept_is_not_shown(own: Any) -> None:
     own.goto("/?company=heineken&k=10")
     names(own)

@@ -1,9 +1,12 @@
 """Lists: questions that are kept by name, and names that are pasted."""
 
+import re
 from typing import Any
 
 import pytest
 
+from services.search.app import WEB
+from services.search.matches.match_rows import HEADINGS
 from tests.end_to_end.page_parts import names, toast
 
 pytestmark = pytest.mark.integration
@@ -94,6 +97,34 @@ def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
     assert "list=" not in own.url
 
 
+def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    save_as(own, "Drinks")
+    own.get_by_role("link", name="Carlsberg A/S", exact=True).click()
+    own.get_by_role("heading", name="Carlsberg A/S", level=1).wait_for()
+    own.get_by_role("button", name="Save list").click()
+    assert own.get_by_label("Name", exact=True).input_value() == ""
+    own.get_by_label("Name", exact=True).fill("Drinks")
+    own.get_by_role("button", name="Save", exact=True).click()
+    toast(own, "Saved as “Drinks”, in place of another question.")
+    own.locator("#toast").get_by_role("button", name="Undo").click()
+    own.wait_for_load_state("networkidle")
+    anchors = own.request.get("/lists/Drinks").json()["question"]["anchors"]
+    assert [each["company"] for each in anchors] == ["heineken"]
+
+
+def test_the_same_companies_are_saved_again_under_the_name_they_had(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    save_as(own, "Drinks")
+    own.get_by_label("Show").select_option("50")
+    own.wait_for_url("**k=50")
+    names(own)
+    own.get_by_role("button", name="Save list").click()
+    assert own.get_by_label("Name", exact=True).input_value() == "Drinks"
+
+
 def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
     own.goto("/?company=heineken&k=10")
     names(own)
@@ -142,6 +173,18 @@ def test_a_table_is_read_by_its_columns(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, "name,domain\nSome brewer,theheinekencompany.com\n")
     assert "Heineken N.V." in dialog.locator("#matches tr").first.inner_text()
+
+
+def test_a_name_with_a_comma_is_no_table(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "Coca-Cola Company, The\nHeineken\n")
+    assert dialog.locator("#matches tr").count() == 2
+
+
+def test_the_page_knows_the_headings_that_the_service_takes() -> None:
+    script = (WEB / "match.js").read_text(encoding="utf-8")
+    [known] = re.findall(r"new Set\(\[(.*?)\]\)", script, flags=re.DOTALL)[:1]
+    assert set(re.findall(r'"([^"]+)"', known)) == HEADINGS["name"] | HEADINGS["domain"]
 
 
 def test_nothing_pasted_is_said(sample: Any) -> None:

@@ -165,6 +165,54 @@ def test_an_answer_that_comes_late_does_not_replace_a_newer_one(page: Any) -> No
     assert page.get_by_role("heading", name="Acme Shoes, Inc.").is_visible()
 
 
+HALF_AN_ANSWER = """
+const whole = window.fetch;
+window.fetch = (address, request) => {
+  if (!address.includes("/similar/clogs")) return whole(address, request);
+  const body = new ReadableStream({ start(stream) {
+    stream.enqueue(new TextEncoder().encode('{"hits": ['));
+    request.signal.addEventListener("abort", () => stream.error(request.signal.reason));
+  } });
+  return Promise.resolve(new Response(body, { headers: { "Content-Type": "application/json" } }));
+};
+"""
+
+
+def test_a_question_that_was_left_amid_its_answer_is_not_told_of(page: Any) -> None:
+    page.add_init_script(HALF_AN_ANSWER)
+    page.goto("/?company=acme")
+    names(page)
+    page.get_by_role("link", name="Clogs", exact=True).click()
+    page.locator("body.waiting").wait_for()
+    page.go_back()
+    assert names(page)[0] == "Boots GmbH"
+    page.wait_for_load_state("networkidle")
+    assert page.locator("#message").inner_text() == ""
+    assert page.locator("#toast").is_hidden()
+
+
+def test_a_key_is_cleared_of_what_nobody_sees_and_refused_where_it_cannot_be_one(page: Any) -> None:
+    given: list[str | None] = []
+
+    def guarded(route: Any) -> None:
+        given.append(route.request.headers.get("authorization"))
+        if given[-1] == "Bearer right":
+            route.continue_()
+        else:
+            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
+
+    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    page.goto("/?company=acme")
+    dialog = page.get_by_role("dialog", name="This service asks for a key")
+    page.get_by_label("Key", exact=True).fill("“right”")
+    page.get_by_role("button", name="Use this key").click()
+    assert dialog.is_visible()
+    page.get_by_label("Key", exact=True).fill(" ri\u200bght\ufeff\n")
+    page.get_by_role("button", name="Use this key").click()
+    assert names(page)[0] == "Boots GmbH"
+    assert set(given) == {None, "Bearer right"}
+
+
 def test_nothing_moves_for_those_who_asked_for_calm(page: Any) -> None:
     page.emulate_media(reduced_motion="reduce")
     page.route("**/similar/**", lambda route: None)

@@ -8,6 +8,9 @@ from tests.end_to_end.page_parts import names, row
 
 pytestmark = pytest.mark.integration
 
+PROBLEM = '{"title": "Unknown company", "status": 404, "detail": "It is gone.", "type": "/docs#unknown-company"}'
+GONE = {"status": 404, "content_type": "application/problem+json", "body": PROBLEM}
+
 
 def opened_on(page: Any, path: str) -> Any:
     page.goto(path)
@@ -136,6 +139,26 @@ def test_a_verdict_that_is_not_kept_leaves_the_pair(own: Any) -> None:
     own.locator("#toast").filter(has_text="The service does not answer").wait_for()
     assert pair(dialog) == shown
     assert dialog.locator("#judge-count").inner_text() == ""
+
+
+def test_a_pair_that_cannot_be_shown_cannot_be_judged(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    first = pair(dialog)
+    own.route("**/companies/*", lambda route: route.fulfill(**GONE))
+    # The page has read the companies of the second pair already, not those of the third.
+    own.keyboard.press("a")
+    said(dialog, f"{first[1]}: competitors.")
+    own.keyboard.press("s")
+    said(dialog, "skipped")
+    dialog.get_by_text("cannot be shown. Unknown company.").wait_for()
+    own.keyboard.press("r")
+    own.unroute("**/companies/*")
+    dialog.get_by_role("button", name="Try again").click()
+    third = pair(dialog)
+    assert events(own) == ["competitor"]
+    own.keyboard.press("r")
+    said(dialog, f"{third[0]} and {third[1]}: no competitors.")
+    assert events(own) == ["competitor", "not_competitor"]
 
 
 def test_who_may_give_no_feedback_is_not_asked_for_it(own: Any) -> None:

@@ -132,6 +132,14 @@ def test_a_part_that_is_unknown_is_said_and_the_rest_is_answered(page: Any) -> N
     assert "nobody" not in page.url
 
 
+def test_the_first_company_may_be_the_unknown_one(page: Any) -> None:
+    page.goto("/?company=nobody&company=acme")
+    assert names(page)[0] == "Boots GmbH"
+    page.locator(".miss").get_by_role("button", name="Remove it").click()
+    page.locator(".miss").wait_for(state="detached")
+    assert page.url.endswith("/?company=acme")
+
+
 def test_reasons_come_after_the_ranking_for_what_is_on_the_screen(sample: Any) -> None:
     asked_for: list[str] = []
     sample.on("request", lambda request: asked_for.append(request.url) if "/similar/" in request.url else None)

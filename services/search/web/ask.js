@@ -19,7 +19,8 @@ export const manners = {
 
 let keyAsked = null; // several requests that lack a key ask for it once
 
-export async function ask(path, { params = {}, body, method, signal, accept = "application/json" } = {}) {
+// `isPatient`: waits where the service asks for it; what nobody waits for is given up instead.
+export async function ask(path, { params = {}, body, method, signal, accept = "application/json", isPatient = true } = {}) {
   const query = new URLSearchParams(params).toString();
   const address = query ? `${path}?${query}` : path;
   const request = { method: method ?? (body === undefined ? "GET" : "POST"), signal, headers: { Accept: accept } };
@@ -27,19 +28,30 @@ export async function ask(path, { params = {}, body, method, signal, accept = "a
     request.body = body instanceof Blob ? body : JSON.stringify(body);
     request.headers["Content-Type"] = body instanceof Blob ? body.type : "application/json";
   }
-  const response = await answered(address, request);
+  const response = await (isPatient ? answered(address, request) : reached(address, withKey(request)));
   if (response.status === 204) return null;
   if (response.ok && accept !== "application/json") return response;
-  const answer = await response.json().catch(() => null);
+  const answer = await response.json().catch(notJson);
   if (response.ok && answer) return answer;
   throw new ProblemError(problemOf(response, answer));
+}
+
+// A question that was left while its answer came has no answer; whatever else comes is none of ours.
+function notJson(error) {
+  if (error.name === "AbortError") throw error;
+  return null;
+}
+
+function withKey(request) {
+  const key = sessionStorage.getItem(KEY);
+  if (key) request.headers.Authorization = `Bearer ${key}`;
+  return request;
 }
 
 async function answered(address, request) {
   for (let refusals = 0; ; ) {
     const key = sessionStorage.getItem(KEY);
-    if (key) request.headers.Authorization = `Bearer ${key}`;
-    const response = await reached(address, request);
+    const response = await reached(address, withKey(request));
     const wait = Number(response.headers.get("Retry-After"));
     if (response.status === 429 && wait <= LONGEST_WAIT) await sitOut(Math.max(wait, 1), request.signal);
     else if (refusals < MOST_REFUSALS && await isBusy(response)) await sitOut(refusals += 1, request.signal);
@@ -91,9 +103,11 @@ function problemOf(response, answer) {
   return { title: "Unexpected answer", status: response.status, detail: `The service answered with status ${response.status}.` };
 }
 
+export const isKind = (error, ...kinds) => error instanceof ProblemError && kinds.some((kind) => error.problem.type?.endsWith(`#${kind}`));
+
 // True where the service has no such part (it was started without it), or not for this key.
 export const isMissing = (error) => error instanceof ProblemError
-  && (error.problem.type?.endsWith("#unknown-address") || [403, 405].includes(error.problem.status));
+  && (isKind(error, "unknown-address") || [403, 405].includes(error.problem.status));
 
 // Fetched, not followed: a link could not carry the key, and a refusal would leave the page.
 export async function download(path, { params, body, name }) {

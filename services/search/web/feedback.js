@@ -1,6 +1,6 @@
 // Verdicts: which hits are competitors and which are not. They are kept, and come back as labelled pairs.
 
-import { ask, download, isMissing } from "./ask.js";
+import { ProblemError, ask, download, isMissing } from "./ask.js";
 import { byId, counted, el, say } from "./dom.js";
 import { softly, toast } from "./problems.js";
 
@@ -11,7 +11,7 @@ export const WITHDRAWN = "withdrawn"; // events are only ever added; this one sa
 
 let verdicts = new Map(); // verdict by hit id, for the anchor
 let about = null; // {anchor: company or null, generation, bundle}
-const steps = []; // {anchor, hit, before}: what can be undone, the last one first
+const steps = []; // {of, hit, before}: what can be undone, the last one last; `of` is what the page was about
 let onVerdict = () => {};
 
 export const rejected = () => [...verdicts].filter(([, verdict]) => verdict === NOT_COMPETITOR).map(([id]) => id);
@@ -77,32 +77,43 @@ function judge(hit, verdict) {
   return save(hit, verdicts.get(hit.company.id) === verdict ? WITHDRAWN : verdict);
 }
 
-export function undo() {
-  const step = steps.pop();
-  if (step && step.anchor === about?.anchor?.id) save(step.hit, step.before ?? WITHDRAWN, { isUndo: true });
+export const undo = () => takeBack(steps.at(-1));
+
+// Also when the page is about another company by now.
+function takeBack(step) {
+  const place = steps.lastIndexOf(step);
+  if (place < 0) return null; // nothing to take back, or taken back already
+  steps.splice(place, 1);
+  return save(step.hit, step.before ?? WITHDRAWN, { of: step.of, undoes: step });
 }
 
-const save = softly(async (hit, verdict, { isUndo = false } = {}) => {
+const save = softly(async (hit, verdict, { of = about, undoes = null } = {}) => {
   const { id, name } = hit.company;
   const before = verdicts.get(id);
-  setVerdict(id, verdict);
+  setVerdict(of, id, verdict);
   try {
     await sendVerdict({
-      anchor: about.anchor.id, hit: id, verdict, rank: hit.rank, score: hit.score, probability: hit.probability,
-      generation: about.generation, bundle_id: about.bundle,
+      anchor: of.anchor.id, hit: id, verdict, rank: hit.rank, score: hit.score, probability: hit.probability,
+      generation: of.generation, bundle_id: of.bundle,
     });
   } catch (error) {
-    setVerdict(id, before);
+    setVerdict(of, id, before);
+    if (undoes) steps.push(undoes);
     throw error;
   }
-  if (!isUndo) steps.push({ anchor: about.anchor.id, hit, before });
+  const step = { of, hit, before };
+  if (!undoes) steps.push(step);
   const done = { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [WITHDRAWN]: "has no verdict now" }[verdict];
-  say(`${name} ${done}`);
-  toast(`${name} ${done}.`, !isUndo && { label: "Undo", act: undo });
+  const words = isShown(of) ? `${name} ${done}` : `${name} ${done}, as a competitor of ${of.anchor.name}`;
+  say(words);
+  toast(`${words}.`, !undoes && { label: "Undo", act: () => takeBack(step) });
   await showPairCount();
 });
 
-function setVerdict(id, verdict) {
+const isShown = (of) => of.anchor.id === about?.anchor?.id;
+
+function setVerdict(of, id, verdict) {
+  if (!isShown(of)) return;
   if (verdict === undefined || verdict === WITHDRAWN) verdicts.delete(id);
   else verdicts.set(id, verdict);
   onVerdict();
@@ -110,7 +121,19 @@ function setVerdict(id, verdict) {
 
 // ---- Labelled pairs
 
-export const showPairCount = softly(async () => {
+let counting = null; // how many there are, while that is asked
+let isOutdated = false; // another verdict has come since it was asked
+
+// Beside everything else: it is asked once at a time, and where the service is too busy the last count stays.
+export async function showPairCount() {
+  isOutdated = true;
+  counting ??= (async () => {
+    for (; isOutdated; await countAgain()) isOutdated = false;
+  })().finally(() => { counting = null; });
+  await counting;
+}
+
+async function countAgain() {
   const link = byId("pairs");
   try {
     const count = await countPairs();
@@ -119,14 +142,15 @@ export const showPairCount = softly(async () => {
     link.hidden = count === 0;
     byId("open-judge").hidden = false;
   } catch (error) {
-    if (!isMissing(error)) throw error;
+    if (!(error instanceof ProblemError)) throw error;
+    if (!isMissing(error)) return;
     link.hidden = true;
     byId("open-judge").hidden = true;
   }
-});
+}
 
 async function countPairs() {
-  const response = await ask("/feedback/pairs", { params: { format: "jsonl", sides: "ids" }, accept: "application/x-ndjson" });
+  const response = await ask("/feedback/pairs", { params: { format: "jsonl", sides: "ids" }, accept: "application/x-ndjson", isPatient: false });
   const lines = (await response.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
   return lines.filter(({ label }) => label !== null && label !== "").length;
 }

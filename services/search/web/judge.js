@@ -1,6 +1,6 @@
 // What to judge next: one pair at a time, with both descriptions side by side, by click or by a single key.
 
-import { ask } from "./ask.js";
+import { ProblemError, ask } from "./ask.js";
 import { byId, counted, el } from "./dom.js";
 import { COMPETITOR, NOT_COMPETITOR, UNSURE, WITHDRAWN, judgedFor, refreshVerdicts, sendVerdict, showPairCount } from "./feedback.js";
 import { areKeysOn } from "./keys.js";
@@ -13,6 +13,7 @@ const LATELY = ""; // of whatever companies were judged or saved last
 const SAID = { [COMPETITOR]: "competitors", [NOT_COMPETITOR]: "no competitors", [UNSURE]: "cannot be told" };
 
 let pairs = []; // still to be judged, the shown one first
+let shown = null; // the pair whose two descriptions are to be seen: only that one can be judged
 let source = null; // {generation, model} of the answer they came in
 let passed = new Set(); // keys of pairs that were skipped
 let done = []; // {pair, source, verdict}: what can be undone, the last one last
@@ -82,15 +83,36 @@ const next = softly(async () => {
 
 async function show() {
   const [pair] = pairs;
+  shown = null;
   for (const id of ["pair", "judge-why", "judge-verdicts"]) byId(id).hidden = !pair;
   byId("judge-none").hidden = Boolean(pair);
   if (!pair) return;
-  const both = await Promise.all([pair.anchor.id, pair.hit.id].map(read));
+  let both;
+  try {
+    both = await Promise.all([pair.anchor.id, pair.hit.id].map(read));
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    if (pairs[0] === pair) showUnread(pair, error.problem);
+    return;
+  }
   if (pairs[0] !== pair) return; // judged meanwhile
+  shown = pair;
   byId("pair").replaceChildren(...both.map(card));
   byId("judge-why").textContent = pair.why.join("; ");
   byId("judge").scrollTo(0, 0);
   if (pairs[1]) for (const { id } of [pairs[1].anchor, pairs[1].hit]) read(id).catch(() => {});
+}
+
+const again = softly(async () => {
+  byId("pair").focus(); // the button goes, and keys would go nowhere
+  await show();
+});
+
+// One of the two may have been deleted since, or the service is gone.
+function showUnread({ anchor, hit }, { title, detail }) {
+  byId("pair").replaceChildren(el("p", { class: "none" }, `${anchor.name} and ${hit.name} cannot be shown. ${title}. ${detail} `,
+    el("button", { type: "button", class: "link", onclick: again }, "Try again")));
+  byId("judge-why").textContent = "";
 }
 
 // Its description belongs to a verdict, and the suggestion has only its name.
@@ -114,13 +136,13 @@ function card(company, place) {
 // ---- What is said of it
 
 const judge = (verdict) => once(async () => {
-  const [pair] = pairs;
+  const pair = shown;
   if (!pair) return;
   const step = { pair, source, verdict };
   await send(step, verdict);
   done.push(step);
   said(`${pair.anchor.name} and ${pair.hit.name}: ${SAID[verdict]}.`);
-  await advance();
+  await advance(pair);
   showPairCount();
 });
 
@@ -129,7 +151,7 @@ const skip = () => once(async () => {
   if (!pair) return;
   passed.add(keyOf(pair));
   said(`${pair.anchor.name} and ${pair.hit.name}: skipped.`);
-  await advance();
+  await advance(pair);
 });
 
 const undo = () => once(async () => {
@@ -143,8 +165,8 @@ const undo = () => once(async () => {
   showPairCount();
 });
 
-async function advance() {
-  pairs = pairs.slice(1);
+async function advance(past) {
+  pairs = pairs.filter((pair) => pair !== past);
   if (pairs.length) await show();
   else await next();
 }

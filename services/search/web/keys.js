@@ -12,8 +12,8 @@ export const areKeysOn = () => byId("keys-on").checked;
 const onRow = (act) => () => { const row = chosenRow(); if (row) act(row); };
 
 const KEYS = [
-  { keys: ["j", "ArrowDown"], shown: "j ↓", words: "Next company", act: () => moveRow(1) },
-  { keys: ["k", "ArrowUp"], shown: "k ↑", words: "Previous company", act: () => moveRow(-1) },
+  { keys: ["j", "ArrowDown"], shown: "j ↓", words: "Next company", act: () => moveRow(1), isHeld: true },
+  { keys: ["k", "ArrowUp"], shown: "k ↑", words: "Previous company", act: () => moveRow(-1), isHeld: true },
   { keys: ["a"], shown: "a", words: "Accept: it is a competitor", act: onRow(({ hit }) => accept(hit)) },
   { keys: ["r"], shown: "r", words: "Reject: it is not", act: onRow(({ hit }) => reject(hit)) },
   { keys: ["u"], shown: "u", words: "Undo the last verdict", act: undo },
@@ -44,7 +44,7 @@ function onKey(event) {
   const isPlain = event.key.length === 1;
   if (isPlain ? !areKeysOn() : !event.target.matches("#hits > li")) return;
   event.preventDefault();
-  known.act();
+  if (!event.repeat || known.isHeld) known.act(); // a key held down is one verdict
 }
 
 // A dialog's own buttons, and a click beside it, close it.

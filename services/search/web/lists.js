@@ -1,13 +1,13 @@
 // Saved lists: a question with a name, and which of its hits are new since one last looked.
 
-import { ProblemError, ask, isMissing } from "./ask.js";
+import { ProblemError, ask, isKind, isMissing } from "./ask.js";
 import { button, byId, counted, el, say } from "./dom.js";
 import { softly, toast } from "./problems.js";
 import { current, go, note, questionOf, stateOf } from "./state.js";
 
 const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
 let saving = null; // what the dialog is to save: a question
-let lastName = "";
+let last = null; // {name, about}: what was saved last, and about which companies or words
 
 export async function lookForLists() {
   try {
@@ -55,7 +55,8 @@ const markAsSeen = softly(async (name) => {
 export function openSaving(question = questionOf(current())) {
   saving = question;
   byId("saving-error").textContent = "";
-  byId("list-name").value = current().list || lastName;
+  // The same list again only for the same companies: Enter would replace what everybody sees under that name.
+  byId("list-name").value = current().list || (last?.about === aboutOf(question) ? last.name : "");
   byId("saving").showModal();
   byId("list-name").select();
 }
@@ -64,7 +65,9 @@ async function save(event) {
   event.preventDefault();
   const name = byId("list-name").value.trim();
   if (!name) return;
+  let replaced;
   try {
+    replaced = await questionBefore(name);
     await ask(pathOf(name), { method: "PUT", body: { question: saving } });
     await look(name);
   } catch (error) {
@@ -72,15 +75,34 @@ async function save(event) {
     byId("saving-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
     return;
   }
-  lastName = name;
+  last = { name, about: aboutOf(saving) };
   byId("saving").close();
   byId("paste").close();
-  toast(`Saved as “${name}”.`);
-  say(`Saved as ${name}`);
   const saved = stateOf(saving);
   if (JSON.stringify(saved.anchors) === JSON.stringify(current().anchors)) note({ list: name });
   else await go({ ...saved, list: name });
+  if (replaced && aboutOf(replaced) !== last.about) {
+    toast(`Saved as “${name}”, in place of another question.`, { label: "Undo", act: () => putBack(name, replaced) });
+  } else toast(`Saved as “${name}”.`);
+  say(`Saved as ${name}`);
 }
+
+const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text }) => company ?? text));
+
+async function questionBefore(name) {
+  try {
+    return (await ask(pathOf(name))).question;
+  } catch (error) {
+    if (!isKind(error, "unknown-list")) throw error;
+    return null;
+  }
+}
+
+const putBack = softly(async (name, question) => {
+  await ask(pathOf(name), { method: "PUT", body: { question } });
+  if (current().list === name) note({ list: "" });
+  say(`${name} restored`);
+});
 
 // ---- All lists
 
@@ -131,10 +153,7 @@ function summary({ question, saved_at, saved_by }) {
 const remove = softly(async (list) => {
   const { question } = await whole(list);
   await ask(pathOf(list.name), { method: "DELETE" });
-  toast(`“${list.name}” deleted.`, { label: "Undo", act: softly(async () => {
-    await ask(pathOf(list.name), { method: "PUT", body: { question } });
-    say(`${list.name} restored`);
-  }) });
+  toast(`“${list.name}” deleted.`, { label: "Undo", act: () => putBack(list.name, question) });
   if (current().list === list.name) note({ list: "" });
   await openLists();
 });

@@ -6,6 +6,12 @@ import { openSaving } from "./lists.js";
 import { toTop } from "./links.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
+// What the service takes for the column of names or of domains (services/search/matches/match_rows.py; a test compares them).
+const HEADINGS = new Set([
+  "name", "company", "company name", "company_name", "organisation", "organization", "firm",
+  "domain", "website", "url", "web", "homepage", "site", "web site",
+]);
+
 let rows = []; // {answer, box, choice}: what a line of the list was matched with, and what was made of it
 
 function openPaste() {
@@ -19,7 +25,7 @@ async function find(event) {
   const lines = byId("pasted").value.trim();
   byId("paste-error").textContent = lines ? "" : "Write or paste at least one name.";
   if (!lines) return byId("pasted").focus();
-  const type = /^[^\n]*\b(name|domain|company|website)\b[^\n]*[,;\t]|^(name|domain)\s*\n/i.test(lines) ? "text/csv" : "text/plain";
+  const type = isTable(lines) ? "text/csv" : "text/plain";
   try {
     show(await ask("/match", { body: new Blob([lines], { type }) }));
   } catch (error) {
@@ -27,6 +33,12 @@ async function find(event) {
     byId("paste-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
   }
   return null;
+}
+
+// A table has a first line that names its columns; "Walt Disney Company, The" is a line of a list.
+function isTable(lines) {
+  const [first] = lines.split("\n", 1);
+  return first.split(/[,;\t|]/).some((cell) => HEADINGS.has(cell.trim().replace(/^"|"$/g, "").toLowerCase()));
 }
 
 function show({ rows: answers }) {

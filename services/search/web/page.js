@@ -1,6 +1,6 @@
 // The page: from the address to an answer, and the parts around it. Nothing is built; the browser loads it as it is.
 
-import { ProblemError, ask, download } from "./ask.js";
+import { ProblemError, ask, download, isKind } from "./ask.js";
 import { closeOptions, startCombobox, submitCombobox } from "./combobox.js";
 import { byId, counted, el, lastly, say } from "./dom.js";
 import { countOf, downloadPairs, followVerdicts, judgedFor, loadVerdicts, rejected, showPairCount, showVerdict } from "./feedback.js";
@@ -43,6 +43,7 @@ async function load() {
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!(error instanceof ProblemError)) throw error;
+    if (loading.signal !== signal) return; // of a question that was left
     answer = null;
     byId("answer").hidden = true;
     document.title = `${error.problem.title} · Company similarity`;
@@ -102,16 +103,29 @@ async function findReasons(pageCursor, place, reasons, signal) {
   addReasons(place, found);
 }
 
+const moreButton = () => byId("more").querySelector("button");
+
 const showMore = softly(async () => {
   const { signal } = loading;
   const asked = cursor;
-  const found = await similar({ reasons: 0, cursor: asked }, signal);
+  moreButton().disabled = true; // a second click would bring the same companies again
+  let found;
+  try {
+    found = await similar({ reasons: 0, cursor: asked }, signal);
+  } catch (error) {
+    if (!isKind(error, "wrong-cursor", "cursor-expired")) throw error;
+    // The service was started anew, or has another model: the rest of this ranking is gone.
+    await load();
+    return toast("The ranking begins anew: the service has changed since.");
+  } finally {
+    moreButton().disabled = false;
+  }
   const first = shownHits().length;
   addPage(found, asked);
   cursor = found.next_cursor;
   showTally();
   shownHits()[first] && rowOf(shownHits()[first].company.id).node.focus();
-  say(`${counted(found.hits.length, "more company", "more companies")}`);
+  return say(`${counted(found.hits.length, "more company", "more companies")}`);
 });
 
 function removeMisses(misses) {
@@ -199,7 +213,10 @@ function showTally() {
     current().list && `“${current().list}”`, counted(hits.length, "company", "companies"),
     accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${about.name}`,
   ].filter(Boolean).join(" · ");
-  byId("csv").title = out ? `${counted(hits.length - out, "company", "companies")}, without the ${out} rejected` : counted(hits.length, "company", "companies");
+  const rows = Math.min(hits.length - out, MOST_ROWS);
+  byId("csv").title = [
+    rows < hits.length - out ? `the first ${rows} companies` : counted(rows, "company", "companies"), out && `without the ${out} rejected`,
+  ].filter(Boolean).join(", ");
 }
 
 // What is on the page, without what was rejected.
@@ -246,7 +263,7 @@ function start() {
   byId("csv").addEventListener("click", downloadCsv);
   byId("share").addEventListener("click", share);
   byId("pairs").addEventListener("click", downloadPairs);
-  byId("more").querySelector("button").addEventListener("click", showMore);
+  moreButton().addEventListener("click", showMore);
   byId("none").querySelector("button").addEventListener("click", dropFilters);
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); });
   byId("map-toggle").addEventListener("click", () => { note({ map: !isWanted() }); softly(loadMap)(loading.signal); });

@@ -85,15 +85,21 @@ export function mindManners() {
   };
 }
 
+// No header can carry other signs, and what is pasted may hold some that nobody sees.
+const IS_KEY = /^[!-~]*$/;
+const keyTyped = () => byId("key").value.replace(/[\s\u200B-\u200F\u2060\uFEFF]/g, "");
+
 function askForKey(wasRefused) {
   const dialog = byId("key-needed");
   byId("key-title").textContent = wasRefused ? "The service does not know this key" : "This service asks for a key";
   byId("key").value = "";
+  byId("key").oninput = () => byId("key").setCustomValidity(IS_KEY.test(keyTyped()) ? "" : "This is no key of the service: copy it again.");
+  byId("key").oninput();
   dialog.returnValue = "";
   dialog.showModal();
   byId("key").focus();
   return new Promise((resolve) => {
     dialog.querySelector("form").onsubmit = () => { dialog.returnValue = "given"; };
-    dialog.onclose = () => resolve(dialog.returnValue === "given" ? byId("key").value.trim() : null);
+    dialog.onclose = () => resolve(dialog.returnValue === "given" ? keyTyped() : null);
   });
 }

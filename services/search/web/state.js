@@ -143,11 +143,11 @@ export function stateOf(question) {
 export function requestFor(path, asked, extra = {}) {
   const { anchors, negatives, filters, exclude, mode, minProbability, k } = asked;
   const [first, ...others] = anchors;
-  const isPlain = anchors.every(({ weight }) => weight === 1) && others.every(({ company }) => company) && negatives.every(({ company }) => company);
+  // Several companies are posted: the one in a path must be known, and of a list any may have been deleted.
+  const isPlain = !others.length && first.weight === 1 && negatives.every(({ company }) => company);
   const isShort = exclude.length <= MOST_EXCLUDED && filterParams(filters).length <= MOST_CONDITIONS;
   const params = [["k", k], ...filterParams(filters)];
   if (first.text) params.unshift(["text", first.text]);
-  for (const { company } of others) params.push(["also", company]);
   for (const { company } of negatives) params.push(["unlike", company]);
   for (const each of exclude) params.push(["exclude", each]);
   if (mode !== EMPTY.mode) params.push(["mode", mode]);
