@@ -9,6 +9,7 @@ on several machines share one folder (SIMILARITY_BUNDLES).
 import shutil
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -56,22 +57,40 @@ def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
 
 
 def keep_bundle(bundle: ModelBundle, store: Path) -> None:
-    """Copies a bundle into the store, unless its encoder is there; it appears under its name when complete.
+    """Copies a bundle into the store, unless its encoder is there and sound; it appears under its name when complete.
 
     Several processes may keep the same one at the same moment: each has a draft of its own, and the first wins.
     """
     folder = store / bundle.encoder_id
-    if folder.is_dir():
+    if _is_sound(folder):
         return
     store.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=store, prefix=f".{bundle.encoder_id}.") as draft:
-        # Into a folder within: a temporary one is for its owner alone, and others read bundles.
-        complete = shutil.copytree(bundle.folder, Path(draft) / bundle.encoder_id)
+    with _draft(store, bundle.encoder_id) as draft, _draft(store, bundle.encoder_id) as aside:
+        # The draft gets the rights of the bundle's own folder: a temporary one is for its owner alone, and others
+        # read bundles. It stays beside the bundle's place: a read-only folder cannot be moved to another one.
+        shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
+        # Releases that shared one draft could leave half a bundle behind, which no index can be opened with.
+        if folder.is_dir() and not _is_sound(folder):
+            with suppress(FileNotFoundError):
+                folder.replace(aside)
         try:
-            complete.replace(folder)
+            Path(draft).replace(folder)
         except OSError:
             if not folder.is_dir():
                 raise
+
+
+def _draft(store: Path, encoder_id: str) -> TemporaryDirectory[str]:
+    """A new folder in the store, hidden by its dot, that is gone afterwards unless it was moved."""
+    return TemporaryDirectory(dir=store, prefix=f".{encoder_id}.", ignore_cleanup_errors=True)
+
+
+def _is_sound(folder: Path) -> bool:
+    try:
+        ModelBundle.load(folder)
+    except (InvalidBundle, FileNotFoundError):
+        return False
+    return True
 
 
 class StoredEncoders(Mapping[str, Encoder]):

@@ -31,6 +31,9 @@ Encode: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 
 PHRASES_SHOWN = 3
 SMALLEST_WEIGHT = 0.01
+# A company's description is prepared some eighty times, so of a longer one no more is prepared than this.
+# Phrases are of its first 6,000 characters, and even an encoder of 8,000 tokens reads nothing beyond it.
+MOST_CHARACTERS_PREPARED = 50_000
 # The shortest record of a company that preparation accepts.
 _ID = "occluded"
 _SAYS_SOMETHING = re.compile(r"\w")
@@ -185,10 +188,10 @@ def _strongest(phrases: Iterable[Phrase], weights: NDArray[np.float32]) -> list[
 
 
 def _words_of(described: Described) -> tuple[str, tuple[str, ...]]:
-    """Description and own names."""
+    """As much of the description as is prepared, and own names."""
     if isinstance(described, str):
         return described, ()
-    return described.description, (described.name, *described.aliases)
+    return described.description[:MOST_CHARACTERS_PREPARED], (described.name, *described.aliases)
 
 
 def _within(phrase: Phrase, spans: Iterable[tuple[int, int]]) -> bool:

@@ -81,9 +81,9 @@ def migrate(
     Raises:
         IndexUnavailable: the file has seen more migrations than this release knows.
     """
-    if _number(connection, "PRAGMA user_version") == len(migrations) and _is_written_now(connection):
+    is_current = _number(connection, "PRAGMA user_version") == len(migrations)
+    if not _begun(connection, waiting=not is_current):
         return
-    connection.execute("BEGIN IMMEDIATE")
     try:
         seen = _number(connection, "PRAGMA user_version")
         if seen > len(migrations):
@@ -117,20 +117,22 @@ def empty_log(connection: sqlite3.Connection) -> bool:
         time.sleep(SECONDS_BETWEEN_TRIES)
 
 
-def _is_written_now(connection: sqlite3.Connection) -> bool:
+def _begun(connection: sqlite3.Connection, *, waiting: bool) -> bool:
+    """Begins to write, for which SQLite waits; without `waiting`, False where another connection writes now."""
+    if waiting:
+        connection.execute("BEGIN IMMEDIATE")
+        return True
     milliseconds = _number(connection, "PRAGMA busy_timeout")
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorname.startswith("SQLITE_BUSY"):
-            return True
+            return False
         raise
-    else:
-        connection.execute("ROLLBACK")
-        return False
     finally:
         connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+    return True
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

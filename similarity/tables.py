@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import IO
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from similarity.company import Company, SimilarCompany
 
@@ -68,8 +68,10 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
 
 
 def _table(lines: Sequence[Line], title: str) -> Table:
-    # What was not written here may hold brackets that are no mark-up.
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    # What was not written here may hold brackets that are no mark-up, and colons that are no emoji.
+    table = Table(
+        title=Text(title) if title else None, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0)
+    )
     ranked = any(line.rank is not None for line in lines)
     if ranked:
         table.add_column("#", justify="right", style="dim")
@@ -81,7 +83,7 @@ def _table(lines: Sequence[Line], title: str) -> Table:
     for line in lines:
         about = line.company
         front = [str(line.rank), _bar(line.score or 0.0)] if ranked else []
-        table.add_row(*front, *map(escape, (about.name, about.country, about.industry, about.id)))
+        table.add_row(*front, *map(Text, (about.name, about.country, about.industry, about.id)))
     return table
 
 

@@ -14,9 +14,13 @@ Name all companies of the training pairs as `trained_on`; anchors among them are
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +35,10 @@ from similarity.resampling import bootstrap_interval
 MIN_ANCHORS = 50
 MARGIN = 0.01
 BATCH_IDS = 500
-# Writers write a candidate first and the live generation last: in between the counts differ by a batch.
-LOOKS = 6
-SECONDS_BETWEEN_LOOKS = 0.1
+# Writers write a candidate first and the live generation last: what is on its way is in one of them only.
+PAUSES = (0.2, 1.0, 3.0)
+"""Seconds before each new look at what differs: longer than any batch is on its way."""
+MOST_ON_THEIR_WAY = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +76,8 @@ def check(
 
     An anchor is usable when it and two judged candidates of different grade are in both generations;
     what only one of them holds is left out of both. `logged_changes`: writes that may have reached
-    one generation and not yet the other. Where the counts differ by more, they are counted a few times
-    again, for others may be writing meanwhile. The same `seed` gives the same report.
+    one generation and not yet the other. Where the counts differ by more, only those companies count that
+    still differ some seconds later, for others may be writing. The same `seed` gives the same report.
 
     Raises:
         InvalidInput: `floor` or `logged_changes` is out of range.
@@ -233,28 +238,65 @@ def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
 
 
 def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
-    for look in range(LOOKS):
-        if look:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-        reasons = _counted_apart(index, old=old, new=new, logged_changes=logged_changes)
-        if not reasons:
-            break
-    return reasons
-
-
-def _counted_apart(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
-    """How the counts differ at one moment: what is written between two counts is in the third one, too."""
-    before, there, after = index.stats(old), index.stats(new), index.stats(old)
-    counts = (
-        ("companies", before.companies, there.companies, after.companies),
-        ("tombstones", before.deleted, there.deleted, after.deleted),
-    )
+    here, there = index.stats(old), index.stats(new)
+    held = {"companies": here.companies, "tombstones": here.deleted}
+    more = {"companies": there.companies - here.companies, "tombstones": there.deleted - here.deleted}
+    if max(map(abs, more.values())) > logged_changes:
+        apart = _apart_for_good(index, old=old, new=new)
+        more = more if apart is None else _more_of_each(index, apart, old=old, new=new)
     return [
-        f"{new} holds {of_new:,} {what} and {old} holds {last:,}; they differ by {apart:,}, more than the "
-        f"{logged_changes:,} logged changes; catch up with the old generation before the gate"
-        for what, first, of_new, last in counts
-        if (apart := max(min(first, last) - of_new, of_new - max(first, last), 0)) > logged_changes
+        f"{new} holds {held[what] + count:,} {what} and {old} holds {held[what]:,}; they differ by {abs(count):,}, "
+        f"more than the {logged_changes:,} logged changes; catch up with the old generation before the gate"
+        for what, count in more.items()
+        if abs(count) > logged_changes
     ]
+
+
+class _Apart(NamedTuple):
+    """A document whose version in the two generations differs; None where one lacks it."""
+
+    id: str
+    old: int | None
+    new: int | None
+
+
+def _apart_for_good(index: CompanyIndex, *, old: str, new: str) -> set[_Apart] | None:
+    """What differs in the same way at every look; None where more differs than can be on its way."""
+    apart = set(islice(_apart(index, old=old, new=new), MOST_ON_THEIR_WAY + 1))
+    if len(apart) > MOST_ON_THEIR_WAY:
+        return None
+    for pause in PAUSES:
+        if not apart:
+            break
+        time.sleep(pause)
+        apart = {document for document in _apart(index, old=old, new=new) if document in apart}
+    return apart
+
+
+def _apart(index: CompanyIndex, *, old: str, new: str) -> Iterator[_Apart]:
+    """All documents that differ now: a merge of two streams by id, in constant memory."""
+    streams = merge(_versions(index, old), _versions(index, new))
+    for company_id, held in groupby(streams, key=itemgetter(0)):
+        versions = {name: version for _, name, version in held}
+        if versions.get(old) != versions.get(new):
+            yield _Apart(company_id, versions.get(old), versions.get(new))
+
+
+def _versions(index: CompanyIndex, generation: str) -> Iterator[tuple[str, str, int]]:
+    return ((document.id, generation, document.version) for page in index.versions(generation) for document in page)
+
+
+def _more_of_each(index: CompanyIndex, apart: Collection[_Apart], *, old: str, new: str) -> dict[str, int]:
+    """How many more companies and tombstones `new` holds among these documents."""
+    of_old = [document.id for document in apart if document.old is not None]
+    of_new = [document.id for document in apart if document.new is not None]
+    companies = _count_companies(index, new, of_new) - _count_companies(index, old, of_old)
+    return {"companies": companies, "tombstones": len(of_new) - len(of_old) - companies}
+
+
+def _count_companies(index: CompanyIndex, generation: str, ids: Sequence[str]) -> int:
+    """How many of these documents are companies: an index gives no deleted ones."""
+    return sum(len(index.get(generation, ids[start : start + BATCH_IDS])) for start in range(0, len(ids), BATCH_IDS))
 
 
 def _vector_reasons(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> list[str]:

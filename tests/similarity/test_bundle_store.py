@@ -1,4 +1,7 @@
+import os
 import shutil
+import stat
+import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +16,8 @@ from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_generation
 from tests.fakes import CountingEncoder
 from tests.tiny_bundle import write_tiny_bundle
+
+GUEST = 65534
 
 
 @pytest.fixture
@@ -51,15 +56,88 @@ def test_who_keeps_a_bundle_beside_another_loses_nothing(
     store = store_folder(index.path)
     copy = shutil.copytree
 
-    def copy_beside_another(source: Path, target: Path) -> Path:
+    def copy_beside_another(source: Path, target: str, *, dirs_exist_ok: bool = False) -> str:
         monkeypatch.undo()
         keep_bundle(bundle, store)  # the other one is faster
-        return copy(source, target)
+        return copy(source, target, dirs_exist_ok=dirs_exist_ok)
 
     monkeypatch.setattr(shutil, "copytree", copy_beside_another)
     keep_bundle(bundle, store)
     assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
     assert ModelBundle.load(store / bundle.encoder_id).encoder_id == bundle.encoder_id
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_half_a_bundle_that_an_older_release_left_behind_is_replaced(index: SqliteIndex, bundle: ModelBundle) -> None:
+    store = store_folder(index.path)
+    kept = store / bundle.encoder_id
+    keep_bundle(bundle, store)
+    for name in ("model.onnx", "manifest.json"):
+        (kept / name).unlink()
+        keep_bundle(bundle, store)
+        assert files(kept) == files(bundle.folder)
+        (kept / name).write_bytes(b"cut off")
+        keep_bundle(bundle, store)
+        assert files(kept) == files(bundle.folder)
+    shutil.rmtree(kept)
+    kept.mkdir()
+    keep_bundle(bundle, store)
+    assert files(kept) == files(bundle.folder)
+    assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+
+
+def test_a_sound_bundle_of_the_store_is_left_alone(index: SqliteIndex, bundle: ModelBundle) -> None:
+    store = store_folder(index.path)
+    keep_bundle(bundle, store)
+    before = (store / bundle.encoder_id).stat()
+    keep_bundle(bundle, store)
+    after = (store / bundle.encoder_id).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_half_a_bundle_that_another_process_replaces_meanwhile_is_replaced_once(
+    index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = store_folder(index.path)
+    keep_bundle(bundle, store)
+    (store / bundle.encoder_id / "model.onnx").unlink()
+    copy, inodes = shutil.copytree, []
+
+    def copy_beside_another(source: Path, target: str, *, dirs_exist_ok: bool = False) -> str:
+        monkeypatch.undo()
+        keep_bundle(bundle, store)
+        inodes.append((store / bundle.encoder_id).stat().st_ino)
+        return copy(source, target, dirs_exist_ok=dirs_exist_ok)
+
+    monkeypatch.setattr(shutil, "copytree", copy_beside_another)
+    keep_bundle(bundle, store)
+    assert [(store / bundle.encoder_id).stat().st_ino] == inodes
+    assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o555])
+def test_a_kept_bundle_can_be_read_by_whom_its_source_lets_read(mode: int, bundle: ModelBundle) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        # Root may do all of it in any case, so the test runs as a user without rights where it can.
+        source = Path(shutil.copytree(bundle.folder, Path(name) / "source"))
+        store = Path(name) / "store"
+        store.mkdir()
+        for folder in (Path(name), store, source):
+            folder.chmod(0o777)
+        user = os.geteuid()
+        if user == 0:
+            os.chown(source, GUEST, -1)
+            os.seteuid(GUEST)
+        try:
+            source.chmod(mode)
+            keep_bundle(ModelBundle.load(source), store)
+            assert stat.S_IMODE((store / bundle.encoder_id).stat().st_mode) == mode
+            assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+        finally:
+            os.seteuid(user)
 
 
 def test_a_bundle_whose_copy_fails_is_not_kept_by_half(index: SqliteIndex, bundle: ModelBundle) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from similarity import reasons
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
 from similarity.encoder import TextEncoder
@@ -106,6 +107,21 @@ def test_a_long_description_is_prepared_a_bounded_number_of_times(monkeypatch: p
     texts = occlusion_texts(make_company(description="They do it all. " * 300), WordEncoder.text_settings)
     assert len(texts.phrases) == MOST_PHRASES
     assert len(prepared) <= 1 + 2 * MOST_PHRASES
+
+
+def test_of_a_very_long_description_no_more_is_prepared_than_an_encoder_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons, "MOST_CHARACTERS_PREPARED", 500)
+    description = "The company was founded in 1950 by Ada Byron. They sell shoes. " + "They do it all. " * 50
+    texts = occlusion_texts(make_company(description=description), WordEncoder.text_settings)
+    assert max(map(len, texts.distinct())) <= 500
+    # Without a phrase no more of the end is read than with it, or a sentence that preparation drops would seem read.
+    assert texts.without[0] == texts.full
+    assert texts == occlusion_texts(make_company(description=description[:500]), WordEncoder.text_settings)
+
+
+def test_very_long_free_words_are_encoded_as_they_are() -> None:
+    text = "They sell shoes. " * (reasons.MOST_CHARACTERS_PREPARED // 10)
+    assert occlusion_texts(text, WordEncoder.text_settings).full == text
 
 
 def test_a_description_of_one_phrase_is_carried_by_all_of_it() -> None:

@@ -5,7 +5,8 @@ away, in the right order (competitor, related, other) or in the reverse one.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput, UnknownGeneration
-from similarity.generations.gate import GateReport, check
-from similarity.index.protocol import GenerationStats
+from similarity.generations import gate
+from similarity.generations.gate import PAUSES, GateReport, check
+from similarity.index.protocol import DocumentVersion, GenerationStats
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
 
@@ -41,15 +43,27 @@ def corpus(*, reversed_anchors: int = 0, anchors: int = ANCHORS) -> list[Embedde
 
 
 class WatchedIndex(SqliteIndex):
-    """Remembers how many ids each `get` was asked for."""
+    """Remembers how many ids each `get` was asked for, and of which generations all versions."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.asked: list[int] = []
+        self.streams: list[str] = []
+
+    def versions(
+        self, generation: str, *, after: str = "", batch_size: int = 10_000
+    ) -> Iterator[list[DocumentVersion]]:
+        self.streams.append(generation)
+        return super().versions(generation, after=after, batch_size=batch_size)
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         self.asked.append(len(ids))
         return super().get(generation, ids)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "PAUSES", [0.0 for _ in PAUSES])
 
 
 @pytest.fixture
@@ -181,31 +195,94 @@ def test_counts_may_differ_by_the_logged_changes_and_no_more(
 
 
 class WrittenIndex(WatchedIndex):
-    """Another process adds a company while it is counted: to the candidate first, to the live one a moment later."""
+    """Another process writes all the while: whenever one looks, something else is in the candidate and not yet live."""
 
-    writes = 1
+    def __init__(self, path: Path, make: Callable[[str], EmbeddedCompany | DeletedCompany]) -> None:
+        super().__init__(path)
+        self.make = make
+        self.looks = 0
 
     def stats(self, generation: str) -> GenerationStats:
-        counted = super().stats(generation)
-        if generation == "old" and self.writes:
-            self.writes -= 1
-            self.upsert("new", [make_embedded(f"late{self.writes}", vector=direction(7))])
-        elif generation == "new":
-            for late in range(self.writes, type(self).writes):
-                self.upsert("old", [make_embedded(f"late{late}", vector=direction(7))])
-        return counted
+        self.write_on(generation)
+        return super().stats(generation)
+
+    def versions(
+        self, generation: str, *, after: str = "", batch_size: int = 10_000
+    ) -> Iterator[list[DocumentVersion]]:
+        self.write_on(generation)
+        return super().versions(generation, after=after, batch_size=batch_size)
+
+    def write_on(self, generation: str) -> None:
+        if generation == "old":
+            self.upsert("old", [self.make(f"late{look}") for look in range(self.looks)])
+            self.upsert("new", [self.make(f"late{self.looks}")])
+            self.looks += 1
 
 
-@pytest.mark.parametrize("writes", [1, 3])
-def test_companies_that_arrive_while_the_gate_counts_are_no_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+def arriving(company_id: str) -> EmbeddedCompany:
+    return make_embedded(company_id, vector=direction(7))
+
+
+def deleted(company_id: str) -> DeletedCompany:
+    """Of the companies that were there before, those whose turn it is."""
+    return DeletedCompany(id=company_id.replace("late", "there"), version=5)
+
+
+THERE = [make_embedded(f"there{number}", vector=direction(7)) for number in range(9)]
+
+
+@pytest.mark.parametrize("make", [arriving, deleted])
+def test_what_others_write_while_the_gate_looks_is_no_reason(
+    tmp_path: Path, make: Callable[[str], EmbeddedCompany | DeletedCompany]
 ) -> None:
-    monkeypatch.setattr(WrittenIndex, "writes", writes)
-    with closing(WrittenIndex(tmp_path / "index.db")) as index:
-        add(index, "old", corpus())
-        add(index, "new", corpus())
+    with closing(WrittenIndex(tmp_path / "index.db", make)) as index:
+        add(index, "old", [*corpus(), *THERE])
+        add(index, "new", [*corpus(), *THERE])
         report = compare(index)
+        assert index.looks >= 3
     assert (report.reasons, report.passed) == ((), True)
+
+
+@pytest.mark.parametrize("make", [arriving, deleted])
+def test_what_others_write_while_the_gate_looks_hides_nothing(
+    tmp_path: Path, make: Callable[[str], EmbeddedCompany | DeletedCompany]
+) -> None:
+    with closing(WrittenIndex(tmp_path / "index.db", make)) as index:
+        more: list[EmbeddedCompany | DeletedCompany] = [arriving("x"), arriving("y"), DeletedCompany(id="z", version=3)]
+        add(index, "old", [*corpus(), *THERE, *more])
+        add(index, "new", [*corpus(), *THERE])
+        reasons = compare(index).reasons
+    assert [re.findall(r"companies and|tombstones and|differ by \d+", reason) for reason in reasons] == [
+        ["companies and", "differ by 2"],
+        ["tombstones and", "differ by 1"],
+    ]
+
+
+def test_a_company_that_one_generation_has_deleted_differs_in_both_counts(index: SqliteIndex) -> None:
+    add(index, "old", [*corpus(), arriving("x")])
+    add(index, "new", [*corpus(), DeletedCompany(id="x", version=3)])
+    companies, tombstones = compare(index).reasons
+    assert companies.startswith("new holds 240 companies and old holds 241; they differ by 1,")
+    assert tombstones.startswith("new holds 1 tombstones and old holds 0; they differ by 1,")
+
+
+def test_where_the_counts_agree_nothing_else_is_read(index: WatchedIndex) -> None:
+    add(index, "old", corpus())
+    add(index, "new", corpus())
+    assert compare(index).passed
+    assert index.streams == []
+
+
+@pytest.mark.parametrize(("most", "looks"), [(20, 1), (21, 1 + len(PAUSES))])
+def test_more_than_can_be_on_its_way_is_looked_at_once(
+    index: WatchedIndex, monkeypatch: pytest.MonkeyPatch, most: int, looks: int
+) -> None:
+    monkeypatch.setattr(gate, "MOST_ON_THEIR_WAY", most)
+    add(index, "old", [*corpus(), *(arriving(f"x{number:02}") for number in range(21))])
+    add(index, "new", corpus())
+    [reason] = compare(index).reasons
+    assert "new holds 240 companies and old holds 261; they differ by 21" in reason
+    assert index.streams == ["old", "new"] * looks
 
 
 class TamperedIndex(SqliteIndex):

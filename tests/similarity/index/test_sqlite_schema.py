@@ -108,6 +108,34 @@ def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: py
     assert query(old_file, "SELECT DISTINCT region FROM companies") == [("unknown",)]
 
 
+def test_an_older_file_is_not_opened_unmigrated_while_another_process_writes(old_file: Path) -> None:
+    query(old_file, "PRAGMA journal_mode = WAL")
+    with closing(sqlite3.connect(old_file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(IndexUnavailable, match="another process has been writing"):
+            SqliteIndex(old_file, busy_timeout=0.01)
+    assert query(old_file, "PRAGMA user_version") == [(1,)]
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_current_file_is_asked_once_for_the_right_to_write_and_not_waited_for(tmp_path: Path, *, busy: bool) -> None:
+    path = tmp_path / "index.db"
+    SqliteIndex(path).close()
+    asked: list[str] = []
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        closing(sqlite3.connect(path, isolation_level=None, timeout=3600)) as connection,
+    ):
+        if busy:
+            other.execute("BEGIN IMMEDIATE")
+        connection.set_trace_callback(asked.append)
+        schema.migrate(connection, schema.MIGRATIONS, path=path)
+        connection.set_trace_callback(None)
+        assert asked.count("BEGIN IMMEDIATE") == 1
+        assert not connection.in_transaction
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (3_600_000,)
+
+
 BIG = FieldFilter(field="attributes.size", at_least=2**53 + 1)
 WRITE_AS_THE_SECOND_RELEASE = """
     DELETE FROM lookups WHERE document = 2;
