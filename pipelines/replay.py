@@ -21,8 +21,8 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.runners.runner import PipelineState
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
@@ -140,7 +140,7 @@ def table_of(found: Sequence[Cause]) -> Table:
         value = (message.value or b"").decode(errors="backslashreplace").strip()
         example = value if len(value) <= EXAMPLE_CHARACTERS else value[: EXAMPLE_CHARACTERS - 1] + "…"
         told = f"{message.position} of {message.time:%Y-%m-%d %H:%M:%S}\n{example}"
-        table.add_row(cause.stage, escape(cause.reason), f"{cause.count:,}", escape(told))
+        table.add_row(cause.stage, Text(cause.reason), f"{cause.count:,}", Text(told))
     return table
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from similarity.errors import SimilarityError
 from similarity.files import read_rows
@@ -246,7 +247,9 @@ def neighbour_table(before: Retrieval, after: Retrieval, companies: SampleCompan
             )
             for found in (before, after)
         ]
-        table.add_row(f"{companies.names[company]}\n({companies.groups[company]})", *told, end_section=True)
+        # Names may hold brackets that are no mark-up.
+        about = f"{companies.names[company]}\n({companies.groups[company]})"
+        table.add_row(*map(Text, (about, *told)), end_section=True)
     return table
 
 
