@@ -1,5 +1,6 @@
 """From a name to competitors, in a real browser: by keyboard and by mouse."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from similarity.index.sqlite import SqliteIndex
 from tests.end_to_end.conftest import Opened, serving
 from tests.end_to_end.page_parts import downloaded, names, row, toast
 from tests.services.search.asking.test_routes import AxisEncoder
-from tests.services.search.corpus import filled_index
+from tests.services.search.corpus import add_generation, companies, company, filled_index
 
 pytestmark = pytest.mark.integration
 
@@ -146,6 +147,45 @@ def test_where_the_rest_of_a_ranking_is_gone_it_begins_anew(sample: Any) -> None
     sample.locator("#hits > li").nth(19).wait_for()
 
 
+def test_reasons_of_a_ranking_that_is_gone_are_said_to_be_missing(sample: Any) -> None:
+    gone = '{"title": "Gone", "status": 410, "detail": "", "type": "/docs#cursor-expired"}'
+    sample.goto("/?company=heineken&k=10")
+    names(sample)
+    sample.route(
+        re.compile(r"/similar/.*reasons=[1-9].*cursor="),
+        lambda route: route.fulfill(status=410, content_type="application/json", body=gone),
+    )
+    sample.get_by_role("button", name="More companies").click()
+    sample.locator("#hits > li").nth(19).scroll_into_view_if_needed()
+    toast(sample, "These companies come without reasons: the service has changed since.")
+    sample.unroute_all()
+    sample.locator("#toast").get_by_role("button", name="Ask again").click()
+    sample.locator("#hits > li").nth(10).wait_for(state="detached")
+    assert len(names(sample)) == 10
+
+
+def test_while_another_question_is_asked_the_old_ranking_brings_no_more(sample: Any) -> None:
+    sample.goto("/?company=heineken&k=10")
+    names(sample)
+    asked: list[str] = []
+    sample.on("request", lambda request: asked.append(request.url) if "cursor=" in request.url else None)
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    sample.route("**/similar/carlsberg*", hold)
+    sample.get_by_role("link", name="Carlsberg A/S", exact=True).click()
+    sample.locator("body.waiting").wait_for()
+    sample.get_by_role("button", name="More companies").click()
+    for route in held:
+        route.continue_()
+    sample.unroute("**/similar/carlsberg*")
+    sample.get_by_role("heading", name="Carlsberg A/S", level=1).wait_for()
+    names(sample)
+    assert asked == []
+
+
 def test_an_unknown_company_says_so_and_offers_what_was_meant(page: Any) -> None:
     page.goto("/?company=boot")
     alert = page.locator("#message")
@@ -181,3 +221,24 @@ def test_the_ranking_goes_along_as_csv(page: Any) -> None:
     header, line = text.splitlines()
     assert header.startswith("rank,id,name,domain,country,industry,score,probability")
     assert line.startswith("1,boots,Boots GmbH,boots.de,Germany,Footwear,0.9")
+
+
+def test_a_table_of_more_than_an_answer_holds_says_how_many_it_brings(opened: Opened, tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "many.db")
+    many = [company(f"shoe-{number}", 0.7 - number / 1_000, 2, name=f"Shoe {number}") for number in range(260)]
+    add_generation(index, "first", [*companies(), *many])
+    index.promote("first")
+    with serving(index, AxisEncoder(), tmp_path / "workspace.db") as address:
+        page = opened(address)
+        page.goto("/?company=acme&k=250")
+        names(page)
+        button = page.get_by_role("button", name="Download CSV")
+        assert button.get_attribute("title") == "250 companies"
+        page.get_by_role("button", name="More companies").click()
+        page.locator("#hits > li").nth(264).wait_for()
+        assert button.get_attribute("title") == "the first 250 companies"
+        _, text = downloaded(page, button)
+        assert len(text.splitlines()) == 1 + 250
+        toast(page, "250 companies downloaded")
+        page.close()
+    index.close()

@@ -125,6 +125,31 @@ def test_the_same_companies_are_saved_again_under_the_name_they_had(own: Any) ->
     assert own.get_by_label("Name", exact=True).input_value() == "Drinks"
 
 
+def test_the_same_companies_with_another_filter_are_another_question(own: Any) -> None:
+    own.goto("/?company=Heineken&k=10")
+    names(own)
+    save_as(own, "Drinks")
+    save_as(own, "Drinks")  # the same again replaces nothing
+    own.goto("/?company=heineken&k=10&country=Japan")
+    names(own)
+    own.get_by_role("button", name="Save list").click()
+    own.get_by_label("Name", exact=True).fill("Drinks")
+    own.get_by_role("button", name="Save", exact=True).click()
+    toast(own, "Saved as “Drinks”, in place of another question.")
+    with own.expect_response("**/lists/Drinks"):
+        own.locator("#toast").get_by_role("button", name="Undo").click()
+    assert own.request.get("/lists/Drinks").json()["question"]["filters"] == []
+    own.wait_for_url(lambda url: "list=" not in url)
+
+
+def test_a_pasted_list_is_not_offered_the_name_of_the_open_one(own: Any) -> None:
+    own.goto("/?company=heineken&k=10")
+    names(own)
+    save_as(own, "Drinks")
+    pasted(own, "Carlsberg\nDiageo\n").get_by_role("button", name="Save as a list").click()
+    assert own.get_by_label("Name", exact=True).input_value() == ""
+
+
 def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
     own.goto("/?company=heineken&k=10")
     names(own)

@@ -213,6 +213,21 @@ def test_a_key_is_cleared_of_what_nobody_sees_and_refused_where_it_cannot_be_one
     assert set(given) == {None, "Bearer right"}
 
 
+def test_what_is_asked_beside_the_rest_waits_for_the_key_too(page: Any) -> None:
+    def guarded(route: Any) -> None:
+        if route.request.headers.get("authorization") == "Bearer right":
+            route.continue_()
+        else:
+            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
+
+    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    page.goto("/?company=acme")
+    page.get_by_label("Key", exact=True).fill("right")
+    page.get_by_role("button", name="Use this key").click()
+    names(page)
+    page.get_by_role("button", name="Judge pairs").wait_for()
+
+
 def test_nothing_moves_for_those_who_asked_for_calm(page: Any) -> None:
     page.emulate_media(reduced_motion="reduce")
     page.route("**/similar/**", lambda route: None)

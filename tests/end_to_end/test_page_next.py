@@ -101,7 +101,7 @@ def test_a_skipped_pair_does_not_come_again_and_the_next_ten_do(own: Any) -> Non
         seen.add(shown)
         own.keyboard.press("s")
         said(dialog, f"{shown[1]}: skipped.")
-        own.wait_for_function("name => document.querySelectorAll('#pair h3')[1].textContent !== name", arg=shown[1])
+        own.wait_for_function("name => document.querySelectorAll('#pair h3')[1]?.textContent !== name", arg=shown[1])
     assert events(own) == []
 
 
@@ -159,6 +159,79 @@ def test_a_pair_that_cannot_be_shown_cannot_be_judged(own: Any) -> None:
     own.keyboard.press("r")
     said(dialog, f"{third[0]} and {third[1]}: no competitors.")
     assert events(own) == ["competitor", "not_competitor"]
+
+
+def test_while_a_pair_is_read_none_stands_there_and_no_key_meets_it(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    first = pair(dialog)
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    own.route("**/companies/*", hold)
+    own.keyboard.press("a")
+    said(dialog, f"{first[1]}: competitors.")
+    second = pair(dialog)  # read beforehand
+    own.keyboard.press("s")
+    said(dialog, f"{second[1]}: skipped.")
+    own.wait_for_function("document.querySelectorAll('#pair h3').length === 0")
+    for key in "rcs":
+        own.keyboard.press(key)
+    assert dialog.locator("#judge-said").inner_text().endswith(f"{second[1]}: skipped.")
+    # Meanwhile what was said last can be undone.
+    own.keyboard.press("u")
+    said(dialog, f"{first[1]}: undone.")
+    assert pair(dialog) == first
+    for route in held:
+        route.continue_()
+    own.unroute("**/companies/*")
+    own.wait_for_load_state("networkidle")
+    assert pair(dialog) == first
+    assert events(own) == ["competitor", "withdrawn"]
+
+
+def test_a_pair_that_cannot_be_shown_can_be_skipped(own: Any) -> None:
+    own.route("**/companies/*", lambda route: route.fulfill(**GONE))
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    dialog.get_by_text("cannot be shown. Unknown company.").wait_for()
+    own.unroute("**/companies/*")
+    own.keyboard.press("s")
+    said(dialog, "skipped.")
+    assert dialog.locator("#judge-said").inner_text() != ""
+    assert len(pair(dialog)) == 2
+    assert events(own) == []
+
+
+def test_where_nothing_can_be_suggested_the_last_pair_is_gone_and_it_can_be_tried_again(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    first = pair(dialog)
+    own.keyboard.press("a")
+    said(dialog, f"{first[1]}: competitors.")
+    pair(dialog)
+    own.route("**/feedback/next*", lambda route: route.abort())
+    dialog.get_by_label("Pairs of").select_option("")
+    dialog.get_by_text("No pair can be suggested. The service does not answer.").wait_for()
+    dialog.locator("#pair").focus()
+    for key in "rcs":
+        own.keyboard.press(key)
+    own.unroute("**/feedback/next*")
+    dialog.get_by_role("button", name="Try again").click()
+    pair(dialog)
+    assert events(own) == ["competitor"]
+
+
+def test_a_key_held_down_judges_one_pair(own: Any) -> None:
+    dialog = opened_on(own, "/?company=heineken&k=10")
+    first = pair(dialog)
+    own.keyboard.down("a")
+    said(dialog, f"{first[1]}: competitors.")
+    pair(dialog)
+    for _ in range(3):
+        own.keyboard.down("a")  # repeats
+        own.wait_for_load_state("networkidle")
+    own.keyboard.up("a")
+    assert events(own) == ["competitor"]
 
 
 def test_who_may_give_no_feedback_is_not_asked_for_it(own: Any) -> None:

@@ -28,7 +28,7 @@ export async function ask(path, { params = {}, body, method, signal, accept = "a
     request.body = body instanceof Blob ? body : JSON.stringify(body);
     request.headers["Content-Type"] = body instanceof Blob ? body.type : "application/json";
   }
-  const response = await (isPatient ? answered(address, request) : reached(address, withKey(request)));
+  const response = await answered(address, request, isPatient);
   if (response.status === 204) return null;
   if (response.ok && accept !== "application/json") return response;
   const answer = await response.json().catch(notJson);
@@ -42,19 +42,14 @@ function notJson(error) {
   return null;
 }
 
-function withKey(request) {
-  const key = sessionStorage.getItem(KEY);
-  if (key) request.headers.Authorization = `Bearer ${key}`;
-  return request;
-}
-
-async function answered(address, request) {
+async function answered(address, request, isPatient) {
   for (let refusals = 0; ; ) {
     const key = sessionStorage.getItem(KEY);
-    const response = await reached(address, withKey(request));
+    if (key) request.headers.Authorization = `Bearer ${key}`;
+    const response = await reached(address, request);
     const wait = Number(response.headers.get("Retry-After"));
-    if (response.status === 429 && wait <= LONGEST_WAIT) await sitOut(Math.max(wait, 1), request.signal);
-    else if (refusals < MOST_REFUSALS && await isBusy(response)) await sitOut(refusals += 1, request.signal);
+    if (isPatient && response.status === 429 && wait <= LONGEST_WAIT) await sitOut(Math.max(wait, 1), request.signal);
+    else if (isPatient && refusals < MOST_REFUSALS && await isBusy(response)) await sitOut(refusals += 1, request.signal);
     else if (response.status !== 401 || !(await newKey(key))) return response;
   }
 }

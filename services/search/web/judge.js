@@ -12,11 +12,11 @@ const MOST = 100; // of one answer
 const LATELY = ""; // of whatever companies were judged or saved last
 const SAID = { [COMPETITOR]: "competitors", [NOT_COMPETITOR]: "no competitors", [UNSURE]: "cannot be told" };
 
-let pairs = []; // still to be judged, the shown one first
+let pairs = []; // still to be judged, the shown one first, each with the `source` of the answer it came in
 let shown = null; // the pair whose two descriptions are to be seen: only that one can be judged
-let source = null; // {generation, model} of the answer they came in
+let unread = null; // the pair that could not be shown; it can be skipped
 let passed = new Set(); // keys of pairs that were skipped
-let done = []; // {pair, source, verdict}: what can be undone, the last one last
+let done = []; // {pair, verdict}: what can be undone, the last one last
 let asked = 0; // answers to older requests are thrown away
 let isBusy = false;
 const companies = new Map(); // what was read of companies, by id
@@ -60,7 +60,7 @@ function onKey(event) {
   const act = verdict ? () => judge(verdict.verdict) : ACTS[event.key];
   if (!act) return;
   event.preventDefault();
-  act();
+  if (!event.repeat) act(); // a key held down would judge pairs that nobody has read
 }
 
 // ---- Which pair
@@ -68,22 +68,35 @@ function onKey(event) {
 const next = softly(async () => {
   const mine = (asked += 1);
   byId("judge").setAttribute("aria-busy", "true");
+  clear();
+  pairs = []; // those of another choice are no longer wanted
   const anchor = byId("judge-of").value;
   const params = { k: Math.min(AT_ONCE + passed.size, MOST), ...(anchor === LATELY ? {} : { anchor }) };
   try {
     const found = await ask("/feedback/next", { params });
     if (mine !== asked) return;
-    source = { generation: found.generation, bundle: found.model.bundle_id };
-    pairs = found.pairs.filter((pair) => !passed.has(keyOf(pair))).slice(0, AT_ONCE);
+    const source = { generation: found.generation, bundle: found.model.bundle_id };
+    pairs = found.pairs.filter((pair) => !passed.has(keyOf(pair))).slice(0, AT_ONCE).map((pair) => ({ ...pair, source }));
     await show();
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    if (mine === asked) showFailure("No pair can be suggested.", error.problem);
   } finally {
     if (mine === asked) byId("judge").removeAttribute("aria-busy");
   }
 });
 
+// What stood there is gone before the next is read: a key must never meet a pair that nobody has seen.
+function clear() {
+  shown = null;
+  unread = null;
+  byId("pair").replaceChildren();
+  byId("judge-why").textContent = "";
+}
+
 async function show() {
   const [pair] = pairs;
-  shown = null;
+  clear();
   for (const id of ["pair", "judge-why", "judge-verdicts"]) byId(id).hidden = !pair;
   byId("judge-none").hidden = Boolean(pair);
   if (!pair) return;
@@ -92,7 +105,9 @@ async function show() {
     both = await Promise.all([pair.anchor.id, pair.hit.id].map(read));
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    if (pairs[0] === pair) showUnread(pair, error.problem);
+    if (pairs[0] !== pair) return;
+    unread = pair;
+    showFailure(`${pair.anchor.name} and ${pair.hit.name} cannot be shown.`, error.problem);
     return;
   }
   if (pairs[0] !== pair) return; // judged meanwhile
@@ -105,14 +120,17 @@ async function show() {
 
 const again = softly(async () => {
   byId("pair").focus(); // the button goes, and keys would go nowhere
-  await show();
+  if (pairs.length) await show();
+  else await next();
 });
 
 // One of the two may have been deleted since, or the service is gone.
-function showUnread({ anchor, hit }, { title, detail }) {
-  byId("pair").replaceChildren(el("p", { class: "none" }, `${anchor.name} and ${hit.name} cannot be shown. ${title}. ${detail} `,
+function showFailure(words, { title, detail }) {
+  byId("pair").hidden = false;
+  byId("judge-none").hidden = true;
+  byId("judge-verdicts").hidden = !unread;
+  byId("pair").replaceChildren(el("p", { class: "none" }, `${words} ${title}. ${detail} `,
     el("button", { type: "button", class: "link", onclick: again }, "Try again")));
-  byId("judge-why").textContent = "";
 }
 
 // Its description belongs to a verdict, and the suggestion has only its name.
@@ -138,20 +156,20 @@ function card(company, place) {
 const judge = (verdict) => once(async () => {
   const pair = shown;
   if (!pair) return;
-  const step = { pair, source, verdict };
+  const step = { pair, verdict };
   await send(step, verdict);
   done.push(step);
   said(`${pair.anchor.name} and ${pair.hit.name}: ${SAID[verdict]}.`);
-  await advance(pair);
+  advance(pair); // not waited for: until the next pair is there, the last verdict can be undone
   showPairCount();
 });
 
 const skip = () => once(async () => {
-  const [pair] = pairs;
+  const pair = shown ?? unread;
   if (!pair) return;
   passed.add(keyOf(pair));
   said(`${pair.anchor.name} and ${pair.hit.name}: skipped.`);
-  await advance(pair);
+  advance(pair); // not waited for: until the next pair is there, the last verdict can be undone
 });
 
 const undo = () => once(async () => {
@@ -159,6 +177,8 @@ const undo = () => once(async () => {
   if (!step) return;
   await send(step, WITHDRAWN);
   done.pop();
+  asked += 1; // what may be on its way comes after this one
+  byId("judge").removeAttribute("aria-busy");
   pairs.unshift(step.pair);
   said(`${step.pair.anchor.name} and ${step.pair.hit.name}: undone.`);
   await show();
@@ -171,9 +191,9 @@ async function advance(past) {
   else await next();
 }
 
-const send = ({ pair, source: from }, verdict) => sendVerdict({
+const send = ({ pair }, verdict) => sendVerdict({
   anchor: pair.anchor.id, hit: pair.hit.id, verdict, rank: pair.vector_rank, score: pair.score, probability: pair.probability,
-  generation: from.generation, bundle_id: from.bundle,
+  generation: pair.source.generation, bundle_id: pair.source.bundle,
 });
 
 // One key held down is one verdict.

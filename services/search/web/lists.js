@@ -52,11 +52,11 @@ const markAsSeen = softly(async (name) => {
 
 // ---- Saving
 
-export function openSaving(question = questionOf(current())) {
-  saving = question;
+export function openSaving(question = null) {
+  saving = question ?? questionOf(current());
   byId("saving-error").textContent = "";
   // The same list again only for the same companies: Enter would replace what everybody sees under that name.
-  byId("list-name").value = current().list || (last?.about === aboutOf(question) ? last.name : "");
+  byId("list-name").value = (!question && current().list) || (last?.about === aboutOf(saving) ? last.name : "");
   byId("saving").showModal();
   byId("list-name").select();
 }
@@ -66,9 +66,10 @@ async function save(event) {
   const name = byId("list-name").value.trim();
   if (!name) return;
   let replaced;
+  let kept;
   try {
     replaced = await questionBefore(name);
-    await ask(pathOf(name), { method: "PUT", body: { question: saving } });
+    kept = (await ask(pathOf(name), { method: "PUT", body: { question: saving } })).question;
     await look(name);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
@@ -81,11 +82,14 @@ async function save(event) {
   const saved = stateOf(saving);
   if (JSON.stringify(saved.anchors) === JSON.stringify(current().anchors)) note({ list: name });
   else await go({ ...saved, list: name });
-  if (replaced && aboutOf(replaced) !== last.about) {
+  if (replaced && !isSame(replaced, kept)) {
     toast(`Saved as “${name}”, in place of another question.`, { label: "Undo", act: () => putBack(name, replaced) });
   } else toast(`Saved as “${name}”.`);
   say(`Saved as ${name}`);
 }
+
+// As the service keeps them: with ids and with what is there by default.
+const isSame = (one, other) => JSON.stringify(stateOf(one)) === JSON.stringify(stateOf(other));
 
 const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text }) => company ?? text));
 

@@ -99,13 +99,21 @@ function showAnswer(found, signal) {
 }
 
 async function findReasons(pageCursor, place, reasons, signal) {
-  const found = await similar({ reasons, ...(pageCursor ? { cursor: pageCursor } : {}) }, signal);
-  addReasons(place, found);
+  try {
+    addReasons(place, await similar({ reasons, ...(pageCursor ? { cursor: pageCursor } : {}) }, signal));
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    toast("These companies come without reasons: the service has changed since.", { label: "Ask again", act: load });
+  }
 }
+
+// The service was started anew, or has another model: the rest of this ranking is gone.
+const isGone = (error) => isKind(error, "wrong-cursor", "cursor-expired");
 
 const moreButton = () => byId("more").querySelector("button");
 
 const showMore = softly(async () => {
+  if (document.body.classList.contains("waiting")) return null; // the question is another one by now
   const { signal } = loading;
   const asked = cursor;
   moreButton().disabled = true; // a second click would bring the same companies again
@@ -113,8 +121,7 @@ const showMore = softly(async () => {
   try {
     found = await similar({ reasons: 0, cursor: asked }, signal);
   } catch (error) {
-    if (!isKind(error, "wrong-cursor", "cursor-expired")) throw error;
-    // The service was started anew, or has another model: the rest of this ranking is gone.
+    if (!isGone(error)) throw error;
     await load();
     return toast("The ranking begins anew: the service has changed since.");
   } finally {
