@@ -27,6 +27,7 @@ from services.search.asking.ranking_schemas import (
     SimilarToCompany,
     SimilarToText,
 )
+from services.search.asking.recent_counts import RecentCounts
 from services.search.asking.references import References
 from services.search.asking.schemas import CompanyAnswer, FindQuery, FoundCompanies, Ready
 from services.search.asking.shaping import asked_for, hits_of, miss_of
@@ -59,6 +60,7 @@ class SearchService:
     def __init__(self, index: CompanyIndex, models: Models | None = None, *, cursor_key: bytes | None = None) -> None:
         self.index = index
         self._models = models or Models({})
+        self._counts = RecentCounts(index)
         self._cursors = Cursors(cursor_key or secrets.token_bytes(32))
 
     def live(self) -> Generation:
@@ -172,7 +174,7 @@ class SearchService:
             return Ready(
                 generation=live.name,
                 model=model_of(live),
-                companies=self.index.stats(live.name).companies,
+                companies=self._counts.of(live.name),
                 loaded_encoder_id=texts.encoder_id,
                 free_text=reason is None,
                 free_text_reason=reason,
