@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
+from apache_beam.runners.runner import create_runner
 
+from pipelines.arguments import amount, count, days, name_of, port
 from pipelines.prism import forgive_unknown_progress, is_installed
 from pipelines.sources.kafka import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
@@ -25,6 +27,7 @@ SAVEPOINT = "--savepoint_path"
 FINISH_BUNDLES = "--finish_bundle_before_checkpointing"
 # Runners that hand a job to a job server: to Flink, as a rule.
 BY_JOB_SERVER = ("PortableRunner", "FlinkRunner")
+HAVE_MORE_OPTIONS = (*BY_JOB_SERVER, "SparkRunner")
 # Bounded jobs run in this process; a stream on one machine runs on Prism.
 IN_PROCESS, ONE_MACHINE = "FnApiRunner", "PrismRunner"
 INSTALLED_PRISM = "pipelines.prism.InstalledPrismRunner"
@@ -72,7 +75,7 @@ def add_work_options(parser: ArgumentParser) -> None:
     work = parser.add_argument_group("where to work")
     work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
     work.add_argument("--bundles", default="", help="folder of the index's bundles, reached by all workers")
-    work.add_argument("--threads", type=int, help="of the encoder in each worker process [all cores]")
+    work.add_argument("--threads", type=count, help="of the encoder in each worker process [all cores]")
 
 
 def workplace_of(given: Namespace) -> Workplace:
@@ -99,25 +102,25 @@ def add_stream_options(parser: ArgumentParser) -> None:
         default="fail",
         help="where retention has deleted what was not read: fail, or go on with the earliest that is left [fail]",
     )
-    reading.add_argument("--bundle-messages", type=int, default=1_000, help="at most, between commits [1000]")
-    reading.add_argument("--bundle-seconds", type=float, default=1.0, help="at most, between commits [1]")
+    reading.add_argument("--bundle-messages", type=count, default=1_000, help="at most, between commits [1000]")
+    reading.add_argument("--bundle-seconds", type=amount, default=1.0, help="at most, between commits [1]")
     reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
     reading.add_argument(
         "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
     )
     writing = parser.add_argument_group("how to write")
-    writing.add_argument("--metrics-port", type=int, help="serve Prometheus' metrics of each worker process there")
+    writing.add_argument("--metrics-port", type=port, help="serve Prometheus' metrics of each worker process there")
     writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")
     writing.add_argument("--dead-letter-topic", default="", metavar="TOPIC", help="or this Kafka topic for it")
     writing.add_argument(
-        "--keep-dead-letters", type=float, default=90.0, metavar="DAYS", help="older files are removed at start [90]"
+        "--keep-dead-letters", type=days, default=90.0, metavar="DAYS", help="older files are removed at start [90]"
     )
-    writing.add_argument("--batch-messages", type=int, default=BATCH_MESSAGES, help="at most, embedded at once [1024]")
+    writing.add_argument("--batch-messages", type=count, default=BATCH_MESSAGES, help="at most, encoded at once [1024]")
     writing.add_argument(
-        "--patience", type=float, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
+        "--patience", type=amount, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
     )
     writing.add_argument(
-        "--stalled-after", type=float, default=120.0, help="seconds without progress, then the job is restarted [120]"
+        "--stalled-after", type=amount, default=120.0, help="seconds without progress, then the job is restarted [120]"
     )
     add_work_options(parser)
 
@@ -176,9 +179,10 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
     `job_name` is that of the job unless the command line has one.
 
     Raises:
-        InvalidInput: a stream is to start from a savepoint.
+        InvalidInput: there is no such option or runner, or a stream is to start from a savepoint.
     """
     options = PipelineOptions([*rest, *([] if bounded else _for_flink(rest))])
+    _require_known(rest)
     if not bounded:
         # After so many seconds the SDK stops listening to the runner, by default after a minute.
         options.view_as(PortableOptions).job_server_timeout = SECONDS_OF_A_STREAM
@@ -193,6 +197,21 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
             standard.runner = INSTALLED_PRISM
     standard.streaming = not bounded
     return options
+
+
+def _require_known(rest: Sequence[str]) -> None:
+    """A misspelt option would be left out without a word: Beam only logs it. Job servers have options of their own."""
+    given = PipelineOptions(list(rest))
+    if (runner := given.view_as(StandardOptions).runner or IN_PROCESS) in HAVE_MORE_OPTIONS:
+        return
+    try:
+        create_runner(runner)
+    except (ValueError, ImportError) as error:
+        raise InvalidInput(f"--runner {runner} cannot be used: {error}") from error
+    known = given.get_all_options()
+    unknown = [word.partition("=")[0] for word in rest if (name := name_of(word)) and name not in known]
+    if unknown:
+        raise InvalidInput(f"neither this command nor Beam has an option {unknown[0]}; --help lists the command's")
 
 
 def _for_flink(rest: Sequence[str]) -> list[str]:

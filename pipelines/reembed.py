@@ -20,6 +20,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
+from pipelines.arguments import amount, amount_or_zero, count, parse, port
 from pipelines.console import say
 from pipelines.metrics import NAMESPACE, counted
 from pipelines.options import add_work_options, beam_options, workplace_of
@@ -209,18 +210,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--no-promote", dest="promote", action="store_false", help="stop before it goes live")
     parser.add_argument("--compact", action="store_true", help="merge it on disk before it goes live")
-    parser.add_argument("--max-rate", type=float, help="documents a second, at most, of each worker")
+    parser.add_argument("--max-rate", type=amount, help="documents a second, at most, of each worker")
     parser.add_argument(
-        "--range-documents", type=int, default=RANGE_DOCUMENTS, help="that a worker takes at once [5000]"
+        "--range-documents", type=count, default=RANGE_DOCUMENTS, help="that a worker takes at once [5000]"
     )
-    parser.add_argument("--wait", type=float, default=600.0, help="seconds for writers to notice the candidate [600]")
+    parser.add_argument("--wait", type=amount_or_zero, default=600.0, help="seconds for writers to notice it [600]")
     parser.add_argument(
         "--cron", metavar="EXPRESSION", help="run at these times instead of once, such as '0 3 * * sat'"
     )
     parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
-    parser.add_argument("--metrics-port", type=int, help="with --cron: serve Prometheus' metrics of the runs there")
+    parser.add_argument("--metrics-port", type=port, help="with --cron: serve Prometheus' metrics of the runs there")
     add_work_options(parser)
-    given, rest = parser.parse_known_args(arguments)
+    given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
         parser.error("--metrics-port serves the metrics of runs by --cron; leave it out, or give --cron")
     options = ReembedOptions(
@@ -253,6 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return "failed"
 
     try:
+        beam_options(rest, bounded=True)  # what is wrong there is said now, not at the first of the times
         if given.cron:
             metrics = RunMetrics(cron_trigger(given.cron, zone=given.zone))
             if given.metrics_port is not None:

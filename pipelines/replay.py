@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.arguments import parse
 from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
 from pipelines.file_systems import located, matches, move, open_to_read
@@ -159,6 +160,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     Raises:
         SimilarityError: something cannot be used as given.
     """
+    to_beam = beam_options(rest, bounded=True)
     stages = frozenset(map(Stage, given.stage)) or ANY_STAGE
     paths = letter_files(given.dead_letters, until=given.until)
     found = causes((letter for path in paths for letter in letters_in(path)), stages=stages)
@@ -170,7 +172,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
         return
     workplace = workplace_of(given)
     prepare(workplace, os.environ, now=utc_now())
-    pipeline = beam.Pipeline(options=beam_options(rest, bounded=True))
+    pipeline = beam.Pipeline(options=to_beam)
     ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
     build(pipeline, folder=given.dead_letters, paths=paths, stages=stages, ingest=ingest)
     result = pipeline.run()
@@ -203,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add_work_options(parser)
     try:
-        run(*parser.parse_known_args(arguments))
+        run(*parse(parser, arguments))
     except SimilarityError as error:
         sys.exit(f"refused: {error}")
 

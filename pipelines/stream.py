@@ -23,6 +23,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.runner import PipelineResult
 
+from pipelines.arguments import parse
 from pipelines.console import say
 from pipelines.dead_letters import WriteDeadLetters, remove_expired
 from pipelines.flink import master_of
@@ -243,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Stream companies into an index.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
     add_stream_options(parser)
-    given, rest = parser.parse_known_args(arguments)
+    given, rest = parse(parser, arguments)
     try:
         options = stream_options(given)
         source = options.source

@@ -34,7 +34,7 @@ def options() -> StreamOptions:
     """Of a stream that stands still at once."""
     parser = ArgumentParser()
     add_stream_options(parser)
-    return stream_options(parser.parse_args(["--kafka-topic=t", "--stalled-after=0"]))
+    return stream_options(parser.parse_args(["--kafka-topic=t", "--stalled-after=1e-9"]))
 
 
 def test_a_job_whose_store_or_source_is_away_does_not_stand_still() -> None:
