@@ -25,13 +25,13 @@ from similarity.text import embedding_text
 from training.config import TrainSettings
 from training.data import TrainingData
 from training.evaluate.judged import read_companies
-from training.graph import weights_source
 from training.journal import read_journal
 from training.pairs import Pairs
 from training.precision import chosen_precision
 from training.processes import Processes
 from training.texts import Texts
 from training.train import METRICS_FILE, fit
+from training.weights import weights_source
 
 SAMPLE = Path("data/sample/companies.jsonl")
 CANDIDATES = 8

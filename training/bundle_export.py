@@ -18,10 +18,11 @@ from training.card import model_card
 from training.evaluate.corpus import encode_corpus
 from training.evaluate.judged import read_companies
 from training.gates import ExportRefused, JudgedData, Log, Reference, check_closeness, check_parity, check_ranking
-from training.graph import OPSET, load_encoder, to_onnx, tokenizer_json, weights_source
+from training.graph import OPSET, load_encoder, to_onnx, tokenizer_json
 from training.publishing import publish
 from training.quantise import Feed, quantise
 from training.trained_run import TrainedRun
+from training.weights import weights_source
 
 FLOAT32, INT8 = "float32", "int8"
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "companies.jsonl"

@@ -7,17 +7,17 @@ machine it is on (measured faster than fusing them ahead with onnxruntime.transf
 
 import tempfile
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 
 import onnx
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 
-from similarity.bundle import INPUT_NAMES, OUTPUT_NAME, is_bundle
+from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
+from similarity.errors import InvalidInput
 from training.convolutions import TokenConvolutions, load_convolutions
-from training.restore import restored
+from training.weights import load_tokenizer, load_transformer
 
 # The first opset with a GELU of its own.
 OPSET = 20
@@ -49,30 +49,10 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
         return int(self.transformer.config.hidden_size) if self.convolutions is None else self.convolutions.dimension
 
 
-def weights_source(model: str) -> str:
-    """Where transformers finds `model`: a folder, a Python package that ships one, or a Hugging Face id.
-
-    Of a bundle's folder, one with its weights restored.
-
-    Raises:
-        InvalidBundle: a bundle that cannot be trained on.
-    """
-    if is_bundle(model):
-        return str(restored(Path(model).resolve()))
-    if Path(model).is_dir():
-        return model
-    package = find_spec(model) if model.isidentifier() else None
-    if package is not None and package.origin is not None:
-        shipped = Path(package.origin).parent / "model"
-        if shipped.is_dir():
-            return str(shipped)
-    return model
-
-
 def load_encoder(source: str) -> SentenceEncoder:
     """The encoder in `source`, ready for inference on the CPU in float32."""
     # Plain attention: what the fused kernels of torch compute cannot be exported.
-    transformer = AutoModel.from_pretrained(source, attn_implementation="eager", dtype=torch.float32)
+    transformer = load_transformer(source, attn_implementation="eager")
     encoder = SentenceEncoder(transformer, load_convolutions(Path(source)))
     encoder.eval()
     return encoder
@@ -82,11 +62,11 @@ def tokenizer_json(source: str) -> str:
     """The tokenizer in `source` as tokenizer.json, without truncation and padding of its own.
 
     Raises:
-        ValueError: the model has no fast tokenizer.
+        InvalidInput: there is none, or no fast one.
     """
-    tokenizer = AutoTokenizer.from_pretrained(source)
+    tokenizer = load_tokenizer(source)
     if not tokenizer.is_fast:
-        raise ValueError(f"{source} has no fast tokenizer; convert it to a tokenizer.json first")
+        raise InvalidInput(f"{source} has no fast tokenizer; convert it to a tokenizer.json first")
     backend = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.no_truncation()

@@ -2,7 +2,8 @@
 
 Three families are told apart by the labels themselves:
 
-- *competitors*: positive / negative / unlabelled (also 1 / 0 / empty or "-"), or grades 2 / 1 / 0;
+- *competitors*: positive / negative / unlabelled (also 1 / 0 / empty or "-", and the words of verdicts:
+  competitor / not_competitor / unsure), or grades 2 / 1 / 0;
 - *classes*: one name per row, such as entailment / neutral / contradiction;
 - *several at once*: names separated by ";", or a column of 1 / 0 per class (`label_<class>`).
 
@@ -23,8 +24,8 @@ GradeOne: TypeAlias = Literal["negative", "unlabelled"]
 
 COMPETITOR_CLASSES = ("competitor", "other")
 POSITIVE_WORDS = frozenset({"positive", "competitor", "1", "true"})
-NEGATIVE_WORDS = frozenset({"negative", "other", "0", "false"})
-UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "none", "null", "nan"})
+NEGATIVE_WORDS = frozenset({"negative", "not_competitor", "other", "0", "false"})
+UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "unsure", "none", "null", "nan"})
 SEPARATOR = ";"
 # More names than this are no classes but, say, a column of reasons.
 MAX_CLASSES = 100

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoModel, PreTrainedModel
+from transformers import PreTrainedModel
 
 from training.config import Features, Windows
 from training.convolutions import (
@@ -27,7 +27,7 @@ from training.convolutions import (
     new_convolutions,
     save_convolutions,
 )
-from training.graph import weights_source
+from training.weights import load_transformer, weights_source
 
 HEAD_FILE = "head.safetensors"
 HIDDEN = 128
@@ -232,7 +232,7 @@ def load_pair_model(
         ValueError: as `split_layers`.
     """
     folder = weights_source(source)
-    transformer = AutoModel.from_pretrained(folder, dtype=torch.float32)
+    transformer = load_transformer(folder)
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)  # BERT's own, which nothing here uses
     hidden = int(transformer.config.hidden_size)
@@ -259,7 +259,7 @@ def _use_saved(head: nn.Module, path: Path) -> None:
 
 def load_weights(model: PairModel, folder: Path) -> None:
     """Gives `model` the weights that `save` wrote into `folder`."""
-    saved = AutoModel.from_pretrained(folder, dtype=torch.float32)
+    saved = load_transformer(str(folder))
     model.transformer.load_state_dict(saved.state_dict())
     convolutions = load_convolutions(folder)
     if model.convolutions is not None and convolutions is not None:

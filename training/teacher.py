@@ -14,16 +14,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModel, PreTrainedModel
+from transformers import PreTrainedModel
 
 from similarity.judgements import COMPETITOR, GAINS
 from training.batches import Integers
 from training.config import Precision
-from training.graph import weights_source
 from training.model import mean_over_tokens
 from training.pairs import Pairs
 from training.precision import autocast, chosen_precision
 from training.texts import Texts
+from training.weights import load_transformer, weights_source
 
 HIGHEST_GAIN = GAINS[COMPETITOR]
 REPORT_EVERY = 20  # batches
@@ -72,7 +72,7 @@ class Teacher:
         self.precision = chosen_precision(settings.precision, device)
         self.texts = Texts(pairs.texts, settings.model, max_tokens=settings.max_tokens)
         torch.manual_seed(settings.seed)
-        transformer = AutoModel.from_pretrained(weights_source(settings.model), dtype=torch.float32)
+        transformer = load_transformer(weights_source(settings.model))
         self.model = CrossEncoder(transformer).to(device)
 
     def learn(self, log: Log) -> None:

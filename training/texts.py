@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from similarity.encoder import padded
 from training.batches import Integers
-from training.graph import weights_source
+from training.weights import load_tokenizer, weights_source
 
 TOKENISED_AT_ONCE = 4096
 
@@ -23,7 +23,7 @@ class Texts:
     """
 
     def __init__(self, texts: Sequence[str], source: str, *, max_tokens: int) -> None:
-        self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(weights_source(source))
+        self.tokenizer: PreTrainedTokenizerBase = load_tokenizer(weights_source(source))
         self.max_tokens = max_tokens
         self.tokens: list[NDArray[np.int64]] = []
         self.states: dict[int, Tensor] = {}

