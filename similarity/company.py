@@ -183,7 +183,9 @@ def _check_text(field_name: str, text: str, limit: int, *, required: bool = Fals
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidCompany(field_name, "contains broken Unicode (a lone surrogate)") from None
+        raise InvalidCompany(
+            field_name, "contains broken Unicode (a lone surrogate); text must be UTF-8 (in Excel: save as CSV UTF-8)"
+        ) from None
 
 
 def _check_list(field_name: str, items: tuple[str, ...]) -> None:

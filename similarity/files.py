@@ -3,6 +3,7 @@
 A row that cannot be read is an item of its own, so that one bad row costs one row.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 MAX_FIELD_CHARACTERS = 10_000_000
 BYTE_ORDER_MARK = "\ufeff"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NOT_UTF_8 = "the file is UTF-16; save it as UTF-8 (in Excel: CSV UTF-8)"
 # What a gzip file raises where it is cut off or damaged.
 BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -189,6 +192,8 @@ def _text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Iterator[str]]:
 
 def _json_rows(stream: Iterable[bytes]) -> Iterator[Row]:
     for number, raw in enumerate(stream, 1):
+        if number == 1 and raw.startswith(UTF_16):
+            raise InvalidInput(NOT_UTF_8)
         line = raw.decode("utf-8", "surrogateescape")
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
@@ -248,6 +253,8 @@ def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
     """The column names that the first line holds, and what separates them."""
     first_line = next(lines, "")
+    if "\x00" in first_line or first_line.encode("utf-8", "surrogateescape").startswith(UTF_16):
+        raise InvalidInput(NOT_UTF_8)
     delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
     header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
     if not any(header):

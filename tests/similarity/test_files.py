@@ -93,6 +93,22 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: s
         list(read_rows(write(tmp_path / name, content)))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_csv_file_in_utf_16_is_said_to_be_so(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "excel.csv"
+    path.write_bytes("id\tname\na\tCafé\n".encode(encoding))
+    for read in (lambda: list(read_rows(path)), lambda: column_names(path)):
+        with pytest.raises(InvalidInput, match="the file is UTF-16; save it as UTF-8"):
+            read()
+
+
+def test_json_lines_in_utf_16_are_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes('{"id": "a"}\n'.encode("utf-16"))
+    with pytest.raises(InvalidInput, match="the file is UTF-16; save it as UTF-8"):
+        list(read_rows(path))
+
+
 def test_a_cut_off_gzip_file_is_said_to_be_so(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id": 1}\n' * 10_000)[:-20])
