@@ -6,8 +6,10 @@ re-embed runs, and until the old generation is retired, writers take both encode
 on several machines share one folder (SIMILARITY_BUNDLES).
 """
 
+import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,10 @@ from similarity.errors import InvalidBundle
 from similarity.index.opening import index_name
 from similarity.index.protocol import CompanyIndex, GenerationState
 from similarity.ingest import Encoder
+
+DRAFT = re.compile(r"\.[0-9a-f]{16}\..+")
+ABANDONED_SECONDS = 3600.0
+"""A bundle is copied in seconds: after so long, whoever made a draft is gone."""
 
 
 def store_folder(target: str | Path, chosen: Path | None = None) -> Path:
@@ -65,6 +71,7 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
     if _is_sound(folder):
         return
     store.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(store)
     with _draft(store, bundle.encoder_id) as draft, _draft(store, bundle.encoder_id) as aside:
         # The draft gets the rights of the bundle's own folder: a temporary one is for its owner alone, and others
         # read bundles. It stays beside the bundle's place: a read-only folder cannot be moved to another one.
@@ -83,6 +90,15 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
 def _draft(store: Path, encoder_id: str) -> TemporaryDirectory[str]:
     """A new folder in the store, hidden by its dot, that is gone afterwards unless it was moved."""
     return TemporaryDirectory(dir=store, prefix=f".{encoder_id}.", ignore_cleanup_errors=True)
+
+
+def _remove_abandoned(store: Path) -> None:
+    """What processes left that were killed while they kept a bundle."""
+    for draft in store.iterdir():
+        with suppress(FileNotFoundError):
+            # Not the time of modification, which a copy takes over from the bundle's own folder.
+            if DRAFT.fullmatch(draft.name) and draft.stat().st_ctime < time.time() - ABANDONED_SECONDS:
+                shutil.rmtree(draft, ignore_errors=True)
 
 
 def _is_sound(folder: Path) -> bool:

@@ -50,6 +50,23 @@ def test_an_index_goes_on_with_its_own_bundle_whatever_ships_now(index: SqliteIn
     assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
 
 
+def test_what_a_killed_process_left_goes_after_an_hour(
+    bundle: ModelBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    draft, snapshot, other = store / f".{bundle.encoder_id}.x1y2", store / ".snapshot", store / ("ab" * 8)
+    for folder in (draft, snapshot, other):
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(b"half")
+        os.utime(folder, (0, 0))  # as copied from an old folder
+    keep_bundle(bundle, store)
+    assert draft.is_dir()  # somebody may be at it
+    shutil.rmtree(store / bundle.encoder_id)
+    monkeypatch.setattr("similarity.bundle_store.time.time", lambda: draft.stat().st_ctime + 3601)
+    keep_bundle(bundle, store)
+    assert {folder.name for folder in store.iterdir()} == {".snapshot", "ab" * 8, bundle.encoder_id}
+
+
 def test_who_keeps_a_bundle_beside_another_loses_nothing(
     index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
