@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from deploy.kubernetes.alert_rules import KUBERNETES, SOURCE, TARGET, prometheus_rule
-from tests.deploy.kubernetes_objects import FLINK, OVERLAYS, megabytes, named, of_kind, pod, rendered
+from tests.deploy.kubernetes_objects import FLINK, OURS, OVERLAYS, megabytes, named, of_kind, pod, pods, rendered
 
 VERSIONS = ("1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
 # Of operators: an API server checks them (test_kubernetes_cluster.py).
@@ -127,7 +127,48 @@ tests:
               summary: No scheduled re-embed has succeeded for 8d 1h 0m 0s; the old generation is still live.
               runbook: docs/kubernetes.md#a-new-model
       - {eval_time: 301h, alertname: ReembedNotDone, exp_alerts: []}
+  - name: none has ever succeeded
+    interval: 1h
+    input_series:
+      - series: kube_cronjob_created{namespace="similarity", cronjob="reembed"}
+        values: 0x400
+      - series: kube_cronjob_spec_suspend{namespace="similarity", cronjob="reembed"}
+        values: 0x299 1x100
+    alert_rule_test:
+      - {eval_time: 191h, alertname: ReembedNotDone, exp_alerts: []}
+      - eval_time: 193h
+        alertname: ReembedNotDone
+        exp_alerts:
+          - exp_labels: {severity: warning, namespace: similarity, cronjob: reembed}
+            exp_annotations:
+              summary: No scheduled re-embed has succeeded for 8d 1h 0m 0s; the old generation is still live.
+              runbook: docs/kubernetes.md#a-new-model
+      - {eval_time: 301h, alertname: ReembedNotDone, exp_alerts: []}
+  - name: an old CronJob that succeeded lately
+    interval: 1h
+    input_series:
+      - series: kube_cronjob_created{namespace="similarity", cronjob="reembed"}
+        values: 0x400
+      - series: kube_cronjob_status_last_successful_time{namespace="similarity", cronjob="reembed"}
+        values: 0x300 1080000x100
+      - series: kube_cronjob_spec_suspend{namespace="similarity", cronjob="reembed"}
+        values: 0x400
+    alert_rule_test:
+      - {eval_time: 310h, alertname: ReembedNotDone, exp_alerts: []}
 """
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_all_our_images_are_of_one_registry_and_release(overlay: str) -> None:
+    images = {
+        container["image"]
+        for pod_ in pods(rendered(overlay))
+        for container in pod_.containers
+        if OURS in container["image"]
+    }
+    places = {(image.partition(OURS)[0], image.rpartition(":")[2]) for image in images}
+    assert len(places) == 1, images
+    assert len({image.rpartition("/")[2].partition(":")[0] for image in images}) >= 2
 
 
 def test_the_alert_on_re_embeds_fires_after_eight_days(tmp_path: Path) -> None:

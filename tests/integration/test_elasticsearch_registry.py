@@ -4,14 +4,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Barrier
+from time import sleep
 from typing import Any
 
 import pytest
 from elasticsearch import ConnectionTimeout
 
-from similarity.errors import GenerationConflict, SimilarityError, UnknownGeneration
+from similarity.errors import GenerationConflict, IndexUnavailable, SimilarityError, UnknownGeneration
 from similarity.index.elastic import ElasticIndex
 from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.mapping import registry_body
 from similarity.index.elastic.registry_store import RegistryStore
 from similarity.index.protocol import GenerationState
 from tests.contract.steps import add_candidate, add_live
@@ -83,6 +85,23 @@ def test_the_first_index_of_all_may_be_made_by_many_at_once(place: Place) -> Non
     steps = [partial(place.open().create_generation, make_generation(name)) for name in names]
     assert at_once(steps) == [None] * 4
     assert sorted(generation.name for generation in place.open().generations()) == names
+
+
+def test_a_registry_that_another_is_just_making_is_waited_for(place: Place) -> None:
+    nowhere = {"index.number_of_shards": 1, "index.routing.allocation.include._name": "nobody"}
+    name = f"{place.name}-registry"
+    place.client.indices.create(
+        index=name, wait_for_active_shards="0", settings=nowhere, mappings=registry_body()["mappings"]
+    )
+    index = place.open()
+    with pytest.raises(IndexUnavailable, match="No shard available"):
+        index.leases()  # whoever only reads is told at once
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(index.take_lease, "one", holder="a", seconds=60)
+        sleep(1.0)
+        assert not waiting.done()
+        place.client.indices.put_settings(index=name, settings={"index.routing.allocation.include._name": None})
+        assert waiting.result(30).fence == 1
 
 
 def test_a_crash_before_the_index_was_made_is_made_good(place: Place) -> None:

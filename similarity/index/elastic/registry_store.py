@@ -54,7 +54,7 @@ class RegistryStore:
         mark = uuid.uuid4().hex
         trouble = ""
         for attempt in range(ATTEMPTS):
-            stored = self._read()
+            stored = self._read_to_change()
             if mark in stored.changes:
                 return stored.registry
             changed = step(stored.registry).without_old_leases(now=self._clock())
@@ -78,6 +78,16 @@ class RegistryStore:
                 return _Stored(Registry(), (), None)
         source = found["_source"]["registry"]
         return _Stored(from_source(source), tuple(source["changes"]), (found["_seq_no"], found["_primary_term"]))
+
+    def _read_to_change(self) -> _Stored:
+        """As `_read`; the registry that another process is making at this moment is waited for."""
+        try:
+            return self._read()
+        except IndexUnavailable as error:
+            if not _is_starting(error.__cause__):
+                raise
+        self._cluster.create_index(self._index, **registry_body())  # it is there: this waits for its first copy
+        return self._read()
 
     def _write(self, changed: Registry, stored: _Stored, mark: str) -> str:
         """Empty if the write is certain; else what came in between, and the registry must be looked at again."""
@@ -106,3 +116,7 @@ class RegistryStore:
         except TransportError as error:
             return str(self._cluster.unreachable(error))
         return ""
+
+
+def _is_starting(error: BaseException | None) -> bool:
+    return isinstance(error, ApiError) and error.error == "no_shard_available_action_exception"
