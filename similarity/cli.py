@@ -92,7 +92,8 @@ def ingest(
     attribute: AttributeOption = None,
     rejects: RejectsOption = None,
     only_if_new: Annotated[
-        bool, typer.Option("--only-if-new", help="Do nothing where the index holds companies already")
+        bool,
+        typer.Option("--only-if-new", help="A first load: does nothing later, and rejected rows are no failure of it"),
     ] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,
@@ -110,7 +111,16 @@ def ingest(
     if only_if_new and (live := _live_generation(index)):
         typer.echo(f"nothing was done: generation {live} is live already")
         return
-    _load(load_file, file, column=column, attribute=attribute, rejects=rejects, index=index, bundle=bundle)
+    _load(
+        load_file,
+        file,
+        column=column,
+        attribute=attribute,
+        rejects=rejects,
+        index=index,
+        bundle=bundle,
+        is_first=only_if_new,
+    )
 
 
 @app.command()
@@ -371,6 +381,7 @@ def _load(
     rejects: Path | None,
     index: str | None,
     bundle: Path | None,
+    is_first: bool = False,
 ) -> None:
     from similarity.bundle_store import keep_bundle
     from similarity.files import RejectsFile, count_rows
@@ -401,6 +412,11 @@ def _load(
         promoted = not report.failed and promote_first(work.index, generation)
         stats = work.index.stats(generation.name)
     _tell(report, rejected, stats, promoted=promoted)
+    if rejected.count:
+        told = f"{rejected.count:,} rows were rejected; see {rejected.path}"
+        if not (is_first and promoted):
+            fail(told)
+        typer.echo(f"similarity: {told}", err=True)  # what waits for the first load can begin: the rest is live
 
 
 def _left_out(report: "LoadReport") -> str:
@@ -427,5 +443,3 @@ def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats
             "tries them again"
             + (f"; {rejected.count:,} rows were rejected, see {rejected.path}" if rejected.count else "")
         )
-    if rejected.count:
-        fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")

@@ -1,5 +1,6 @@
 """Says what was not run and how to run it: a test that needs more than this machine has is never "passed"."""
 
+import os
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,6 +73,15 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return ("not run", "n", "NOT RUN") if report.skipped else None
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With NOTHING_MISSING=1, as the landing gate has it, tests that were not run fail the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    missing = reporter is not None and reporter.stats.get("not run")
+    if os.environ.get("NOTHING_MISSING") and session.exitstatus == 0 and missing:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     lines = _missing_here(terminalreporter)
     if not config.option.markexpr.startswith(tuple(HOW_TO_RUN)):
@@ -79,6 +89,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             lines.append(f"{count:4} {marker} tests ({HOW_TO_RUN[marker]})")
         for marker, files in config.stash[NOT_READ].items():
             lines.append(f"{files:4} files of {marker} tests ({HOW_TO_RUN[marker]})")
+    if os.environ.get("NOTHING_MISSING") and terminalreporter.stats.get("not run"):
+        lines.append("which is a failure here: NOTHING_MISSING is set")
     if lines:
         terminalreporter.section("not run")
         for line in lines:

@@ -90,6 +90,17 @@ def test_only_if_new_loads_once_and_never_touches_what_came_since(shell: Shell) 
     assert "4 companies, 1 deleted" in shell("info")
 
 
+def test_a_bad_row_does_not_fail_the_first_load_that_others_wait_for(shell: Shell) -> None:
+    path = shell.write("companies.csv", [*COMPANIES, ("bad id", "Bad", "Makes bad things.", "", "")])
+    assert "5 companies in the index, which is live now" in shell("ingest", path, "--only-if-new")
+    assert [path.name for path in shell.folder.glob("*rejects*")] != []
+
+
+def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
+    path = shell.write("companies.csv", [("bad id", "Bad", "Makes bad things.", "", "")])
+    assert "1 rows were rejected" in shell("ingest", path, "--only-if-new", fails=True)
+
+
 def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
     shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12")], header="ticker,title,about,staff")
     text = shell(
