@@ -18,7 +18,7 @@ from training.card import model_card
 from training.evaluate.corpus import encode_corpus
 from training.evaluate.judged import read_companies
 from training.gates import ExportRefused, JudgedData, Log, Reference, check_closeness, check_parity, check_ranking
-from training.graph import OPSET, load_encoder, to_onnx, tokenizer_json
+from training.graph import OPSET, load_encoder, require_positions, to_onnx, tokenizer_json
 from training.publishing import publish
 from training.quantise import Feed, quantise
 from training.trained_run import TrainedRun
@@ -85,6 +85,7 @@ def export(
     """
     source = weights_source(settings.model)
     encoder = load_encoder(source)
+    require_positions(encoder, settings.max_tokens)
     tokenizer = tokenizer_json(source)
     model = to_onnx(encoder)
     facts = Manifest(

@@ -26,6 +26,7 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
 from training.bundle_calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
+from training.config import SEED
 from training.console import say
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
@@ -100,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--dev", type=Path, help="judgements of other anchors, to measure the mapping on")
     add("--served", type=int, default=SERVED, help=f"companies that a search returns (default: {SERVED})")
     add("--selection-anchors", type=int, help="of --judged, use only as many as the training run kept out")
-    add("--seed", type=int, default=0, help="that of the training run; of folds and resamples too (default: 0)")
+    add("--seed", type=int, default=SEED, help=f"that of the training; of folds and resamples too (default: {SEED})")
     add("--output", type=Path, help="store in which to write the bundle's folder (default: replace the bundle)")
     add("--judged-by", default="", help="who judged and how, for the card")
     add("--plots", type=Path, help="folder for the reliability plot")

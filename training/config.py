@@ -1,5 +1,6 @@
 """All settings of a training run: plain values, checked at the door, saved with every checkpoint."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
@@ -26,6 +27,8 @@ PRESETS: Mapping[str, str] = {
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
 }
 
+# Of a run where none is given. The anchors that choose are cut by it, so whoever looks for them needs the same.
+SEED = 1
 # Begins with the bundle that ships with this code instead of a base model.
 SHIPPED = "shipped"
 
@@ -88,7 +91,7 @@ class TrainSettings:
     precision: Precision = "auto"
     compile: bool = False
     # Run
-    seed: int = 1
+    seed: int = SEED
     evaluate_every: int = 100  # steps
     checkpoint_every: int = 500  # steps; 0 = never
 
@@ -101,8 +104,10 @@ class TrainSettings:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         for name in ("label_share", "epochs", "learning_rate", "temperature", "scale", "contrastive_temperature"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"steps is {self.steps}; it must be 1 or more, or left out")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
             raise ValueError(f"head_learning_rate is {self.head_learning_rate}; it must be above 0")
         if self.labelled_share is not None and not 0 < self.labelled_share < 1:

@@ -270,7 +270,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--selection", type=int, default=100, help="anchors kept from train for choosing")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
-    usual = settings_of(options, LAPTOP)
+    try:
+        usual = settings_of(options, LAPTOP)
+    except ValueError as error:
+        sys.exit(f"refused: {error}")
     wanted = cells_of(options.methods, options.shares, options.seeds)
     known = (*SOURCES, *CHANGES)
     unknown = {change for cell in wanted for change in cell.changes} - set(known)

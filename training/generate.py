@@ -195,10 +195,11 @@ def _write(options: argparse.Namespace) -> None:
     labelled, anchors = _labelled(options.labelled, texts)
     if options.anchors is not None:
         anchors = options.anchors.read_text(encoding="utf-8").split()
-    with (
-        Progress(console=Console(stderr=True)) as progress,
-        options.output.open("w", encoding="utf-8") as output,
-    ):
+    if not options.output.absolute().parent.is_dir():
+        raise InvalidInput(f"there is no folder {options.output.absolute().parent} to write to")
+    # Under its name when it is whole: what an earlier run wrote there is not lost to a mistake in this one.
+    draft = options.output.with_name(f"{options.output.name}.part")
+    with Progress(console=Console(stderr=True)) as progress, draft.open("w", encoding="utf-8") as output:
         encoding = progress.add_task("Encoding companies", total=len(texts))
         vectors = encoder.encode(list(texts.values()), lambda done, _: progress.update(encoding, completed=done))
         pairing = progress.add_task("Pairing anchors", total=len(texts) if anchors is None else len(anchors))
@@ -213,6 +214,7 @@ def _write(options: argparse.Namespace) -> None:
             on_anchors=lambda done: progress.advance(pairing, done),
         ):
             output.write(json.dumps(_line(pair), ensure_ascii=False) + "\n")
+    draft.replace(options.output)
 
 
 def _labelled(path: Path | None, texts: dict[str, str]) -> tuple[list[tuple[str, str]], list[str] | None]:

@@ -58,6 +58,16 @@ def load_encoder(source: str) -> SentenceEncoder:
     return encoder
 
 
+def require_positions(encoder: SentenceEncoder, max_tokens: int) -> None:
+    """Raises InvalidInput if the transformer has no places for so many tokens: longer texts would fail when served."""
+    config = encoder.transformer.config
+    places = getattr(config, "max_position_embeddings", None)
+    if places is not None and "roberta" in str(config.model_type):
+        places -= int(config.pad_token_id) + 1  # RoBERTa and its kin count from behind the padding
+    if places is not None and max_tokens > places:
+        raise InvalidInput(f"the model reads at most {places} tokens, not {max_tokens}; give a lower --max-tokens")
+
+
 def tokenizer_json(source: str) -> str:
     """The tokenizer in `source` as tokenizer.json, without truncation and padding of its own.
 

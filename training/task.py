@@ -226,8 +226,7 @@ def sentence_inputs(outputs: Tensor, batch: SentenceBatch, lengths: Integers, *,
 
 def fingerprint_of(pairs: Pairs) -> str:
     """Changes with the pairs, their labels or scores, or their texts."""
-    beyond_labels = np.isfinite(pairs.gains) & ~pairs.labelled
-    return _digest(pairs.texts, (pairs.left, pairs.right, pairs.targets, pairs.known, pairs.gains[beyond_labels]))
+    return _digest(pairs.texts, (pairs.left, pairs.right, pairs.targets, pairs.known, pairs.gains))
 
 
 def _digest(texts: Iterable[str], arrays: Iterable[np.ndarray[Any, Any]]) -> str:

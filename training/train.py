@@ -67,12 +67,13 @@ class Fitted:
 
 
 def learning_rate(step: int, steps: int, settings: TrainSettings) -> float:
-    """Of step 1...`steps`: linear warm-up, then linear decay to `final_learning_rate`."""
+    """Of step 1...`steps`: linear warm-up, then linear decay to `final_learning_rate`, or as it is if lower."""
     warmup = max(1, round(settings.warmup * steps))
     if step <= warmup:
         return settings.learning_rate * step / warmup
     left = (steps - step) / max(1, steps - warmup)
-    return settings.final_learning_rate + left * (settings.learning_rate - settings.final_learning_rate)
+    final = min(settings.final_learning_rate, settings.learning_rate)
+    return final + left * (settings.learning_rate - final)
 
 
 def parameter_groups(model: PairModel, settings: TrainSettings) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from similarity.bundle import ModelBundle
+from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
     import onnx
@@ -108,6 +109,17 @@ def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: 
     alone = np.concatenate([encoder.encode([text]) for text in texts])
     # Sums in another order may fall on the other side of a rounding step, no more.
     assert np.einsum("nd,nd->n", together, alone).min() >= 0.999
+
+
+def test_a_model_without_places_for_so_many_tokens_is_not_exported(model: Path, sample: Path, tmp_path: Path) -> None:
+    from training import bundle_export as exporter
+
+    settings = exporter.ExportSettings(
+        model=str(model), base_model="random", licence="none", training_data="none", max_tokens=5_000
+    )
+    with pytest.raises(InvalidInput, match=r"reads at most \d+ tokens, not 5000; give a lower --max-tokens"):
+        exporter.export(settings, output=tmp_path / "models", sample=sample, log=lambda line: None)
+    assert not (tmp_path / "models").exists()
 
 
 def test_a_graph_that_differs_from_torch_is_not_written(

@@ -155,3 +155,14 @@ def test_the_command_takes_anchors_from_a_file(tmp_path: Path, corpus: list[str]
 def test_the_command_refuses_with_the_reason(tmp_path: Path, corpus: list[str]) -> None:
     with pytest.raises(SystemExit, match=r"refused: there is no file .*nowhere\.txt"):
         main([*corpus, "--anchors", str(tmp_path / "nowhere.txt")])
+
+
+def test_a_mistake_does_not_cost_what_an_earlier_run_wrote(tmp_path: Path, corpus: list[str]) -> None:
+    output, anchors = Path(corpus[corpus.index("--output") + 1]), tmp_path / "anchors.txt"
+    output.write_text("earlier\n")
+    anchors.write_text("nobody\n")
+    with pytest.raises(SystemExit, match="refused: "):
+        main([*corpus, "--anchors", str(anchors)])
+    assert output.read_text() == "earlier\n"
+    with pytest.raises(SystemExit, match="there is no folder"):
+        main([*corpus, "--output", str(tmp_path / "nowhere" / "pairs.jsonl")])

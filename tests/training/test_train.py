@@ -187,6 +187,9 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Pa
         ({"priors": (0.5,)}, "1 class priors for 2 classes"),
         ({"frozen_layers": 2}, "at least one to train"),
         ({"head_learning_rate": 0.0}, "head_learning_rate is 0.0; it must be above 0"),
+        ({"steps": 0}, "steps is 0; it must be 1 or more"),
+        ({"steps": -3}, "steps is -3; it must be 1 or more"),
+        ({"epochs": float("inf")}, "epochs is inf; it must be above 0"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(
@@ -194,6 +197,29 @@ def test_settings_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         run(tiny(model, **changes), tmp_path)
+
+
+def test_a_rate_below_the_usual_last_one_does_not_rise() -> None:
+    from training.train import learning_rate
+
+    settings = TrainSettings(learning_rate=1e-6)
+    rates = [learning_rate(step, 100, settings) for step in range(10, 101)]
+    assert max(rates) == rates[0] == 1e-6
+
+
+def test_other_gains_are_other_data() -> None:
+    from training.task import fingerprint_of
+
+    pairs = topic_pairs()
+    assert fingerprint_of(replace(pairs, gains=pairs.gains + 1)) != fingerprint_of(pairs)
+
+
+def test_who_evaluates_looks_for_the_anchors_that_training_kept_out_by_default() -> None:
+    from training import calibrate
+    from training.evaluate import __main__ as evaluate
+
+    for parser in (calibrate._parser(), evaluate._parser()):
+        assert parser.get_default("seed") == TrainSettings().seed
 
 
 def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
+from training.config import SEED
 from training.evaluate import tasks
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
@@ -193,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tasks", nargs="+", choices=TASKS, help="default: those for which there are data")
     add("--against", type=Path, help="report of another bundle to compare with, anchor by anchor")
     add("--plots", type=Path, help="folder for figures")
-    add("--seed", type=int, default=0, help="that of the training; of folds and resamples too (default: 0)")
+    add("--seed", type=int, default=SEED, help=f"that of the training; of folds and resamples too (default: {SEED})")
     return parser
 
 

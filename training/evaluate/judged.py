@@ -18,7 +18,7 @@ from typing import Any
 from similarity.bundle import ModelBundle
 from similarity.company import Company
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidCompany, InvalidInput
+from similarity.errors import InvalidCompany, InvalidInput, SimilarityError
 from similarity.files import read_rows
 from similarity.judgements import Judgements, read_judgements
 from similarity.text import TextSettings, embedding_text
@@ -106,6 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
     parser.add_argument("--splits", nargs="+", default=list(SPLITS), help="which files to read (default: dev train)")
     options = parser.parse_args(arguments)
+    try:
+        _print_quality(options)
+    except SimilarityError as error:
+        sys.exit(f"error: {error}")
+
+
+def _print_quality(options: argparse.Namespace) -> None:
     encoder = TextEncoder(ModelBundle.load(options.bundle))
     write = sys.stdout.write
     write(f"{'split':8}{'text':10}{'nDCG@10':>9}{'AUC':>8}{'anchors':>9}{'pairs':>8}\n")
