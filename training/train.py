@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from similarity.bundle import is_bundle
 from similarity.errors import SimilarityError
 from training import checkpoint
-from training.batches import Batch, SentenceBatch, TextBatch
+from training.batches import Batch, Integers, SentenceBatch, TextBatch
 from training.config import RECIPES, SENTENCE_METHODS, TrainSettings, settings_values
 from training.console import quiet, say
 from training.encoder import Encoder
@@ -202,8 +202,9 @@ def backward(
 
     with torch.set_grad_enabled(kept):
         encoded = [made(number) for number in range(len(pieces))]
-    own = torch.cat([outputs.detach() for outputs in encoded])
-    outputs = processes.gather(own, np.concatenate(pieces), count=len(batch.texts)).requires_grad_()
+    own = torch.cat([outputs.detach() for outputs in encoded] or [_nothing_of(encoder, batch.texts, length=longest)])
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *pieces])
+    outputs = processes.gather(own, rows, count=len(batch.texts)).requires_grad_()
 
     # The loss of the global batch; every process computes the same, and so the same gradients of the head.
     loss, parts = task.loss(model, outputs, batch, lengths=lengths[batch.texts], step=step, steps=steps)
@@ -216,6 +217,12 @@ def backward(
         again.backward(gradients[torch.from_numpy(piece).to(outputs.device)])
     processes.sum_gradients(model.parameters_of_texts())
     return {"loss": float(loss.detach()), **parts}
+
+
+def _nothing_of(encoder: Encoder, numbers: Integers, *, length: int) -> Tensor:
+    """What a process gives that has no text (a last batch may hold fewer than there are processes): no row."""
+    with torch.no_grad():
+        return encoder.outputs(numbers[:1], seed=encoder.seed, length=length)[:0]
 
 
 def selection_scores(encoder: Encoder, data: AnyData, *, step: int, journal: Journal, log: Log) -> dict[str, float]:

@@ -264,7 +264,7 @@ def test_the_best_step_is_the_one_of_the_first_score_then_of_the_second(
     assert fitted.best_step == best_step
 
 
-TWO_PROCESSES = """
+SEVERAL_PROCESSES = """
 import json, sys
 from pathlib import Path
 import torch
@@ -281,15 +281,30 @@ with joined_processes() as processes:
 """
 
 
+def trained_by(count: int, settings: TrainSettings, folder: Path) -> list[float]:
+    """The losses of a run by so many processes."""
+    script = folder / f"{count}.py"
+    script.write_text(SEVERAL_PROCESSES)
+    arguments = [json.dumps(settings_values(settings)), str(folder / str(count))]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}", str(script)]
+    subprocess.run(
+        [*command, *arguments], check=True, env={**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}, timeout=120
+    )
+    return losses(folder / str(count))
+
+
 @pytest.mark.parametrize("method", ["pause", "pause+listwise"])
 def test_two_processes_train_as_one(model: Path, tmp_path: Path, method: str) -> None:
     settings = tiny(model, method=method, label_share=0.3)
     run(settings, tmp_path / "one")
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES)
-    arguments = [json.dumps(settings_values(settings)), str(tmp_path / "two")]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    subprocess.run(
-        [*command, *arguments], check=True, env={**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}, timeout=120
-    )
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=2e-4)
+    assert trained_by(2, settings, tmp_path) == pytest.approx(losses(tmp_path / "one"), rel=2e-4)
+
+
+def test_a_process_may_be_left_without_a_text(model: Path, tmp_path: Path) -> None:
+    from training.data import prepare
+
+    usual = tiny(model, method="cross-entropy")
+    pairs = len(prepare(topic_pairs(), usual, selection=6).pairs)
+    settings = replace(usual, batch_pairs=pairs - 1, steps=2)  # the second batch has one pair: two texts
+    run(settings, tmp_path / "one", share=1.0)
+    assert trained_by(3, settings, tmp_path) == pytest.approx(losses(tmp_path / "one"), rel=2e-4)
