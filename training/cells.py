@@ -12,10 +12,11 @@ import torch
 
 from similarity.errors import InvalidInput
 from training.config import TrainSettings, settings_values
+from training.splits import SELECTION_ANCHORS
 
 Result: TypeAlias = dict[str, Any]
 
-DEFAULTS = settings_values(TrainSettings())
+DEFAULTS = {**settings_values(TrainSettings()), "selection": SELECTION_ANCHORS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

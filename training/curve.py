@@ -49,7 +49,7 @@ from training.options import add_settings, settings_of
 from training.pairs import Pairs, read_pairs
 from training.precision import chosen_precision
 from training.processes import Processes
-from training.splits import hide_labels, refuse_leakage, split_by_anchor
+from training.splits import SELECTION_ANCHORS, hide_labels, refuse_leakage, split_by_anchor
 from training.teacher import TeacherSettings, taught
 from training.texts import Texts
 from training.train import TrainingStopped, fit
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
     parser.add_argument("--weak-field", default="industry_fine", help="of the companies, for METHOD/industry")
-    parser.add_argument("--selection", type=int, default=100, help="anchors kept from train for choosing")
+    parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="anchors kept from train for choosing")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
     try:
@@ -285,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = cells.measured_cells(
             table_cells(wanted, bench, usual, runs=options.output / "runs"),
             folder=options.output / "cells",
-            settings=settings_values(usual),
+            settings={**settings_values(usual), "selection": options.selection},
             minutes=options.budget,
             line=_line,
             log=say,

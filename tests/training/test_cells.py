@@ -20,11 +20,13 @@ def kept(folder: Path, settings: dict[str, Any]) -> Path:
 def test_a_setting_that_came_later_had_its_default(tmp_path: Path) -> None:
     from training.cells import DEFAULTS, kept_or
 
-    older = {name: value for name, value in DEFAULTS.items() if name != "head_learning_rate"}
+    older = {name: value for name, value in DEFAULTS.items() if name not in ("head_learning_rate", "selection")}
     file = kept(tmp_path, older)
     assert kept_or(file, DEFAULTS, lambda: pytest.fail("measured again"))["ndcg10"] == 0.8
     with pytest.raises(InvalidInput, match="other settings"):
         kept_or(file, {**DEFAULTS, "head_learning_rate": 1e-3}, dict)
+    with pytest.raises(InvalidInput, match="other settings"):
+        kept_or(file, {**DEFAULTS, "selection": 25}, dict)
 
 
 def test_figures_of_other_settings_are_refused(tmp_path: Path) -> None:
