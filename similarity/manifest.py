@@ -13,7 +13,7 @@ from typing import Any
 from similarity.index.protocol import Calibration
 from similarity.text import TEXT_REVISION, TextSettings
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no licence
 POOLING = "mean"
 NORMALISATION = "l2"
 
@@ -29,7 +29,8 @@ class Manifest:
     `dimension` is the length of a vector; texts are cut to `max_tokens` tokens, special ones
     included. `pooling` ("mean" over real tokens) and `normalisation` ("l2") happen inside the graph.
     `quantisation` says how the weights are stored ("none" for float32). `metrics` are plain
-    numbers by name, `calibration` turns a cosine into a probability.
+    numbers by name, `calibration` turns a cosine into a probability. `licence` is the SPDX expression
+    under which the weights may be used, empty where a manifest of schema 1 does not say.
 
     Raises:
         ValueError: a value is out of its range.
@@ -46,6 +47,7 @@ class Manifest:
     normalisation: str = NORMALISATION
     metrics: Mapping[str, float] = field(default_factory=dict)
     calibration: Calibration | None = None
+    licence: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= _MAX_DIMENSION:
@@ -71,7 +73,10 @@ def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str,
     facts["text_settings"] = asdict(manifest.text_settings)
     facts["metrics"] = dict(manifest.metrics)
     facts["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
-    return {"schema_version": SCHEMA_VERSION, **facts, "sha256": dict(sha256)}
+    if not manifest.licence:
+        # As it was read, so that a bundle of schema 1 keeps its `bundle_id`.
+        del facts["licence"]
+    return {"schema_version": SCHEMA_VERSION if manifest.licence else 1, **facts, "sha256": dict(sha256)}
 
 
 def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
@@ -84,9 +89,10 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
     version = _whole_number(found, "schema_version")
     if version > SCHEMA_VERSION:
         raise ValueError(f"schema_version {version} is newer than this software reads ({SCHEMA_VERSION}); upgrade it")
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"schema_version is {version}, not {SCHEMA_VERSION}")
-    _check_names("the manifest", found, {"schema_version", "sha256", *(item.name for item in fields(Manifest))})
+    if version < 1:
+        raise ValueError(f"schema_version is {version}, not 1 to {SCHEMA_VERSION}")
+    names = {"schema_version", "sha256", *(item.name for item in fields(Manifest))}
+    _check_names("the manifest", found, names if version > 1 else names - {"licence"})
     manifest = Manifest(
         base_model=_words(found, "base_model"),
         dimension=_whole_number(found, "dimension"),
@@ -99,6 +105,7 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
         normalisation=_words(found, "normalisation"),
         metrics=_numbers("metrics", found["metrics"]),
         calibration=_calibration(found["calibration"]),
+        licence=_words(found, "licence") if version > 1 else "",
     )
     return manifest, _hashes(found["sha256"])
 

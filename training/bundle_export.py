@@ -96,6 +96,7 @@ def export(
         quantisation="none (float32)",
         text_settings=settings.text_settings,
         training_data=settings.training_data,
+        licence=settings.licence,
         metrics={**(settings.run.metrics() if settings.run else {}), **check_parity(encoder, model, log)},
     )
     with tempfile.TemporaryDirectory() as drafts:
@@ -116,7 +117,7 @@ def export(
         fitted = _fit(finished, calibration, log) if calibration else None
         if fitted:
             facts = calibrated(_with(facts, _recall_of(reference, fitted)), fitted)
-        card = model_card(facts, licence=settings.licence, reference=_name_of(reference), judged_by=settings.judged_by)
+        card = model_card(facts, reference=_name_of(reference), judged_by=settings.judged_by)
         (draft.folder / CARD_FILE).write_text(card, encoding="utf-8")
         bundle = write_manifest(draft.folder, facts)
         published = publish(bundle.folder, output / bundle.encoder_id)

@@ -18,13 +18,7 @@ _JUDGES = "- Who judged the pairs: "
 _SELECTION = "selection_"
 
 
-def licence_told(card: str) -> str:
-    """The licence of the base model that a card tells, empty if it tells none."""
-    told = re.search(r"^\| base model \| .*, licence (.*) \|$", card, re.MULTILINE)
-    return told.group(1) if told else ""
-
-
-def model_card(manifest: Manifest, *, licence: str, reference: str = "", judged_by: str = "") -> str:
+def model_card(manifest: Manifest, *, reference: str = "", judged_by: str = "") -> str:
     """README.md of the bundle that `manifest` describes.
 
     `reference` names the bundle whose figures stand beside; `judged_by` says who judged the pairs and how.
@@ -38,7 +32,7 @@ def model_card(manifest: Manifest, *, licence: str, reference: str = "", judged_
             "",
             "| | |",
             "|---|---|",
-            f"| base model | {manifest.base_model}, licence {licence} |",
+            f"| base model | {manifest.base_model}, licence {manifest.licence} |",
             f"| training data | {manifest.training_data} |",
             *_selection(manifest.metrics),
             f"| weights | {manifest.quantisation} |",

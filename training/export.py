@@ -53,7 +53,7 @@ from training.evaluate.judged import judged_split
 from training.gates import ExportRefused, JudgedData, Reference
 from training.pairs import read_pairs
 from training.splits import SELECTION_ANCHORS
-from training.trained_run import TrainedRun, licence_of, listed_companies, read_run
+from training.trained_run import TrainedRun, listed_companies, read_run
 
 MEGABYTE = 1_000_000
 LICENCE = "Apache-2.0"
@@ -107,7 +107,7 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
     if run is None and is_bundle(options.model):
         again = ModelBundle.load(options.model).manifest
         max_tokens, base_model, text_settings = again.max_tokens, again.base_model, again.text_settings
-        licence = licence_of(Path(options.model))
+        licence = again.licence
         if again.calibration and not (options.calibrate or options.calibrate_on):
             say("the probability of the bundle is not carried over; fit it again with --calibrate-on")
         training_data = options.training_data or again.training_data
@@ -209,7 +209,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--output", type=Path, required=True, help="folder in which the bundle's own folder is made")
     add("--base-model", help="name for the manifest (default: the run's or the bundle's, else --model)")
-    add("--licence", help=f"licence of the base model (default: that of the bundle it began with, else {LICENCE})")
+    add("--licence", help=f"SPDX expression of the weights (default: that of the bundle it began with, else {LICENCE})")
     add("--training-data", help="which pairs it was trained on, for the manifest; the run adds how")
     add("--precision", choices=[INT8, FLOAT32], default=INT8)
     add("--max-tokens", type=int, help="longer texts are cut (default: the run's or the bundle's, else 128)")

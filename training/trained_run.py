@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from similarity.bundle import CARD_FILE, ModelBundle, is_bundle
+from similarity.bundle import ModelBundle, is_bundle
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.generations.gate import companies_trained_on
 from similarity.text import DEFAULT_SETTINGS
-from training.card import licence_told
 from training.config import DISTILLATION, SENTENCE_METHODS, TrainSettings, settings_from
 
 SETTINGS_FILE = "training.json"
@@ -23,7 +22,7 @@ class Start:
 
     `base_model` is an id, or a folder's own name without its path. `method` says in words how that was trained
     before, empty where we do not know; `companies` are those that a bundle's list says it was trained on, `licence`
-    what its card says of the base model's.
+    the one in its manifest.
     """
 
     base_model: str
@@ -118,14 +117,8 @@ def _start_of_bundle(bundle: ModelBundle) -> Start:
         base_model=bundle.manifest.base_model,
         method=f"began with bundle {bundle.encoder_id}, whose card says what it learnt from",
         companies=tuple(listed_companies(bundle.folder)),
-        licence=licence_of(bundle.folder),
+        licence=bundle.manifest.licence,
     )
-
-
-def licence_of(bundle_folder: Path) -> str:
-    """The licence of the base model, as the bundle's card says; empty where it does not."""
-    card = bundle_folder / CARD_FILE
-    return licence_told(card.read_text(encoding="utf-8")) if card.is_file() else ""
 
 
 def listed_companies(bundle_folder: Path) -> list[str]:

@@ -29,6 +29,7 @@ COPY --from=prism /usr/local/bin/prism /usr/local/bin/
 COPY deploy/images/similarity deploy/images/healthy /usr/local/bin/
 WORKDIR /app
 COPY data/sample data/sample
+COPY LICENSE NOTICE ./
 COPY models models
 COPY similarity similarity
 COPY pipelines pipelines
@@ -40,13 +41,12 @@ ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 ARG SOURCE=unknown
-ARG LICENCES=unknown
 LABEL org.opencontainers.image.title="company-similarity/pipelines" \
     org.opencontainers.image.description="Embeds companies from messages and files into the index" \
     org.opencontainers.image.version="${VERSION}" \
     org.opencontainers.image.revision="${REVISION}" \
     org.opencontainers.image.source="${SOURCE}" \
-    org.opencontainers.image.licenses="${LICENCES}"
+    org.opencontainers.image.licenses="Apache-2.0"
 USER 10001:10001
 STOPSIGNAL SIGTERM
 # Which port tells whether all is well depends on the command: docs/images.md has one check for each.

@@ -20,6 +20,7 @@ COPY --from=packages /opt/venv /opt/venv
 COPY deploy/images/similarity deploy/images/healthy /usr/local/bin/
 WORKDIR /app
 COPY data/sample data/sample
+COPY LICENSE NOTICE ./
 COPY models models
 COPY similarity similarity
 COPY training training
@@ -32,13 +33,12 @@ ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 ARG SOURCE=unknown
-ARG LICENCES=unknown
 LABEL org.opencontainers.image.title="company-similarity/training" \
     org.opencontainers.image.description="Trains and exports the model that compares companies" \
     org.opencontainers.image.version="${VERSION}" \
     org.opencontainers.image.revision="${REVISION}" \
     org.opencontainers.image.source="${SOURCE}" \
-    org.opencontainers.image.licenses="${LICENCES}"
+    org.opencontainers.image.licenses="Apache-2.0"
 USER 10001:10001
 STOPSIGNAL SIGTERM
 # A job that ends: its exit status says how it went.

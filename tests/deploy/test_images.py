@@ -107,8 +107,8 @@ def test_labels_say_what_it_is_and_which_commit_it_was_built_from(image: str) ->
 def test_only_what_it_runs_is_in_it(images: dict[str, str]) -> None:
     found = {name: set(succeeds(image, "ls", "/app").split()) for name, image in images.items()}
     assert found == {
-        "search": {"data", "models", "services", "similarity"},
-        "pipelines": {"data", "models", "pipelines", "similarity"},
+        "search": {"LICENSE", "NOTICE", "data", "models", "services", "similarity"},
+        "pipelines": {"LICENSE", "NOTICE", "data", "models", "pipelines", "similarity"},
     }
 
 

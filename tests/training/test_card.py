@@ -19,20 +19,20 @@ METRICS = {
 
 
 def test_the_card_shows_plain_and_prepared_figures() -> None:
-    card = model_card(replace(TINY_MANIFEST, metrics=METRICS), licence="Apache-2.0")
+    card = model_card(replace(TINY_MANIFEST, metrics=METRICS))
     assert "| dev | plain | 0.493 | 0.611 | 0.494 |" in card
     assert "| dev | prepared | 0.776 | 0.810 | 0.777 |" in card or "| dev | prepared | 0.776 | 0.810 | 0.776 |" in card
     assert "mean 0.9978, lowest 0.9961" in card
 
 
 def test_the_card_names_model_licence_and_data() -> None:
-    card = model_card(TINY_MANIFEST, licence="Apache-2.0")
+    card = model_card(replace(TINY_MANIFEST, licence="Apache-2.0"))
     assert "| base model | tiny, licence Apache-2.0 |" in card
     assert "| training data | set by hand |" in card
 
 
 def test_a_card_without_measurements_says_so() -> None:
-    assert "Not measured" in model_card(TINY_MANIFEST, licence="Apache-2.0")
+    assert "Not measured" in model_card(TINY_MANIFEST)
 
 
 def test_a_reference_stands_beside_with_the_difference() -> None:
@@ -47,7 +47,7 @@ def test_a_reference_stands_beside_with_the_difference() -> None:
         "dev_ndcg10_over_reference_lower": 0.1,
         "dev_ndcg10_over_reference_upper": 0.15,
     }
-    card = model_card(replace(TINY_MANIFEST, metrics=METRICS | beside), licence="MIT", reference="the old one (1234)")
+    card = model_card(replace(TINY_MANIFEST, metrics=METRICS | beside), reference="the old one (1234)")
     assert "| dev | prepared | 0.776 [0.750, 0.812] | 0.810 | 0.776 | 0.625 | 0.562 |" in card
     assert "| dev | prepared, unseen candidates | 0.700 | 0.800 |  |  |  |" in card
     assert "Reference: the old one (1234). Difference in nDCG@10 on prepared text: dev +0.125 [+0.100, +0.150]." in card
@@ -55,9 +55,9 @@ def test_a_reference_stands_beside_with_the_difference() -> None:
 
 def test_the_card_says_how_the_step_was_chosen() -> None:
     metrics = {"selection_step": 1200, "selection_ndcg10": 0.875}
-    card = model_card(replace(TINY_MANIFEST, metrics=metrics), licence="MIT")
+    card = model_card(replace(TINY_MANIFEST, metrics=metrics))
     assert "| chosen | step 1,200 by its scores on selection anchors, kept out of training: ndcg10 0.875 |" in card
-    assert "| chosen |" not in model_card(TINY_MANIFEST, licence="MIT")
+    assert "| chosen |" not in model_card(TINY_MANIFEST)
 
 
 CALIBRATED = replace(
@@ -81,7 +81,7 @@ CALIBRATED = replace(
 
 
 def test_the_card_tells_the_probability_and_how_good_it_is() -> None:
-    card = model_card(CALIBRATED, licence="MIT")
+    card = model_card(CALIBRATED)
     assert "P(competitor) = sigmoid(8.250 · cosine − 5.750)" in card
     assert "Fitted on 765 anchors" in card
     assert "4,517 of the 40,000 pairs" in card
@@ -91,7 +91,7 @@ def test_the_card_tells_the_probability_and_how_good_it_is() -> None:
 
 
 def test_a_new_calibration_changes_its_section_only() -> None:
-    first = model_card(TINY_MANIFEST, licence="MIT")
+    first = model_card(TINY_MANIFEST)
     second = with_search_section(first, CALIBRATED, judged_by="two clerks")
     third = with_search_section(
         second, replace(CALIBRATED, calibration=Calibration(slope=1.0, intercept=2.0)), judged_by="three clerks"
@@ -106,7 +106,7 @@ def test_a_new_calibration_changes_its_section_only() -> None:
 
 def test_a_mapping_that_nobody_measured_says_so() -> None:
     bare = replace(TINY_MANIFEST, calibration=Calibration(slope=1.0, intercept=0.0))
-    assert "How good it is was not measured." in model_card(bare, licence="MIT")
+    assert "How good it is was not measured." in model_card(bare)
 
 
 def test_a_card_of_ones_own_gets_the_section_at_its_end() -> None:
