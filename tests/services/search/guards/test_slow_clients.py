@@ -8,6 +8,7 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from services.search.guards.connections import Connections
 from services.search.guards.slow_clients import patient_connection
 from tests.services.search.asgi import Inner
 
@@ -17,7 +18,8 @@ HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits: Any) -> Result:
     """What `talk` returns, given the port of a server with these limits."""
-    given = {"head_seconds": 0.15, "head_bytes": 2048, "write_seconds": 0.15, **limits}
+    patience = {"head_seconds": 0.15, "head_bytes": 2048, "write_seconds": 0.15}
+    given = {**patience, "open_connections": Connections(), "refusal": lambda _: None, **limits}
 
     async def serve() -> Result:
         config = uvicorn.Config(
