@@ -31,7 +31,7 @@ class Connection(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way."""
+        """Whether no request is under way and no part of an answer waits to be taken."""
 
     def end(self) -> None:
         """Closes the connection at once."""

@@ -51,12 +51,15 @@ class PatientConnection(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way."""
-        return self.cycle is None or self.cycle.response_complete
+        """Whether no request is under way and no part of an answer waits to be taken."""
+        return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected and owes us a request."""
-        super().connection_made(cast("asyncio.Transport", transport))
+        transport = cast("asyncio.Transport", transport)
+        # Whatever waits to be taken has its deadline: the last 64 KiB, the default, could wait for ever.
+        transport.set_write_buffer_limits(high=0)
+        super().connection_made(transport)
         if self.client is not None:
             self.address = network_of(self.client[0])
         self._counting = asyncio.get_running_loop().call_later(SECONDS_TO_SPEAK, self._count)
@@ -118,8 +121,8 @@ class PatientConnection(H11Protocol):
             self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
 
     def _refused(self, data: bytes) -> bool:
-        refusal = self.refusal(data)
-        if refusal is None or self._beyond_limit or self.transport.is_closing():
+        refusal = None if self._beyond_limit else self.refusal(data)
+        if refusal is None:
             return False
         self.transport.write(refusal)
         # uvicorn saw nothing of it and must not hang up for want of a request; the next one has its own time.
