@@ -102,7 +102,7 @@ def _record_of(value: bytes) -> dict[str, object]:
     try:
         record = read_json(value, parse_constant=_refuse)
     except ValueError as error:
-        raise InvalidCompany("value", f"is not JSON that can be used: {error}") from None
+        raise InvalidCompany("value", f"is not JSON: {error}") from None
     if not isinstance(record, dict):
         raise InvalidCompany("value", f"must be a JSON object, not {type(record).__name__}")
     schema = record.pop("schema", SCHEMA)
