@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidBundle
+from similarity.json_text import read_json
 from similarity.manifest import Manifest, manifest_from_json, manifest_to_json
 from similarity.onnx_graph import FLOAT, INT64, GraphSummary, GraphValue, summarise_graph
 
@@ -167,8 +168,8 @@ def _read_manifest(path: Path) -> tuple[Manifest, dict[str, str]]:
     if path.stat().st_size > _MAX_MANIFEST_BYTES:
         raise InvalidBundle(f"{path} has more than {_MAX_MANIFEST_BYTES:,} bytes; export the bundle again")
     try:
-        return manifest_from_json(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant))
-    except (ValueError, RecursionError) as error:
+        return manifest_from_json(read_json(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant))
+    except ValueError as error:
         raise InvalidBundle(f"{path}: {error}; export the bundle again") from None
 
 

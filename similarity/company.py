@@ -21,6 +21,8 @@ Vector: TypeAlias = NDArray[np.float32]
 AttributeValue: TypeAlias = str | int | float | bool
 
 ID_PATTERN = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Clients and proxies remove these from a path (RFC 3986, 5.2.4): /companies/.. is another address.
+DOT_SEGMENTS = frozenset({".", ".."})
 # Underscores are not allowed in host names by RFC 1123, but real websites have them.
 DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
 ATTRIBUTE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -35,7 +37,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Company:
     """What a company says about itself.
 
-    `id` is 1-128 of `[A-Za-z0-9._:-]`, case-sensitive. `domain` is a bare host name
+    `id` is 1-128 of `[A-Za-z0-9._:-]`, case-sensitive (`check_id` says more of new ones). `domain` is a bare host name
     (`example.com`, see `normalize_domain`). `attributes` are free scalar values that filters can
     name as `attributes.<name>`.
 
@@ -54,7 +56,7 @@ class Company:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_id(self.id)
+        check_stored_id(self.id)
         _check_text("name", self.name, MAX_NAME_CHARACTERS, required=True)
         _check_text("description", self.description, MAX_DESCRIPTION_CHARACTERS, required=True)
         _check_text("country", self.country, MAX_NAME_CHARACTERS)
@@ -99,7 +101,7 @@ class DeletedCompany:
     version: int
 
     def __post_init__(self) -> None:
-        check_id(self.id)
+        check_stored_id(self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,17 @@ class SimilarCompany:
 
 
 def check_id(company_id: str) -> None:
-    """Raises InvalidCompany unless `company_id` is 1-128 of `[A-Za-z0-9._:-]`."""
+    """Raises InvalidCompany unless a new company may have this id: 1-128 of `[A-Za-z0-9._:-]`, but not `.` or `..`."""
+    check_stored_id(company_id)
+    if company_id in DOT_SEGMENTS:
+        raise InvalidCompany("id", f"{company_id!r} cannot be part of an address; choose an id with a letter or digit")
+
+
+def check_stored_id(company_id: str) -> None:
+    """Raises InvalidCompany unless a stored company can have this id.
+
+    Earlier releases took `.` and `..`: such companies can still be read and deleted.
+    """
     if not isinstance(company_id, str) or not ID_PATTERN.fullmatch(company_id):
         raise InvalidCompany(
             "id", f"{company_id!r:.140} must be 1-128 characters of letters, digits, '.', '_', ':' or '-'"

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from similarity.errors import InvalidInput
+from similarity.json_text import read_json
 from similarity.messages import Message
 
 
@@ -56,7 +57,7 @@ class DeadLetter:
             InvalidInput: the line is no dead letter.
         """
         try:
-            entry = json.loads(line)
+            entry = read_json(line)
             message = Message(
                 position=_text(entry["position"]),
                 key=_held(entry, "key"),
@@ -65,7 +66,7 @@ class DeadLetter:
                 unreadable=_text(entry.get("unreadable", "")),
             )
             return cls(message=message, stage=Stage(entry["stage"]), reason=_text(entry["reason"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(f"{line[:80]!r} is no dead letter ({error!r}): keep lines as written") from None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from similarity.company import Company, DeletedCompany, check_id, version_of
+from similarity.company import Company, DeletedCompany, check_stored_id, version_of
 from similarity.errors import NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, WriteResult
 from similarity.writers import Writer
@@ -37,7 +37,7 @@ def erase(index: CompanyIndex, company_id: str, *, now: datetime, compact: bool 
     Raises:
         InvalidCompany: the id is not one that a company can have.
     """
-    check_id(company_id)
+    check_stored_id(company_id)
     # As a writer: a re-embed that begins meanwhile copies nothing until the tombstones are written.
     with Writer(index):
         names = [generation.name for generation in index.generations()]

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from similarity.errors import InvalidInput
+from similarity.json_text import read_json
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -200,8 +201,8 @@ def _json_rows(stream: Iterable[bytes]) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            record = read_json(line)
+        except ValueError as error:
             yield Row(number=number, record={"line": line[:1000]}, unreadable=f"not JSON: {error}", raw=raw)
             continue
         if isinstance(record, dict):

@@ -24,6 +24,7 @@ from similarity.company import (
     DeletedCompany,
     EmbeddedCompany,
     Vector,
+    check_id,
     normalize_domain,
     version_of,
 )
@@ -152,6 +153,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     version = version_of(_event_time(columns.value(record, "event_time"), now), now=now, deleted=deleted)
     if deleted:
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version))
+    check_id(text["id"])
     domain, warnings = _domain(columns.value(record, "domain"))
     attributes, no_numbers = _attributes(record, columns)
     company = Company(

@@ -15,6 +15,7 @@ from datetime import datetime
 from similarity.company import DeletedCompany, time_of_version, version_of
 from similarity.errors import InvalidCompany
 from similarity.ingest import Change, Columns, ParsedRecord, parse_record
+from similarity.json_text import read_json
 
 SCHEMA = 1
 MAX_BYTES = 2_000_000
@@ -99,8 +100,8 @@ def _record_of(value: bytes) -> dict[str, object]:
     if len(value) > MAX_BYTES:
         raise InvalidCompany("value", f"has {len(value):,} bytes; the limit is {MAX_BYTES:,}")
     try:
-        record = json.loads(value, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        record = read_json(value, parse_constant=_refuse)
+    except ValueError as error:
         raise InvalidCompany("value", f"is not JSON: {error}") from None
     if not isinstance(record, dict):
         raise InvalidCompany("value", f"must be a JSON object, not {type(record).__name__}")

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from similarity.company import Company, SimilarCompany
+from similarity.spreadsheets import spreadsheet_cell
 
 SCORE_BAR_CELLS = 10
 
@@ -62,7 +63,7 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
         rows = [line.row() for line in lines]
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]) if rows else ["id"])
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
     else:
         Console(file=stream).print(_table(lines, title))
 

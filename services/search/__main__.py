@@ -22,6 +22,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from services.search.app import create_app
+from services.search.guards.connections import Connections, allow_open_files
 from services.search.guards.guards import Guards, host_names, limited
 from services.search.guards.key_ring import KeyRing
 from services.search.guards.lifecycle import DrainingServer, Lifecycle
@@ -161,6 +162,7 @@ def writing_of(
 def run(app: FastAPI, address: Address, guards: Guards) -> None:
     """Listens on `address` until told to stop; serves the metrics beside it."""
     service = guards.settings
+    allow_open_files(service.connections)
     server = DrainingServer(server_config(app, address, guards), lifecycle=guards.lifecycle)
     stop_metrics = guards.metrics.serve(service.metrics_host, service.metrics_port) if service.metrics_port else None
     try:
@@ -186,11 +188,11 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
             head_seconds=service.head_seconds,
             head_bytes=service.head_bytes,
             write_seconds=service.write_seconds,
+            open_connections=Connections(most=service.connections, most_of_address=_most_of_address(service)),
             refusal=early_refusal(guards.gates, guards.shed),
         ),
         ws="none",
         h11_max_incomplete_event_size=service.head_bytes,
-        limit_concurrency=service.connections,
         timeout_keep_alive=service.idle_seconds,
         timeout_graceful_shutdown=service.finish_seconds,
         proxy_headers=bool(service.proxies),
@@ -199,6 +201,11 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         access_log=False,
         log_config=None,
     )
+
+
+def _most_of_address(service: ServiceSettings) -> int:
+    """No limit where proxies stand in front: all clients come from their addresses."""
+    return 0 if service.proxies else service.address_connections
 
 
 def warm_up(index: CompanyIndex) -> None:

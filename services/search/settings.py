@@ -127,6 +127,10 @@ class ServiceSettings:
     held_bytes: int = field(
         default=100_000_000, metadata=_says("bytes of all bodies that are held at once", low=1, high=10**11)
     )
+    unfinished_bytes: int = field(
+        default=25_000_000,
+        metadata=_says("bytes of one caller's bodies that have not arrived completely", low=1, high=10**11),
+    )
     body_seconds: float = field(
         default=30.0,
         metadata=_says("how long a body may take to arrive before it is answered 408", low=0.05, high=3600.0),
@@ -142,7 +146,13 @@ class ServiceSettings:
     idle_seconds: int = field(
         default=5, metadata=_says("how long a connection may wait for its next request", low=1, high=3600)
     )
-    connections: int = field(default=1000, metadata=_says("open connections; more are answered 503", low=1, high=10**5))
+    connections: int = field(
+        default=1000, metadata=_says("open connections; a new one ends the longest idle one", low=1, high=10**5)
+    )
+    address_connections: int = field(
+        default=250,
+        metadata=_says("open connections of one address where there are no PROXIES; 0 for no limit", low=0, high=10**5),
+    )
     drain_seconds: float = field(
         default=2.0, metadata=_says("how long requests are still taken after SIGTERM", low=0.0, high=3600.0)
     )

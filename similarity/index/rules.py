@@ -9,6 +9,7 @@ from similarity.company import ID_PATTERN, DeletedCompany, EmbeddedCompany, Vect
 from similarity.errors import (
     EncoderMismatch,
     GenerationConflict,
+    IndexUnavailable,
     InvalidFilter,
     InvalidInput,
     NoLiveGeneration,
@@ -38,6 +39,13 @@ def check_document(document: EmbeddedCompany | DeletedCompany, *, dimension: int
     problem = vector_problem(document.vector, dimension=dimension)
     if problem:
         raise UnstorableDocument(problem)
+
+
+def unreadable(company_id: str, error: Exception) -> IndexUnavailable:
+    """The error for a stored company that breaks a rule: something else than this library wrote it, or damaged it."""
+    return IndexUnavailable(
+        f"the stored company {company_id!r} cannot be read ({error!s:.200}); write it again, or delete it"
+    )
 
 
 def vector_problem(vector: Vector, *, dimension: int) -> str:

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from similarity.index.elastic.mapping import Body
+from similarity.json_text import check_depth
 from similarity.workspace.protocol import FeedbackEvent, Look, Place, SavedList, Shown, Verdict
-from similarity.workspace.rules import microseconds, time_of
+from similarity.workspace.rules import microseconds, time_of, unreadable
 
 SCHEMA_VERSION = 1
 KEYWORD = {"type": "keyword"}
@@ -91,7 +92,11 @@ def list_source(saved: SavedList) -> Body:
 def list_of(source: Mapping[str, Any]) -> SavedList:
     """The list of a document."""
     at = time_of(source["at"])
-    return SavedList(name=source["name"], question=source["question"], saved_by=source["user"], saved_at=at)
+    try:
+        question = check_depth(source["question"])
+    except ValueError as error:
+        raise unreadable("list", error) from error
+    return SavedList(name=source["name"], question=question, saved_by=source["user"], saved_at=at)
 
 
 def look_source(look: Look) -> Body:

@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
-from similarity.company import check_id
+from similarity.company import check_stored_id
 from similarity.errors import InvalidInput, SimilarityError
 
 Pair: TypeAlias = tuple[str, str]
@@ -89,8 +89,8 @@ class FeedbackEvent:
     note: str = ""
 
     def __post_init__(self) -> None:
-        check_id(self.anchor)
-        check_id(self.hit)
+        check_stored_id(self.anchor)
+        check_stored_id(self.hit)
         if self.anchor == self.hit:
             raise InvalidInput(f"{self.anchor} cannot be judged against itself; name two companies")
         _check_text("the event's id", self.id, MAX_EVENT_ID_CHARACTERS)

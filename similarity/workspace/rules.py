@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from similarity.company import EPOCH
+from similarity.errors import IndexUnavailable
 from similarity.workspace.protocol import EventConflict, FeedbackEvent, UnknownList
 
 FIRST_PAGE = 20
@@ -27,6 +28,13 @@ def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackE
 def unknown_list(name: str) -> UnknownList:
     """The error for a list that is not there."""
     return UnknownList(f"there is no list {name!r}; look at the names of all lists, or save it first")
+
+
+def unreadable(kind: str, error: Exception) -> IndexUnavailable:
+    """The error for a stored list or look that something else than this library wrote, or damaged."""
+    return IndexUnavailable(
+        f"the workspace holds a {kind} that cannot be read ({error}); delete it or restore a backup"
+    )
 
 
 def microseconds(moment: datetime) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from similarity.json_text import read_json
 from similarity.workspace.forgetting import forgotten_question
 from similarity.workspace.protocol import (
     FeedbackEvent,
@@ -16,7 +17,7 @@ from similarity.workspace.protocol import (
     Shown,
     Verdict,
 )
-from similarity.workspace.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list
+from similarity.workspace.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list, unreadable
 from similarity.workspace.sqlite_file import WorkspaceFile
 
 COLUMNS = "user, id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note"
@@ -154,7 +155,7 @@ class SqliteWorkspace:
 def _forget_in_lists(connection: sqlite3.Connection, company_id: str, names: Collection[str]) -> int:
     changed = 0
     for name, text in connection.execute("SELECT name, question FROM lists").fetchall():
-        question = json.loads(text)
+        question = _read("list", text)
         without = forgotten_question(question, company_id, names)
         if without is None:
             connection.execute("DELETE FROM lists WHERE name = ?", (name,))
@@ -167,7 +168,7 @@ def _forget_in_lists(connection: sqlite3.Connection, company_id: str, names: Col
 def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
     changed = 0
     for name, user, text in connection.execute("SELECT list_name, user, seen FROM looks").fetchall():
-        seen = json.loads(text)
+        seen = _read("look", text)
         if company_id in seen:
             without = _json([each for each in seen if each != company_id])
             connection.execute("UPDATE looks SET seen = ? WHERE list_name = ? AND user = ?", (without, name, user))
@@ -203,12 +204,19 @@ def _event_of(row: tuple[Any, ...]) -> FeedbackEvent:
 
 def _list_of(row: tuple[str, str, str, int]) -> SavedList:
     name, question, by, at = row
-    return SavedList(name=name, question=json.loads(question), saved_by=by, saved_at=time_of(at))
+    return SavedList(name=name, question=_read("list", question), saved_by=by, saved_at=time_of(at))
 
 
 def _look_of(row: tuple[str, str, int, str]) -> Look:
     name, user, at, seen = row
-    return Look(list_name=name, user=user, at=time_of(at), seen=tuple(json.loads(seen)))
+    return Look(list_name=name, user=user, at=time_of(at), seen=tuple(_read("look", seen)))
+
+
+def _read(kind: str, text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise unreadable(kind, error) from error
 
 
 def _json(value: object) -> str:

@@ -41,6 +41,21 @@ def test_unknown_and_deleted_companies_are_left_out(index: CompanyIndex, live: s
     assert index.get(live, []) == {}
 
 
+@pytest.mark.parametrize("company_id", [".", ".."])
+def test_a_company_whose_id_is_refused_today_is_read_and_deleted(
+    index: CompanyIndex, live: str, company_id: str
+) -> None:
+    stored = make_embedded(company_id, name="Dot, Inc.", version=2)
+    index.upsert(live, [stored, make_embedded("a")])
+    assert index.get(live, [company_id])[company_id].company == stored.company
+    assert index.resolve(live, company_id) == index.resolve(live, "Dot, Inc.") == [company_id]
+    assert company_id in found(index.similar(live, stored.vector, k=2))
+    assert sorted(document.id for batch in index.scan(live) for document in batch) == sorted([company_id, "a"])
+    assert outcomes(index.upsert(live, [DeletedCompany(id=company_id, version=3)])) == [WriteOutcome.APPLIED]
+    assert index.get(live, [company_id]) == {}
+    assert DeletedCompany(id=company_id, version=3) in [document for batch in index.scan(live) for document in batch]
+
+
 def test_ids_are_case_sensitive(index: CompanyIndex, live: str) -> None:
     index.upsert(live, [make_embedded("a"), make_embedded("A")])
     assert sorted(index.get(live, ["a", "A"])) == ["A", "a"]

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.company import Company, DeletedCompany, name_key, normalize_domain, time_of_version, version_of
+from similarity.company import (
+    Company,
+    DeletedCompany,
+    check_id,
+    name_key,
+    normalize_domain,
+    time_of_version,
+    version_of,
+)
 from similarity.errors import InvalidCompany
 from tests.factories import make_company
 
@@ -44,6 +52,15 @@ def test_an_id_of_other_characters_is_refused(company_id: str) -> None:
         make_company(company_id)
     with pytest.raises(InvalidCompany, match="id: "):
         DeletedCompany(id=company_id, version=1)
+
+
+@pytest.mark.parametrize("company_id", [".", ".."])
+def test_an_id_that_addresses_lose_is_only_for_companies_that_have_it_already(company_id: str) -> None:
+    with pytest.raises(InvalidCompany, match=r"id: .* cannot be part of an address"):
+        check_id(company_id)
+    check_id(f"{company_id}a")
+    check_id("...")
+    assert make_company(company_id).id == DeletedCompany(id=company_id, version=1).id == company_id
 
 
 @pytest.mark.parametrize("company_id", ["7203.T", "yc-cherry", "A:b_c", "x" * 128])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.company import EPOCH, Company, DeletedCompany, version_of
+from similarity.company import DOT_SEGMENTS, EPOCH, Company, DeletedCompany, version_of
 from similarity.errors import InvalidCompany
 from similarity.ingest import Change, Columns, VersionedCompany, clean_text
 from similarity.messages import MAX_BYTES, Message, decode, encode
@@ -25,7 +25,7 @@ def clean(text: str) -> bool:
 
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12).filter(clean)
-ids = st.from_regex(r"[A-Za-z0-9._:-]{1,128}", fullmatch=True)
+ids = st.from_regex(r"[A-Za-z0-9._:-]{1,128}", fullmatch=True).filter(lambda company_id: company_id not in DOT_SEGMENTS)
 versions_of = st.datetimes(
     min_value=EPOCH.replace(tzinfo=None), max_value=NOW.replace(tzinfo=None), timezones=st.just(UTC)
 )
@@ -131,6 +131,15 @@ def test_the_key_is_the_id_of_a_record_without_one() -> None:
     assert decode(message(record, key=b"acme")).change.id == "acme"
     columns = Columns(fields={"id": "number"})
     assert decode(message(record, key=b"acme"), columns=columns).change.id == "acme"
+
+
+@pytest.mark.parametrize("company_id", [".", ".."])
+def test_an_id_that_addresses_lose_is_refused_and_can_be_deleted(company_id: str) -> None:
+    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+        decode(message(ACME | {"id": company_id}))
+    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+        decode(message({name: value for name, value in ACME.items() if name != "id"}, key=company_id.encode()))
+    assert decode(message(None, key=company_id.encode())).change.id == company_id
 
 
 def test_columns_name_the_fields_of_other_peoples_records() -> None:

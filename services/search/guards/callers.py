@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import Scope as AsgiScope
 
+from services.search.guards.refusals import client_address
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 
@@ -60,6 +62,12 @@ def caller_of(request: Request) -> Caller:
     """Who sent `request`; LOCAL where no authentication stands in front of the routes."""
     caller: Caller = request.scope.get(CALLER, LOCAL)
     return caller
+
+
+def caller_name(scope: AsgiScope) -> str:
+    """The name under which limits count whoever sent a request: a key's name, or a client's address."""
+    caller = scope.get(CALLER, LOCAL)
+    return f"address {client_address(scope)}" if caller is LOCAL else caller.name
 
 
 def needs(scope: Scope) -> Any:

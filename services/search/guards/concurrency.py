@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.search.guards.connections import BEYOND_LIMIT, HEALTH_PATHS
 from services.search.guards.envelope import SECURITY_HEADERS
 from services.search.guards.heavy_work import asked_first
 from services.search.guards.rate_limits import is_free
@@ -135,9 +136,10 @@ class Gates:
 
 
 class Shedding:
-    """Says 503 at once where the gate is full. Outside everything else, since it must cost next to nothing.
+    """Says 503 at once where the gate is full, or the connection is beyond the limits.
 
-    `shed` is told of each; there is no line in the log, which would cost more than the refusal.
+    Outside everything else, since it must cost next to nothing. `shed` is told of each; there is no line
+    in the log, which would cost more than the refusal.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, shed: Callable[[], None]) -> None:
@@ -147,7 +149,7 @@ class Shedding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] != "http" or is_free(scope["path"]) or not self._gates.of(scope).full:
+        if scope["type"] != "http" or not self._is_shed(scope):
             await self._app(scope, receive, send)
             return
         self._shed()
@@ -155,6 +157,11 @@ class Shedding:
         headers = [*BUSY_HEADERS, (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": problems.OVERLOADED.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    def _is_shed(self, scope: Scope) -> bool:
+        if scope.get("state", {}).get(BEYOND_LIMIT):
+            return scope["path"] not in HEALTH_PATHS
+        return not is_free(scope["path"]) and self._gates.of(scope).full
 
 
 class Admission:

@@ -109,6 +109,7 @@ def body_limits(settings: ServiceSettings) -> BodyLimits:
         seconds=settings.body_seconds,
         depth=settings.json_depth,
         held_bytes=settings.held_bytes,
+        unfinished_bytes=settings.unfinished_bytes,
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from services.search.guards.callers import Caller, Scope
 from similarity.errors import InvalidInput
+from similarity.json_text import read_json
 
 NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -81,7 +82,7 @@ def read_keys(path: Path) -> list[Key]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InvalidInput(f"{path} is too large for a file of keys")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InvalidInput(
             f"there is no file of keys {path}; make one with: "
@@ -89,7 +90,7 @@ def read_keys(path: Path) -> list[Key]:
         ) from error
     except OSError as error:
         raise InvalidInput(f"the file of keys {path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput(f"{path} is not a file of keys: it is not JSON") from error
     if not isinstance(document, dict) or set(document) != {"keys"} or not isinstance(document["keys"], list):
         raise InvalidInput(f"{path} is not a file of keys: it must be {{'keys': [...]}}")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.callers import CALLER, LOCAL
+from services.search.guards.callers import CALLER, caller_name
 from services.search.guards.heavy_work import asked_first
-from services.search.guards.refusals import REFUSED, client_address, refuse
+from services.search.guards.refusals import REFUSED, refuse
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 
@@ -162,10 +162,7 @@ class RateLimits:
             await self._app(scope, receive, told)
 
     def _bucket(self, scope: Scope) -> TokenBucket | None:
-        caller = scope.get(CALLER)
-        if self._callers is None or caller is None:
-            return None
-        return self._callers.of(f"address {client_address(scope)}" if caller is LOCAL else caller.name)
+        return self._callers.of(caller_name(scope)) if self._callers and CALLER in scope else None
 
     def _telling(self, bucket: TokenBucket, send: Send) -> Send:
         async def telling(message: Message) -> None:

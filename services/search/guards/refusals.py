@@ -1,5 +1,6 @@
 """How a middleware says no."""
 
+import ipaddress
 from collections.abc import Mapping
 
 from starlette.types import Receive, Scope, Send
@@ -25,9 +26,18 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def client_address(scope: Scope) -> str:
-    """The network address that asks; all of an IPv6 customer's addresses (/64) count as one."""
+    """The network address that asks, as limits count it."""
     client = scope.get("client")
-    if client is None:
-        return "unknown"
-    host = str(client[0])
-    return ":".join(host.split(":")[:4]) if ":" in host else host
+    return "unknown" if client is None else network_of(str(client[0]))
+
+
+def network_of(host: str) -> str:
+    """The address as limits count it: an IPv6 customer has a whole /64, and ::ffff:192.0.2.1 is an IPv4 address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    mapped = address.ipv4_mapped
+    return str(mapped or ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))

@@ -5,6 +5,8 @@ import math
 from collections import Counter
 from typing import Any
 
+from similarity.json_text import read_json
+
 # No body of ours has an object of more than a few dozen; each one too many would be a problem of its own.
 MOST_MEMBERS = 1_000
 
@@ -20,7 +22,7 @@ def strict_json(raw: bytes) -> Any:
         ValueError: the message says what is wrong and holds nothing of `raw` but names, in ASCII.
     """
     try:
-        value = json.loads(
+        value = read_json(
             raw.decode("utf-8").removeprefix("\ufeff"),
             parse_constant=_refuse_constant,
             parse_float=_finite,
@@ -32,8 +34,6 @@ def strict_json(raw: bytes) -> Any:
         raise ValueError(f"is not UTF-8 (byte {error.start})") from None
     except UnicodeEncodeError:
         raise ValueError("holds half of a surrogate pair; write the whole character") from None
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
     return value
 
 

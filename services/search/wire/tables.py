@@ -5,26 +5,22 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 
+from similarity.spreadsheets import spreadsheet_cell
+
 CSV = "text/csv"
-# What spreadsheets take for the start of a formula (OWASP, CSV injection).
-RUN = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """A line for each row; a text that a spreadsheet would run begins with an apostrophe."""
+    """A line for each row; a text that a spreadsheet may run begins with an apostrophe."""
     for row in rows:
         line = io.StringIO()
-        csv.writer(line, lineterminator="\r\n").writerow([_harmless(cell) for cell in row])
+        csv.writer(line, lineterminator="\r\n").writerow(map(spreadsheet_cell, row))
         yield line.getvalue()
 
 
 def wants_csv(chosen: str | None, accept: str) -> bool:
     """Whether a table is wanted: `chosen` decides (the name of a form), else what the `Accept` header likes better."""
     return chosen == "csv" if chosen else _liking(accept, "text", "csv") > _liking(accept, "application", "json")
-
-
-def _harmless(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(RUN) else cell
 
 
 def _liking(accept: str, kind: str, subtype: str) -> float:

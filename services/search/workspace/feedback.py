@@ -33,6 +33,7 @@ from similarity.feedback_pairs import (
     with_consistent_texts,
 )
 from similarity.ingest import utc_now
+from similarity.json_text import read_json
 from similarity.text import embedding_text
 from similarity.workspace.protocol import EventConflict, FeedbackEvent, Place, Shown, Workspace
 from similarity.workspace.rules import microseconds, time_of
@@ -183,7 +184,7 @@ def _cursor_of(place: Place) -> str:
 
 def _place_of(cursor: str) -> Place:
     try:
-        stored, user, event_id = json.loads(base64.urlsafe_b64decode(cursor))
+        stored, user, event_id = read_json(base64.urlsafe_b64decode(cursor))
         place = time_of(int(stored)), str(user), str(event_id)
         # What no store could be asked for: a lone surrogate.
         f"{user}{event_id}".encode()

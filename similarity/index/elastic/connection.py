@@ -152,6 +152,11 @@ class Cluster:
             raise self.api_problem(error) from error
         except TransportError as error:
             raise self.unreachable(error) from error
+        except RecursionError as error:
+            raise IndexUnavailable(
+                f"Elasticsearch at {self.settings.place} answered with JSON that is nested too deeply; no document of "
+                f"this library is, so find and delete what another program wrote to {self.settings.name}-*"
+            ) from error
 
     def unreachable(self, error: TransportError) -> IndexUnavailable:
         """The error for a cluster that did not answer."""

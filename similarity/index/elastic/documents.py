@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, name_key
+from similarity.errors import InvalidCompany
+from similarity.index import rules
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.numbers import number_keys
 from similarity.index.protocol import filter_values
@@ -100,18 +102,21 @@ def hit_of(company_id: str, source: Mapping[str, Any], *, score: float) -> Simil
 
 
 def company_of(company_id: str, fields: Mapping[str, Any]) -> Company:
-    """The company whose `company_source` this is."""
-    return Company(
-        id=company_id,
-        name=fields["name"],
-        description=fields["description"],
-        aliases=tuple(fields["aliases"]),
-        domain=fields["domain"],
-        country=fields["country"],
-        industry=fields["industry"],
-        tags=tuple(fields["tags"]),
-        attributes=fields["attributes"],
-    )
+    """The company whose `company_source` this is. IndexUnavailable where it cannot be read."""
+    try:
+        return Company(
+            id=company_id,
+            name=fields["name"],
+            description=fields["description"],
+            aliases=tuple(fields["aliases"]),
+            domain=fields["domain"],
+            country=fields["country"],
+            industry=fields["industry"],
+            tags=tuple(fields["tags"]),
+            attributes=fields["attributes"],
+        )
+    except InvalidCompany as error:
+        raise rules.unreadable(company_id, error) from error
 
 
 def vector_of(source: Mapping[str, Any]) -> Vector:

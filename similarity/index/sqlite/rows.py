@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, name_key
+from similarity.errors import InvalidCompany
 from similarity.index import rules
 from similarity.index.numbers import number_keys
 from similarity.index.protocol import filter_values
+from similarity.json_text import read_json
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -69,18 +71,21 @@ def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) 
 
 
 def company_of(company_id: str, profile: Profile) -> Company:
-    """The company whose profile this is."""
-    return Company(
-        id=company_id,
-        name=profile.name,
-        description=profile.description,
-        aliases=tuple(json.loads(profile.aliases)),
-        domain=profile.domain,
-        country=profile.country,
-        industry=profile.industry,
-        tags=tuple(json.loads(profile.tags)),
-        attributes=json.loads(profile.attributes),
-    )
+    """The company whose profile this is. IndexUnavailable where it cannot be read."""
+    try:
+        return Company(
+            id=company_id,
+            name=profile.name,
+            description=profile.description,
+            aliases=tuple(read_json(profile.aliases)),
+            domain=profile.domain,
+            country=profile.country,
+            industry=profile.industry,
+            tags=tuple(read_json(profile.tags)),
+            attributes=read_json(profile.attributes),
+        )
+    except (ValueError, InvalidCompany) as error:
+        raise rules.unreadable(company_id, error) from error
 
 
 def vector_of(stored: bytes) -> Vector:

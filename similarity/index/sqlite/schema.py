@@ -21,6 +21,7 @@ from pathlib import Path
 
 from similarity import sqlite_files
 from similarity.index.sqlite.rows import number_lookups
+from similarity.json_text import read_json
 from similarity.sqlite_files import Migration, refuse_foreign, use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_49_58  # "CSIX": tells our files from those of other programs
@@ -223,4 +224,8 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, 
 
 def _number_lookups(attributes: str) -> str:
     """`rows.number_lookups` of attributes as they are stored, as JSON; SQLite itself reads decimals inexactly."""
-    return json.dumps(number_lookups(json.loads(attributes)))
+    try:
+        return json.dumps(number_lookups(read_json(attributes)))
+    except ValueError:
+        # Whoever reads the company hears of it.
+        return "{}"

@@ -38,7 +38,15 @@ class Answer:
 def http(path: str = "/similar/acme", method: str = "GET", **headers: str) -> Scope:
     """A request; `accept_encoding="gzip"` becomes the header Accept-Encoding."""
     named = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
-    return {"type": "http", "method": method, "path": path, "headers": named, "client": ("10.0.0.1", 50000)}
+    client = ("10.0.0.1", 50000)
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "headers": named,
+        "client": client,
+    }
 
 
 async def asked(app: ASGIApp, scope: Scope, parts: Iterable[bytes | float] = ()) -> Answer:

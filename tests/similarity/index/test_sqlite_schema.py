@@ -108,6 +108,16 @@ def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: py
     assert query(old_file, "SELECT DISTINCT region FROM companies") == [("unknown",)]
 
 
+def test_an_older_file_with_a_company_that_cannot_be_read_is_migrated(old_file: Path) -> None:
+    with closing(sqlite3.connect(old_file)) as connection, connection:
+        deep = f'{{"size": {"[" * 950}{"]" * 950}}}'
+        connection.execute("UPDATE companies SET attributes = ? WHERE name LIKE 'Acme%'", (deep,))
+    with closing(SqliteIndex(old_file)) as index:
+        assert list(index.get("first", ["bolt"])) == ["bolt"]
+        with pytest.raises(IndexUnavailable, match="the stored company 'acme' cannot be read"):
+            index.get("first", ["acme"])
+
+
 def test_an_older_file_is_not_opened_unmigrated_while_another_process_writes(old_file: Path) -> None:
     query(old_file, "PRAGMA journal_mode = WAL")
     with closing(sqlite3.connect(old_file, isolation_level=None)) as other:

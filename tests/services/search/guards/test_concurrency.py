@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
+from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
 from tests.services.search.asgi import Answer, Inner, asked, http
 
@@ -125,6 +126,13 @@ def test_health_checks_and_the_page_pass_when_everything_is_full() -> None:
     free = ["/healthz", "/readyz", "/", "/assets/page.js"]
     got = answers(app, http(), http(), *map(http, free))
     assert [answer.status for answer in got] == [200, 503, 200, 200, 200, 200]
+
+
+def test_beyond_the_limit_of_connections_only_health_checks_are_answered() -> None:
+    app = Shedding(Inner(), gates=gates(at_once=9, queue=0), shed=lambda: None)
+    paths = ["/healthz", "/readyz", "/", "/assets/page.js", "/similar/acme"]
+    got = answers(app, *[{**http(path), "state": {BEYOND_LIMIT: True}} for path in paths])
+    assert [answer.status for answer in got] == [200, 200, 503, 503, 503]
 
 
 def test_shedding_answers_before_anything_behind_it_is_asked_and_counts() -> None:

@@ -1,13 +1,15 @@
 """What a request may send."""
 
+import asyncio
 import gzip
 import time
 from typing import Any
 
 import pytest
 
-from services.search.guards.limits import Bodies, BodyLimits
-from tests.services.search.asgi import Answer, Inner, ask, http
+from services.search.guards.callers import CALLER, Caller
+from services.search.guards.limits import BUFFER_BYTES, Bodies, BodyLimits
+from tests.services.search.asgi import Answer, Inner, ask, asked, http
 
 LIMITS = BodyLimits(most_bytes=100, most_upload_bytes=1000, seconds=0.1, depth=4, held_bytes=150)
 
@@ -115,3 +117,52 @@ def test_a_request_without_a_body_is_not_read() -> None:
     assert ask(app, http()).status == 200
     assert ask(app, http("/x", "DELETE", content_length="0")).status == 200
     assert len(inner.scopes) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "version"),
+    [
+        ({"content_length": "2", "transfer_encoding": "chunked"}, "1.1"),
+        ({"content_length": "0", "transfer_encoding": "chunked"}, "1.1"),
+        ({"transfer_encoding": "chunked"}, "1.0"),
+    ],
+)
+def test_a_length_that_a_proxy_may_read_otherwise_is_400(headers: dict[str, str], version: str) -> None:
+    inner = Inner()
+    scope = {**http("/similar", "POST", **headers), "http_version": version}
+    refusal = ask(Bodies(inner, limits=LIMITS), scope, [b"[]"])
+    assert (refusal.status, refusal.problem) == (400, "refused")
+    assert refusal.headers["connection"] == "close"
+    assert inner.scopes == []
+
+
+def test_unfinished_bodies_are_limited_for_each_caller() -> None:
+    most = 4 * BUFFER_BYTES
+    app = Bodies(Inner(seconds=0.3), limits=BodyLimits(seconds=5.0, unfinished_bytes=most))
+    upload = http("/match", "POST", content_type="text/csv", transfer_encoding="chunked")
+    ann, bob = ({**upload, CALLER: Caller(name, frozenset())} for name in ("ann", "bob"))
+
+    async def two_and_one_more() -> list[Answer]:
+        # The third is too much: two buffers and two halves are there already.
+        half = b"x" * (BUFFER_BYTES // 2 + 1)
+        waiting = [asyncio.create_task(asked(app, dict(ann), [half, 0.2, b"x"])) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        refused = await asked(app, dict(ann), [b"x"])
+        of_another = await asked(app, dict(bob), [half, b"x"])
+        return [refused, of_another, *await asyncio.gather(*waiting), await asked(app, dict(ann), [half, b"x"])]
+
+    refused, *others = asyncio.run(two_and_one_more())
+    assert (refused.status, refused.problem, refused.headers["retry-after"]) == (429, "rate-limited", "1")
+    assert [each.status for each in others] == [200] * 4
+
+
+def test_a_body_that_has_arrived_no_longer_counts_as_unfinished() -> None:
+    app = Bodies(Inner(seconds=0.2), limits=BodyLimits(unfinished_bytes=BUFFER_BYTES + 10))
+
+    async def two_at_once() -> list[Answer]:
+        scopes = [http("/match", "POST", content_type="text/csv", content_length="9") for _ in range(2)]
+        first = asyncio.create_task(asked(app, scopes[0], [b"x" * 9]))
+        await asyncio.sleep(0.05)
+        return [await asked(app, scopes[1], [b"x" * 9]), await first]
+
+    assert [each.status for each in asyncio.run(two_at_once())] == [200, 200]

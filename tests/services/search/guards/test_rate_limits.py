@@ -9,6 +9,7 @@ from starlette.types import Scope
 
 from services.search.guards.callers import CALLER, LOCAL, Caller
 from services.search.guards.rate_limits import Allowance, Buckets, RateLimits, TokenBucket
+from services.search.guards.refusals import network_of
 from tests.services.search.asgi import Answer, Clock, Inner, ask, asked, http
 
 # Sums of eighths are exact, so the bound can be checked to the last token.
@@ -136,6 +137,26 @@ def test_without_keys_addresses_are_told_apart() -> None:
     assert from_("10.0.0.2").status == 200
     assert [from_(f"2001:db8:1:2::{number}").status for number in range(4)] == [200, 200, 200, 429]
     assert from_("2001:db8:1:3::1").status == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::6", "2001:db8:1:2::/64"),
+        ("2001:0DB8:1:2::", "2001:db8:1:2::/64"),
+        # The zeros that `::` stands for count too.
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:0:0:2", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("not an address", "not an address"),
+    ],
+)
+def test_an_ipv6_customer_is_one_caller_however_the_address_is_written(address: str, network: str) -> None:
+    assert network_of(address) == network
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/assets/page.js"])

@@ -8,6 +8,7 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from services.search.guards.connections import Connections
 from services.search.guards.slow_clients import patient_connection
 from tests.services.search.asgi import Inner
 
@@ -17,7 +18,8 @@ HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits: Any) -> Result:
     """What `talk` returns, given the port of a server with these limits."""
-    given = {"head_seconds": 0.15, "head_bytes": 2048, "write_seconds": 0.15, **limits}
+    patience = {"head_seconds": 0.15, "head_bytes": 2048, "write_seconds": 0.15}
+    given = {**patience, "open_connections": Connections(), "refusal": lambda _: None, **limits}
 
     async def serve() -> Result:
         config = uvicorn.Config(
@@ -141,6 +143,30 @@ def test_a_client_that_stops_taking_its_answer_is_left() -> None:
         return True
 
     assert with_server(answers_much, takes_nothing)
+
+
+def test_however_little_of_an_answer_is_left_a_client_that_takes_nothing_is_left() -> None:
+    connections = Connections()
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * int(scope["path"][1:])})
+
+    async def take_nothing(port: int) -> int:
+        opened = []
+        # What the kernel takes of an answer is not known; some of these leave less than 64 KiB.
+        for size in range(50_000, 4_000_000, 30_000):
+            opened.append(await asyncio.open_connection("127.0.0.1", port, limit=1024))
+            opened[-1][1].write(
+                HEAD.replace(b"/ ", b"/%d " % size).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+            )
+        await asyncio.sleep(1)
+        left = len(connections._open)
+        for _, writer in opened:
+            writer.close()
+        return left
+
+    assert with_server(answers, take_nothing, open_connections=connections) == 0
 
 
 def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None:

@@ -1,0 +1,103 @@
+"""How many connections may be open at once, in all and from one address.
+
+A connection that waits for a request costs its client nothing, so a flood of them must not keep others
+out. At a limit, a new connection takes the place of the one whose last request is longest ago. nginx
+does the same when its worker_connections run out.
+"""
+
+import logging
+import resource
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+BEYOND_LIMIT = "similarity.beyond_limit"
+"""Where the state of an ASGI scope says that its connection is beyond the limits: for health checks only."""
+
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+# More than all the health checks that are under way at the same moment.
+SPARE = 64
+# For the files of the index, the connections to its store, the log, and connections that do not count yet.
+OTHER_FILES = 500
+
+log = logging.getLogger(__name__)
+
+
+class Connection(Protocol):
+    """One open connection."""
+
+    address: str
+    """The address of the client, as limits count it."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way and no part of an answer waits to be taken."""
+
+    def end(self) -> None:
+        """Closes the connection at once."""
+
+
+class Connections:
+    """The open connections of one process: at most `most`, and `most_of_address` from one address (0: no limit).
+
+    While no connection is idle, up to SPARE new ones are taken beyond each limit, for health checks only.
+    """
+
+    def __init__(self, *, most: int = 1000, most_of_address: int = 0) -> None:
+        self._most = most
+        self._most_of_address = most_of_address
+        # The one whose last request is longest ago comes first.
+        self._open: dict[Connection, None] = {}
+        self._of_address: Counter[str] = Counter()
+
+    def add(self, connection: Connection) -> bool:
+        """Whether the new `connection` is within the limits. An idle one may be ended for it, or itself at once."""
+        address = connection.address
+        if self._beyond_address(address) >= 0:
+            self._end_idle(lambda each: each.address == address)
+        if len(self._open) >= self._most:
+            self._end_idle(lambda _: True)
+        self._open[connection] = None
+        self._of_address[address] += 1
+        beyond = max(len(self._open) - self._most, self._beyond_address(address))
+        if beyond > SPARE:
+            self.remove(connection)
+            connection.end()
+        return beyond <= 0
+
+    def used(self, connection: Connection) -> None:
+        """Notes that `connection` has brought a request."""
+        if connection in self._open:
+            self._open[connection] = self._open.pop(connection)
+
+    def remove(self, connection: Connection) -> None:
+        """Notes that `connection` has ended."""
+        if connection in self._open:
+            del self._open[connection]
+            self._of_address[connection.address] -= 1
+            if not self._of_address[connection.address]:
+                del self._of_address[connection.address]
+
+    def _beyond_address(self, address: str) -> int:
+        """How many connections `address` has beyond its limit; below 0 while it may have more."""
+        return self._of_address[address] - self._most_of_address if self._most_of_address else -1
+
+    def _end_idle(self, may_end: Callable[[Connection], bool]) -> None:
+        idle = next((each for each in self._open if each.idle and may_end(each)), None)
+        if idle is not None:
+            self.remove(idle)
+            idle.end()
+
+
+def allow_open_files(connections: int) -> None:
+    """Raises this process's limit of open files, often 1,024, to what so many connections need.
+
+    Without a free file handle not even a health check can connect.
+    """
+    wanted = connections + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != hard < wanted:
+        log.warning("%d connections need %d open files; only %d are allowed (ulimit -Hn)", connections, wanted, hard)
+        wanted = hard
+    if resource.RLIM_INFINITY != soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,31 @@
+"""Text that a spreadsheet shows and does not run (OWASP, CSV injection)."""
+
+import unicodedata
+
+SIGNS = frozenset("=+-@\N{MINUS SIGN}")
+# Shown as nothing or as space, though Unicode counts them as letters, marks or symbols.
+BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+
+
+def spreadsheet_cell(value: object) -> object:
+    """Return `value`; a text that a spreadsheet may run as a formula comes back with an apostrophe in front.
+
+    A formula begins with = + - or @. Spreadsheets also take full-width forms of these signs, and skip
+    white space and invisible characters in front of them.
+    """
+    if not isinstance(value, str):
+        return value
+    first = next((character for character in value if not _is_blank(character)), "")
+    begins_formula = unicodedata.normalize("NFKC", first)[:1] in SIGNS
+    return f"'{value}" if begins_formula or value.startswith(("\t", "\r", "\n")) else value
+
+
+def _is_blank(character: str) -> bool:
+    # Spaces and separators, control and format characters, variation selectors.
+    return (
+        character.isspace()
+        or unicodedata.category(character) in {"Cc", "Cf", "Zl", "Zp", "Zs"}
+        or character in BLANKS
+        or "\ufe00" <= character <= "\ufe0f"
+        or "\U000e0100" <= character <= "\U000e01ef"
+    )
