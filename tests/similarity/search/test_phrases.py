@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similarity.phrases import MOST_PHRASES, MOST_WORDS, split_phrases
+from similarity.search.phrases import MOST_PHRASES, MOST_WORDS, split_phrases
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
+SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "companies.jsonl"
 
 
 def texts(description: str, *names: str) -> list[str]:

@@ -13,7 +13,7 @@ NEGATIVE_WEIGHT = 0.5
 SHORTEST = 1e-3
 
 
-def anchor_vector(
+def query_vector(
     anchors: Sequence[Vector], *, weights: Sequence[float] | None = None, negatives: Sequence[Vector] = ()
 ) -> Vector:
     """Weighted mean of the anchors less `NEGATIVE_WEIGHT` of the mean of the negatives; unit, float32 `[dimension]`.

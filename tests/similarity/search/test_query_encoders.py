@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from services.search.asking.models import SECONDS_BETWEEN_CLEARINGS, SECONDS_BETWEEN_LOOKS, Models
 from similarity.errors import IndexUnavailable
 from similarity.ingest import Encoder
+from similarity.search.query_encoders import SECONDS_BETWEEN_CLEARINGS, SECONDS_BETWEEN_LOOKS, QueryEncoders
 from tests.factories import ENCODER_ID, make_company, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.asgi import Clock
@@ -43,7 +43,7 @@ class Shelf(Mapping[str, Encoder]):
 def test_an_encoder_is_opened_once_when_a_generation_asks_for_it() -> None:
     shelf = Shelf()
     shelf.encoders[ENCODER_ID] = CountingEncoder()
-    models = Models(shelf)
+    models = QueryEncoders(shelf)
     assert not shelf.asked
     assert models.texts(LIVE).encoder_id == ENCODER_ID
     assert models.explainer(LIVE) is models.explainer(LIVE) is not None
@@ -52,7 +52,7 @@ def test_an_encoder_is_opened_once_when_a_generation_asks_for_it() -> None:
 
 def test_an_encoder_that_is_missing_is_not_looked_for_with_every_question() -> None:
     shelf, clock = Shelf(), Clock()
-    models = Models(shelf, clock=clock)
+    models = QueryEncoders(shelf, clock=clock)
     for _ in range(10):
         assert models.explainer(LIVE) is None
         assert models.texts(LIVE).missing_for(LIVE) is not None
@@ -66,7 +66,7 @@ def test_an_encoder_is_opened_beside_the_questions_and_waited_for_by_those_that_
     shelf = Shelf()
     shelf.encoders[ENCODER_ID] = CountingEncoder()
     shelf.open.clear()
-    models = Models(shelf)
+    models = QueryEncoders(shelf)
     models.notice(LIVE)
     models.notice(LIVE)
     found: list[str | None] = []
@@ -84,7 +84,7 @@ def test_an_encoder_that_cannot_be_opened_fails_those_who_wait_and_is_tried_anew
     shelf = Shelf()
     shelf.encoders[ENCODER_ID] = CountingEncoder()
     shelf.failing = True
-    models = Models(shelf)
+    models = QueryEncoders(shelf)
     with pytest.raises(OSError, match="no memory left"):
         models.texts(LIVE)
     shelf.failing = False
@@ -94,7 +94,7 @@ def test_an_encoder_that_cannot_be_opened_fails_those_who_wait_and_is_tried_anew
 def test_forgetting_concerns_every_model_that_is_open() -> None:
     shelf = Shelf()
     shelf.encoders[ENCODER_ID] = CountingEncoder()
-    models = Models(shelf)
+    models = QueryEncoders(shelf)
     models.forget({"acme"})
     explainer = models.explainer(LIVE)
     models.texts(make_generation(encoder_id="missing"))
@@ -116,7 +116,7 @@ def made_with(*encoder_ids: str) -> Shelf:
 
 def test_an_encoder_that_no_generation_names_is_let_go_of_and_whoever_holds_it_goes_on() -> None:
     shelf, needed = made_with("first", "second"), {"first", "second"}
-    models = Models(shelf, needed=lambda: needed)
+    models = QueryEncoders(shelf, needed=lambda: needed)
     first, second = (make_generation(each, encoder_id=each) for each in ("first", "second"))
     held, kept = models.explainer(first), models.explainer(second)
     models.clear()
@@ -133,7 +133,7 @@ def test_an_encoder_that_no_generation_names_is_let_go_of_and_whoever_holds_it_g
 
 def test_without_being_told_what_is_needed_everything_is_kept() -> None:
     shelf = made_with(ENCODER_ID)
-    models = Models(shelf)
+    models = QueryEncoders(shelf)
     held = models.explainer(LIVE)
     models.clear()
     assert models.explainer(LIVE) is held
@@ -143,7 +143,7 @@ def test_a_store_that_does_not_answer_lets_nothing_go() -> None:
     def needed() -> set[str]:
         raise IndexUnavailable("it is away")
 
-    models = Models(made_with(ENCODER_ID), needed=needed)
+    models = QueryEncoders(made_with(ENCODER_ID), needed=needed)
     held = models.explainer(LIVE)
     models.clear()
     assert models.explainer(LIVE) is held
@@ -158,7 +158,7 @@ def test_an_encoder_that_comes_while_the_generations_are_read_is_kept() -> None:
         models.texts(second)
         return {"first"}
 
-    models = Models(shelf, needed=needed)
+    models = QueryEncoders(shelf, needed=needed)
     models.clear()
     models.texts(second)
     assert shelf.asked == {"second": 1}
@@ -171,7 +171,7 @@ def test_questions_have_the_encoders_cleared_once_a_minute() -> None:
         looks.release()
         return {ENCODER_ID}
 
-    models = Models(made_with(ENCODER_ID), needed=needed, clock=clock)
+    models = QueryEncoders(made_with(ENCODER_ID), needed=needed, clock=clock)
     for _ in range(2):
         clock.now += SECONDS_BETWEEN_CLEARINGS - 1
         models.notice(LIVE)
@@ -189,7 +189,7 @@ def test_an_encoder_that_fails_after_it_was_let_go_of_fails_those_who_wait_alone
     shelf = made_with(ENCODER_ID)
     shelf.open.clear()
     shelf.failing = True
-    models = Models(shelf, needed=set)
+    models = QueryEncoders(shelf, needed=set)
     models.notice(LIVE)
     waited = models._model(ENCODER_ID)
     models.clear()

@@ -1,7 +1,7 @@
-"""Asking the index for a page of hits: more than are wanted, because some are folded, unlikely or shown already.
+"""One page of a ranking: candidates of the index, duplicates folded, unlikely ones dropped.
 
-Every page is cut from the same ranking, read from its top: what a page shows depends on nothing but
-the question and where the page before ended.
+Every page is cut from the same ranking, read from its top: a page depends only on the question and on the
+last hit of the page before. So more candidates are fetched than hits are shown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.search.asking.answers import probability_of
-from services.search.asking.cursors import Position
-from services.search.asking.duplicates import Folded, Kept, fold
 from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.protocol import CompanyIndex, FieldFilter, Generation, SimilarCompanies
+from similarity.search.calibration import probability_of
+from similarity.search.duplicates import Folded, Kept, fold
 
 DEPTH = 1_000
 """How many hits a question has at most, over all pages."""
@@ -24,13 +23,23 @@ HYBRID_SPARE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is asked of `generation`.
+class Position:
+    """The last hit of a page: its score, id and rank, in the ranking of `generation` for the question `digest`."""
 
-    `named` are the companies that are told of which hits are the same: anchors, then negatives. `left_out`
-    are those that shall not be hits under another id either. `positives` are the anchors' vectors, where
-    `vector` is not the only one of them itself. With `words`, hybrid. `after`: where the page before
-    ended.
+    generation: str
+    digest: str
+    score: float
+    id: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """A page of the ranking of `generation` around the query `vector`.
+
+    `named` are companies whose duplicates among the hits are reported: anchors, then negatives. `left_out` are
+    companies whose duplicates are dropped. `positives` are the anchors' vectors, empty where `vector` is that of
+    the only anchor. With `words` the ranking is hybrid. The page follows the position `after`.
     """
 
     generation: Generation
@@ -58,7 +67,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A hit in its place, with the ids of those that were folded into it."""
+    """A hit with its rank, its probability, and the ids of its duplicates."""
 
     hit: SimilarCompany
     rank: int
@@ -68,7 +77,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The hits of a page, whether more follow, and for each that was `named` the ids of hits that are the same."""
+    """The hits of a page, whether more follow, and the ids of the duplicates of each `named` company."""
 
     hits: list[Ranked]
     more: bool
@@ -78,64 +87,64 @@ class Page:
 
 @dataclass(slots=True)
 class Ranker:
-    """Answers one `Wanted` from `index`."""
+    """Ranks one page from `index`."""
 
     index: CompanyIndex
-    wanted: Wanted
+    request: PageRequest
     _nearest: dict[str, float] = field(default_factory=dict)
 
     def page(self) -> Page:
         """The page. Raises what the index raises."""
-        wanted = self.wanted
-        size = min(wanted.k, wanted.depth - wanted.start)
-        most = wanted.depth + HYBRID_SPARE
-        fetch = most if wanted.words else min(wanted.start + size + 1 + max(SPARE, size // 10), most)
+        request = self.request
+        size = min(request.k, request.depth - request.start)
+        most = request.depth + HYBRID_SPARE
+        fetch = most if request.words else min(request.start + size + 1 + max(SPARE, size // 10), most)
         while True:
             found = self._similar(fetch)
-            folded = fold(found.hits, [*wanted.named, *wanted.left_out])
+            folded = fold(found.hits, [*request.named, *request.left_out])
             hits, all_seen = self._likely(folded.kept)
-            rest = _after(hits, wanted.after, in_order=not wanted.words)
+            rest = _after(hits, request.after, in_order=not request.words)
             if len(rest) > size or all_seen or len(found.hits) < fetch or fetch >= most:
                 return self._page(rest, size, folded, approximate=found.approximate)
             fetch = min(2 * fetch, most)
 
     def _similar(self, k: int) -> SimilarCompanies:
-        wanted = self.wanted
-        words = {"words": wanted.words} if wanted.words else {}
+        request = self.request
+        words = {"words": request.words} if request.words else {}
         return self.index.similar(
-            wanted.generation.name, wanted.vector, k=k, filters=wanted.filters, exclude=wanted.exclude, **words
+            request.generation.name, request.vector, k=k, filters=request.filters, exclude=request.exclude, **words
         )
 
     def _page(self, rest: Sequence[Kept], size: int, folded: Folded, *, approximate: bool) -> Page:
-        shown, start = rest[:size], self.wanted.start
+        shown, start = rest[:size], self.request.start
         probabilities = self._probabilities(shown)
         return Page(
             hits=[
                 Ranked(each.hit, start + place, probability, each.duplicates)
                 for place, (each, probability) in enumerate(zip(shown, probabilities, strict=True), 1)
             ],
-            more=len(rest) > size and start + size < self.wanted.depth,
-            of_named=folded.of_given[: len(self.wanted.named)],
+            more=len(rest) > size and start + size < self.request.depth,
+            of_named=folded.of_given[: len(self.request.named)],
             approximate=approximate,
         )
 
     def _likely(self, hits: Sequence[Kept]) -> tuple[Sequence[Kept], bool]:
         """The hits that are probable enough, and whether no further one can be."""
-        least = self.wanted.min_probability
+        least = self.request.min_probability
         if least is None:
             return hits, False
         probabilities = self._probabilities(hits)
         likely = [each for each, probability in zip(hits, probabilities, strict=True) if (probability or 0.0) >= least]
-        calibration = self.wanted.generation.calibration
-        falling = not self.wanted.positives and not self.wanted.words and calibration and calibration.slope >= 0
+        calibration = self.request.generation.calibration
+        falling = not self.request.positives and not self.request.words and calibration and calibration.slope >= 0
         return likely, bool(falling and len(likely) < len(hits))
 
     def _probabilities(self, hits: Sequence[Kept]) -> list[float | None]:
         """By the highest cosine to one anchor."""
-        calibration = self.wanted.generation.calibration
+        calibration = self.request.generation.calibration
         if calibration is None:
             return [None] * len(hits)
-        if not self.wanted.positives:
+        if not self.request.positives:
             return [probability_of(each.hit.score, calibration) for each in hits]
         self._compare(each.hit.company.id for each in hits)
         # A company that was deleted a moment ago has no vector any more.
@@ -144,9 +153,9 @@ class Ranker:
 
     def _compare(self, ids: Iterable[str]) -> None:
         new = [each for each in ids if each not in self._nearest]
-        documents = self.index.get(self.wanted.generation.name, new) if new else {}
+        documents = self.index.get(self.request.generation.name, new) if new else {}
         if documents:
-            anchors = np.array(self.wanted.positives)
+            anchors = np.array(self.request.positives)
             vectors = np.array([document.vector for document in documents.values()])
             cosines = np.clip((vectors @ anchors.T).max(axis=1), -1.0, 1.0)
             self._nearest.update(zip(documents, cosines.tolist(), strict=True))

@@ -3,9 +3,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from similarity.errors import InvalidFilter
-from similarity.filter_text import parse_filters
 from similarity.index.numbers import number_of
 from similarity.index.protocol import FieldFilter
+from similarity.search.filter_text import parse_filters
 
 SIZE = "attributes.size"
 

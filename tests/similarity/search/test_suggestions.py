@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from similarity.index.sqlite import SqliteIndex
-from similarity.suggestions import SUGGESTIONS, companies_meant
+from similarity.search.suggestions import SUGGESTIONS, suggest_companies
 from tests.factories import make_embedded, make_generation
 
 
@@ -38,8 +38,8 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     ],
 )
 def test_who_may_be_meant(index: SqliteIndex, typed: str, meant: list[str]) -> None:
-    assert [company.id for company in companies_meant(index, "first", typed)] == meant
+    assert [company.id for company in suggest_companies(index, "first", typed)] == meant
 
 
 def test_no_more_than_a_few_are_named(index: SqliteIndex) -> None:
-    assert len(companies_meant(index, "first", "Brewer")) == SUGGESTIONS == 5
+    assert len(suggest_companies(index, "first", "Brewer")) == SUGGESTIONS == 5

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.search.asking.text_vectors import TextVectors
-from services.search.wire.problems import Problem
+from similarity.search.errors import EncoderNotLoaded
+from similarity.search.text_vectors import TextVectors
 from tests.factories import make_generation
 from tests.services.search.asking.test_routes import AxisEncoder
 
@@ -12,7 +12,7 @@ LIVE = make_generation()
 
 def test_a_text_is_encoded_once() -> None:
     encoder, asked = AxisEncoder(), list[bool]()
-    texts = TextVectors(encoder, asked=asked.append)
+    texts = TextVectors(encoder, on_lookup=asked.append)
     first = texts.of(["a", "b", "a"], LIVE)
     again = texts.of(["b", "c"], LIVE)
     assert encoder.texts == ["a", "b", "c"]
@@ -52,5 +52,5 @@ def test_no_text_needs_no_encoder() -> None:
 @pytest.mark.parametrize("encoder", [None, AxisEncoder()])
 def test_texts_without_the_generations_encoder_are_a_problem(encoder: AxisEncoder | None) -> None:
     other = make_generation(encoder_id="other")
-    with pytest.raises(Problem, match="no model bundle of encoder other is loaded"):
+    with pytest.raises(EncoderNotLoaded, match="bundle of encoder other, .* is not loaded"):
         TextVectors(encoder).of(["a"], other)

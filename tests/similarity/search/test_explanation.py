@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similarity import reasons
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
 from similarity.encoder import TextEncoder
-from similarity.phrases import MOST_PHRASES
-from similarity.reasons import (
+from similarity.search import explanation
+from similarity.search.explanation import (
     PHRASES_SHOWN,
     SMALLEST_WEIGHT,
     CarryingPhrase,
@@ -26,11 +25,12 @@ from similarity.reasons import (
     occlusion_texts,
     shared_facts,
 )
+from similarity.search.phrases import MOST_PHRASES
 from similarity.text import TextSettings, embedding_text
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
+SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "companies.jsonl"
 # The shipped encoder's activation scales are static: a text's vector does not depend on its batch-mates.
 SAME = 1e-5
 
@@ -103,14 +103,14 @@ def test_a_long_description_is_prepared_a_bounded_number_of_times(monkeypatch: p
         prepared.append(company)
         return embedding_text(company, settings)
 
-    monkeypatch.setattr("similarity.reasons.embedding_text", counting)
+    monkeypatch.setattr("similarity.search.explanation.embedding_text", counting)
     texts = occlusion_texts(make_company(description="They do it all. " * 300), WordEncoder.text_settings)
     assert len(texts.phrases) == MOST_PHRASES
     assert len(prepared) <= 1 + 2 * MOST_PHRASES
 
 
 def test_of_a_very_long_description_no_more_is_prepared_than_an_encoder_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reasons, "MOST_CHARACTERS_PREPARED", 500)
+    monkeypatch.setattr(explanation, "MOST_CHARACTERS_PREPARED", 500)
     description = "The company was founded in 1950 by Ada Byron. They sell shoes. " + "They do it all. " * 50
     texts = occlusion_texts(make_company(description=description), WordEncoder.text_settings)
     assert max(map(len, texts.distinct())) <= 500
@@ -120,7 +120,7 @@ def test_of_a_very_long_description_no_more_is_prepared_than_an_encoder_reads(mo
 
 
 def test_very_long_free_words_are_encoded_as_they_are() -> None:
-    text = "They sell shoes. " * (reasons.MOST_CHARACTERS_PREPARED // 10)
+    text = "They sell shoes. " * (explanation.MOST_CHARACTERS_PREPARED // 10)
     assert occlusion_texts(text, WordEncoder.text_settings).full == text
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from similarity.projection import project
+from similarity.search.projection import project
 
 
 def cloud(count: int, *, dimension: int = 16, seed: int = 1) -> NDArray[np.float32]:

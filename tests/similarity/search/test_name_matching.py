@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.match_confidence import OF_ONE_WORD, confidence_of
-from similarity.matching import (
+from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
+from similarity.search.name_matching import (
     How,
     alikeness,
     begins,
@@ -150,7 +150,7 @@ def test_confidence_falls_from_exact_to_similar() -> None:
 
 
 def test_the_guide_says_the_confidence_in_use() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "matching.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs" / "matching.md").read_text(encoding="utf-8")
     for how in How:
         [row] = [line for line in guide.splitlines() if line.startswith(f"| `{how.value}` |")]
         assert f"| {confidence_of(how, 'two words'):.2f}" in row

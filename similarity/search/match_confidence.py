@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from similarity.matching import How
+from similarity.search.name_matching import How
 
 # The lower of seeds 2 and 3 with 600 rows of each kind of asking, rounded down, and never above .99.
 CONFIDENCE: Mapping[How, float] = {

@@ -1,9 +1,8 @@
-"""What of a model is kept at hand for questions: for each encoder the vectors of free words, and its reasons.
+"""The encoders of questions, each with its caches: vectors of free texts, and explanations.
 
-A generation names the encoder it was made with. So when another model is promoted, the next question,
-whatever it is about, begins to open that one's encoder here, beside the questions that need none;
-nothing is told and nothing restarts. What no generation names any more is let go of, or every re-embed
-would leave its encoder behind.
+A generation names the encoder it was made with. When another generation is promoted, the next question
+begins to open its encoder in the background; nothing restarts. Encoders that no generation names any
+more are released.
 """
 
 import logging
@@ -14,12 +13,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.search.asking.explaining import Explainer
-from services.search.asking.text_vectors import TextVectors
 from similarity.bundle_store import StoredEncoders
 from similarity.errors import IndexUnavailable, InvalidBundle
 from similarity.index.protocol import Generation
 from similarity.ingest import Encoder
+from similarity.search.explainer import Explainer
+from similarity.search.text_vectors import TextVectors
 
 SECONDS_BETWEEN_LOOKS = 5.0
 """Looking means to read and check whole bundles, which every question would have to wait for."""
@@ -29,45 +28,45 @@ SECONDS_BETWEEN_CLEARINGS = 60.0
 log = logging.getLogger(__name__)
 
 
-class CacheAsked(Protocol):
-    """Told of each question to a cache whether it was answered from memory."""
+class OnLookup(Protocol):
+    """Called for each look-up in the cache called `cache`, with whether it held the entry."""
 
     def __call__(self, cache: str, *, hit: bool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """One encoder, and what is remembered of its work."""
+class CachedEncoder:
+    """One encoder's caches."""
 
     texts: TextVectors
     explainer: Explainer
 
 
-class Models:
-    """The models of `encoders` (by encoder id), each opened once, by a thread of its own. Thread-safe.
+class QueryEncoders:
+    """Caches over `encoders` (by encoder id), each opened once, by a thread of its own. Thread-safe.
 
-    `before_much` is called before much is encoded for a question, and may raise instead. An encoder that is
-    not there is looked for again after SECONDS_BETWEEN_LOOKS: its bundle may be put there meanwhile.
-    `needed` names the encoders of all generations; without it every encoder is kept.
+    `before_much` is called before much is encoded for one question, and may raise. A missing encoder is looked
+    for again after SECONDS_BETWEEN_LOOKS, because its bundle may have been added. `needed` returns the ids of
+    the encoders of all generations; without it every encoder is kept.
     """
 
     def __init__(
         self,
         encoders: Mapping[str, Encoder],
         *,
-        cache_asked: CacheAsked = lambda cache, *, hit: None,
+        on_lookup: OnLookup = lambda cache, *, hit: None,
         before_much: Callable[[], None] = lambda: None,
         needed: Callable[[], Collection[str]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._encoders = encoders
-        self._cache_asked = cache_asked
+        self._on_lookup = on_lookup
         self._before_much = before_much
         self._needed = needed
         self._clock = clock
         self._cleared = clock()
         self._lock = threading.Lock()
-        self._models: dict[str, Future[Model | None]] = {}
+        self._models: dict[str, Future[CachedEncoder | None]] = {}
         self._missed: dict[str, float] = {}
         self._without = TextVectors(None)
 
@@ -128,7 +127,7 @@ class Models:
             self._cleared = now
             return True
 
-    def _model(self, encoder_id: str) -> Future[Model | None]:
+    def _model(self, encoder_id: str) -> Future[CachedEncoder | None]:
         with self._lock:
             model = self._models.get(encoder_id)
             if model is None or self._may_have_come(encoder_id):
@@ -142,7 +141,7 @@ class Models:
         missed = self._missed.get(encoder_id)
         return missed is not None and self._clock() - missed >= SECONDS_BETWEEN_LOOKS
 
-    def _open(self, encoder_id: str, model: Future[Model | None]) -> None:
+    def _open(self, encoder_id: str, model: Future[CachedEncoder | None]) -> None:
         try:
             opened = self._made_with(self._encoders[encoder_id])
         except (KeyError, InvalidBundle):
@@ -158,16 +157,16 @@ class Models:
         else:
             model.set_result(opened)
 
-    def _made_with(self, encoder: Encoder) -> Model:
-        return Model(
+    def _made_with(self, encoder: Encoder) -> CachedEncoder:
+        return CachedEncoder(
             TextVectors(
                 encoder,
-                asked=lambda hit: self._cache_asked("text", hit=hit),
+                on_lookup=lambda hit: self._on_lookup("text", hit=hit),
                 before_encoding=self._before_much,
             ),
             Explainer(
                 encoder,
-                asked=lambda hit: self._cache_asked("reasons", hit=hit),
+                on_lookup=lambda hit: self._on_lookup("reasons", hit=hit),
                 before_much=self._before_much,
             ),
         )

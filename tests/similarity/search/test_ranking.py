@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.asking.cursors import Position
-from services.search.asking.duplicates import fold
-from services.search.asking.ranking import DEPTH, HYBRID_DEPTH, Page, Ranked, Ranker, Wanted
 from similarity.company import EmbeddedCompany
 from similarity.index.protocol import Calibration
+from similarity.search.duplicates import fold
+from similarity.search.ranking import DEPTH, HYBRID_DEPTH, Page, PageRequest, Position, Ranked, Ranker
 from tests.factories import make_embedded, make_generation, unit_vector
 from tests.services.search.listed_index import ListedIndex, as_index
 
@@ -19,11 +18,11 @@ LIVE = make_generation(calibration=Calibration(slope=4.0, intercept=0.0))
 NORTH = unit_vector(1)
 
 
-def wanted(k: int, **fields: object) -> Wanted:
-    return replace(Wanted(generation=LIVE, vector=NORTH, k=k), **fields)  # type: ignore[arg-type]  # any of its fields
+def wanted(k: int, **fields: object) -> PageRequest:
+    return replace(PageRequest(generation=LIVE, vector=NORTH, k=k), **fields)  # type: ignore[arg-type]  # any of its fields
 
 
-def page(index: ListedIndex, question: Wanted) -> Page:
+def page(index: ListedIndex, question: PageRequest) -> Page:
     return Ranker(as_index(index), question).page()
 
 
@@ -31,7 +30,7 @@ def position_of(last: Ranked) -> Position:
     return Position(generation="first", digest="", score=last.hit.score, id=last.hit.company.id, rank=last.rank)
 
 
-def all_pages(index: ListedIndex, question: Wanted) -> list[Page]:
+def all_pages(index: ListedIndex, question: PageRequest) -> list[Page]:
     pages = [page(index, question)]
     while pages[-1].more:
         pages.append(page(index, replace(question, after=position_of(pages[-1].hits[-1]))))

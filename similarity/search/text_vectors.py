@@ -1,4 +1,4 @@
-"""Vectors of free words, encoded when they are asked for; the last ones are remembered."""
+"""Vectors of free text, with a cache of the most recent."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -8,10 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.wire import problems
-from services.search.wire.problems import Problem
 from similarity.company import Vector
 from similarity.index.protocol import Generation
+from similarity.search.errors import EncoderNotLoaded
 
 REMEMBERED = 256
 
@@ -27,10 +26,10 @@ class QueryEncoder(Protocol):
 
 
 class TextVectors:
-    """The vectors that `encoder` gives texts, the last `remembered` from memory. Safe to share between threads.
+    """Vectors of texts by `encoder`, with a cache of the `remembered` most recent. Thread-safe.
 
-    `asked` is told of each text whether it was remembered; `before_encoding` is called before any is encoded,
-    and may raise instead.
+    `on_lookup` is called for each text with whether the cache held it; `before_encoding` is called before texts
+    are encoded, and may raise.
     """
 
     def __init__(
@@ -38,12 +37,12 @@ class TextVectors:
         encoder: QueryEncoder | None,
         *,
         remembered: int = REMEMBERED,
-        asked: Callable[[bool], None] = lambda _: None,
+        on_lookup: Callable[[bool], None] = lambda _: None,
         before_encoding: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
         self._remembered = remembered
-        self._asked = asked
+        self._on_lookup = on_lookup
         self._before_encoding = before_encoding
         self._memory: OrderedDict[str, Vector] = OrderedDict()
         self._lock = Lock()
@@ -57,14 +56,14 @@ class TextVectors:
         """The vector of each text, to compare with those of `generation`; what is new goes to the encoder in one call.
 
         Raises:
-            Problem: the encoder of `generation` is not loaded.
+            EncoderNotLoaded: the encoder of `generation` is not loaded.
         """
         wanted = list(dict.fromkeys(texts))
         if not wanted:
             return {}
         reason = self.missing_for(generation)
         if reason is not None or self._encoder is None:
-            raise Problem(problems.ENCODER_NOT_LOADED, reason or "")
+            raise EncoderNotLoaded(reason or "")
         known = self._recalled(wanted)
         new = [text for text in wanted if text not in known]
         if new:
@@ -77,8 +76,8 @@ class TextVectors:
         if self.encoder_id == generation.encoder_id:
             return None
         return (
-            f"no model bundle of encoder {generation.encoder_id} is loaded, which the live generation was made with; "
-            "start the service with it (--bundle FOLDER or SIMILARITY_BUNDLE)"
+            f"the bundle of encoder {generation.encoder_id}, which generation {generation.name} was made with, is not "
+            "loaded; name its folder with --bundle FOLDER or SIMILARITY_BUNDLE"
         )
 
     def _recalled(self, texts: Sequence[str]) -> dict[str, Vector]:
@@ -87,7 +86,7 @@ class TextVectors:
             for text in known:
                 self._memory.move_to_end(text)
         for text in texts:
-            self._asked(text in known)
+            self._on_lookup(text in known)
         return known
 
     def _kept(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, Vector]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.asking.duplicates import SHARED_HOSTS, SHORTEST_TEXT, Folded, fold
 from similarity.company import Company, SimilarCompany
+from similarity.search.duplicates import SHARED_HOSTS, SHORTEST_TEXT, Folded, fold
 from tests.factories import EMBEDDED_AT, make_company
 
 LONG = "Designs, makes and sells shoes for people who climb mountains. "

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from similarity.company import Company
 from similarity.ingest import Encoder
-from similarity.reasons import (
+from similarity.search.explanation import (
     CarryingPhrase,
     Described,
     Occlusions,
@@ -38,9 +38,9 @@ Key: TypeAlias = tuple[str, bytes]
 class Explainer:
     """Explains matches with `encoder`. Safe to share between threads; one for each encoder.
 
-    Of the descriptions seen last, as many are remembered as fit in `cache_bytes`. `asked` is told of each
-    description whether it was remembered; `before_much` is called before more than QUICKLY_EXPLAINED are
-    encoded, and may raise instead.
+    The most recent descriptions are cached, up to `cache_bytes`. `on_lookup` is called for each description
+    with whether the cache held it; `before_much` is called before more than QUICKLY_EXPLAINED are encoded, and
+    may raise.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Explainer:
         encoder: Encoder,
         *,
         cache_bytes: int = CACHE_BYTES,
-        asked: Callable[[bool], None] = lambda _: None,
+        on_lookup: Callable[[bool], None] = lambda _: None,
         before_much: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
         self._before_much = before_much
-        self._memory = OcclusionMemory(cache_bytes, asked=asked)
+        self._memory = OcclusionMemory(cache_bytes, on_lookup=on_lookup)
 
     @property
     def encoder_id(self) -> str:
@@ -94,12 +94,12 @@ class OcclusionMemory:
     """Remembers occlusions by key, the least recently used forgotten first. Safe to share between threads.
 
     Whoever asks for what another thread is computing waits for that thread instead of computing it again.
-    `asked` is told of each key whether it need not be computed.
+    `on_lookup` is called for each key with whether it need not be computed.
     """
 
-    def __init__(self, limit_bytes: int, *, asked: Callable[[bool], None] = lambda _: None) -> None:
+    def __init__(self, limit_bytes: int, *, on_lookup: Callable[[bool], None] = lambda _: None) -> None:
         self._limit = limit_bytes
-        self._asked = asked
+        self._on_lookup = on_lookup
         self._size = 0
         self._known: OrderedDict[Key, Occlusions] = OrderedDict()
         self._coming: dict[Key, Future[Occlusions]] = {}
@@ -133,7 +133,7 @@ class OcclusionMemory:
         """
         known, mine, others = self._shared_out(wanted)
         for key in wanted:
-            self._asked(key not in mine)
+            self._on_lookup(key not in mine)
         if mine:
             known |= self._computed(mine, [wanted[key] for key in mine], compute)
         return known | {key: future.result() for key, future in others.items()}

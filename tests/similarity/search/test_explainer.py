@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from services.search.asking.explaining import QUICKLY_EXPLAINED, Explainer
 from similarity.company import Company
 from similarity.errors import EncodingFailed
+from similarity.search.explainer import QUICKLY_EXPLAINED, Explainer
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder
 
@@ -93,7 +93,7 @@ def test_the_least_recently_used_description_is_forgotten_first(encoder: WordEnc
 
 def test_what_was_remembered_is_told(encoder: WordEncoder) -> None:
     told: list[bool] = []
-    explainer = Explainer(encoder, asked=told.append)
+    explainer = Explainer(encoder, on_lookup=told.append)
     explainer.phrases([SHOES], [BOATS])
     explainer.phrases([SHOES], [MILK])
     assert told == [False, False, True, False]

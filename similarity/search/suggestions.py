@@ -2,7 +2,7 @@
 
 from similarity.company import Company, name_key
 from similarity.index.protocol import CompanyIndex
-from similarity.matching import alikeness
+from similarity.search.name_matching import alikeness
 
 SUGGESTIONS = 5
 SHORTEST_START = 2
@@ -11,7 +11,7 @@ COMPARED = 100
 WORTH_SHOWING = 0.5
 
 
-def companies_meant(index: CompanyIndex, generation: str, reference: str) -> list[Company]:
+def suggest_companies(index: CompanyIndex, generation: str, reference: str) -> list[Company]:
     """Up to SUGGESTIONS companies: found by what was typed, else those whose name begins and is spelled like it.
 
     The beginning is ever shorter, from half of what was typed, until a name with it is alike: the first letters

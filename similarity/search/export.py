@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.neighbours import all_neighbours
+from similarity.search.neighbours import all_neighbours
 
 ROWS_PER_GROUP = 100_000
 COLUMNS: dict[str, pa.DataType] = {
