@@ -1,11 +1,13 @@
-"""The same company under several ids: told by its domain or by its text, and folded into one place.
+"""The same company under several ids: recognised by domain or text, and folded into the best hit.
 
-Only what cannot be two companies is folded. Hosts where many keep a page are no domain of anybody's,
-and a text must be long enough that two companies would not write the same by chance.
+Hosts where many companies keep a page do not count as a domain, and a text must be so long that two companies
+would not write the same by chance.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TypeAlias
 
 from similarity.company import Company, SimilarCompany
 
@@ -16,10 +18,13 @@ SHARED_HOSTS = frozenset(
 )
 SHORTEST_TEXT = 40
 
+Mark: TypeAlias = tuple[str, str]
+"""A domain, or the hash of a text, that only one company has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A hit that stays, and the ids of those that were folded into it."""
+    """A hit that stays, and the ids of its duplicates."""
 
     hit: SimilarCompany
     duplicates: list[str] = field(default_factory=list)
@@ -27,42 +32,58 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The hits that stay, best first, and for each given company the ids of the hits that are the same."""
+    """The hits that stay, best first, and the ids of the duplicates of each given company."""
 
     kept: list[Kept]
     of_given: list[list[str]]
 
 
-def fold(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> Folded:
-    """Folds each hit that is the same company as a given one, or as a better hit, into that.
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """Folds companies into earlier ones with a common mark, one by one."""
 
-    Looks at each hit once, in order: more hits at the end change nothing about those before.
-    """
-    of_given: list[list[str]] = [[] for _ in given]
-    kept: list[Kept] = []
-    places: dict[tuple[str, str], list[str]] = {}
-    for company, duplicates in zip(given, of_given, strict=True):
-        for mark in _marks(company):
-            places.setdefault(mark, duplicates)
-    for hit in hits:
-        marks = _marks(hit.company)
-        place = next((places[mark] for mark in marks if mark in places), None)
-        if place is None:
-            kept.append(Kept(hit))
-            place = kept[-1].duplicates
-        else:
-            place.append(hit.company.id)
+    _duplicates: dict[Mark, list[str]] = field(default_factory=dict)
+
+    def add(self, company_id: str, marks: Sequence[Mark]) -> list[str] | None:
+        """Return the list that will hold this company's duplicates; None if it is a duplicate itself."""
+        known = next((self._duplicates[mark] for mark in marks if mark in self._duplicates), None)
+        duplicates = [] if known is None else known
         for mark in marks:
-            places.setdefault(mark, place)
+            self._duplicates.setdefault(mark, duplicates)
+        if known is None:
+            return duplicates
+        known.append(company_id)
+        return None
+
+    def add_given(self, marks: Sequence[Mark]) -> list[str]:
+        """Return the list that will hold the duplicates of a company that is no hit itself."""
+        duplicates: list[str] = []
+        for mark in marks:
+            self._duplicates.setdefault(mark, duplicates)
+        return duplicates
+
+
+def fold(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> Folded:
+    """Fold each hit that is the same company as a given one, or as a better hit, into that.
+
+    More hits at the end change nothing about those before.
+    """
+    folding = Folding()
+    of_given = [folding.add_given(marks_of(company)) for company in given]
+    kept: list[Kept] = []
+    for hit in hits:
+        duplicates = folding.add(hit.company.id, marks_of(hit.company))
+        if duplicates is not None:
+            kept.append(Kept(hit, duplicates))
     return Folded(kept, of_given)
 
 
-def _marks(company: Company) -> list[tuple[str, str]]:
-    """What no other company has."""
-    marks = []
+def marks_of(company: Company) -> tuple[Mark, ...]:
+    """Return what no other company has: its domain, and the hash of its description."""
+    marks: list[Mark] = []
     if company.domain and company.domain not in SHARED_HOSTS:
         marks.append(("domain", company.domain))
     text = company.description.strip().casefold()
     if len(text) >= SHORTEST_TEXT:
-        marks.append(("text", text))
-    return marks
+        marks.append(("text", blake2b(text.encode(), digest_size=16).hexdigest()))
+    return tuple(marks)

@@ -98,7 +98,7 @@ class Ranker:
         request = self.request
         size = min(request.k, request.depth - request.start)
         most = request.depth + HYBRID_SPARE
-        fetch = most if request.words else min(request.start + size + 1 + max(SPARE, size // 10), most)
+        fetch = most if request.words else min(request.start + size + spare_candidates(size), most)
         while True:
             found = self._similar(fetch)
             folded = fold(found.hits, [*request.named, *request.left_out])
@@ -159,6 +159,11 @@ class Ranker:
             vectors = np.array([document.vector for document in documents.values()])
             cosines = np.clip((vectors @ anchors.T).max(axis=1), -1.0, 1.0)
             self._nearest.update(zip(documents, cosines.tolist(), strict=True))
+
+
+def spare_candidates(size: int) -> int:
+    """How many candidates more than `size` are fetched at first: for duplicates, and to see whether a page follows."""
+    return 1 + max(SPARE, size // 10)
 
 
 def _after(hits: Sequence[Kept], position: Position | None, *, in_order: bool) -> Sequence[Kept]:

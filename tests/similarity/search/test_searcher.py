@@ -189,14 +189,14 @@ def test_all_neighbours_are_those_of_single_searches(index: SqliteIndex) -> None
     assert len(together) == 203
     for company_id, neighbours in together.items():
         alone = index.similar("first", index.get("first", [company_id])[company_id].vector, k=5, exclude=[company_id])
-        assert [other for other, _ in neighbours] == [hit.company.id for hit in alone.hits]
-        assert np.allclose([score for _, score in neighbours], [hit.score for hit in alone.hits], atol=1e-5)
+        assert [each.id for each in neighbours] == [hit.company.id for hit in alone.hits]
+        assert np.allclose([each.score for each in neighbours], [hit.score for hit in alone.hits], atol=1e-5)
 
 
 def test_the_export_is_a_complete_parquet_file(index: SqliteIndex, tmp_path: Path) -> None:
     rows = export_neighbours(index, index.live(), tmp_path / "n.parquet", k=10)
     table = pq.read_table(tmp_path / "n.parquet")
     assert rows == table.num_rows == 6
-    assert table.column_names == ["company_id", "rank", "similar_id", "score"]
+    assert table.column_names == ["company_id", "rank", "similar_id", "score", "probability", "duplicates"]
     assert (pq.read_metadata(tmp_path / "n.parquet").metadata or {})[b"generation"] == b"first"
     assert [path.name for path in tmp_path.glob("*.part")] == []

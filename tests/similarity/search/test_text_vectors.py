@@ -52,5 +52,5 @@ def test_no_text_needs_no_encoder() -> None:
 @pytest.mark.parametrize("encoder", [None, AxisEncoder()])
 def test_texts_without_the_generations_encoder_are_a_problem(encoder: AxisEncoder | None) -> None:
     other = make_generation(encoder_id="other")
-    with pytest.raises(EncoderNotLoaded, match="bundle of encoder other, .* is not loaded"):
+    with pytest.raises(EncoderNotLoaded, match=r"bundle of encoder other, .* is not loaded"):
         TextVectors(encoder).of(["a"], other)
