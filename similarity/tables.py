@@ -126,11 +126,17 @@ def _table(lines: Sequence[Line], title: str) -> Table:
     table.add_column("id", no_wrap=True, style="dim")
     for line in lines:
         about = line.company
-        front = [str(line.rank), _bar(line.score or 0.0)] if ranked else []
-        if with_probability:
-            front.append("" if line.probability is None else f"{line.probability:.0%}")
+        front = [str(line.rank), *_scores(line, with_probability=with_probability)] if ranked else []
         table.add_row(*front, *map(Text, (about.name, about.country, about.industry, about.id)))
     return table
+
+
+def _scores(line: Line, *, with_probability: bool) -> list[str]:
+    """The cosine, as a bar too where there is room, and the probability."""
+    score = line.score or 0.0
+    if not with_probability:
+        return [_bar(score)]
+    return [f"{score:.2f}", "" if line.probability is None else f"{line.probability:.0%}"]
 
 
 def _bar(score: float) -> str:
