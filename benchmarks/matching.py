@@ -6,7 +6,7 @@
 Every fifth company is kept out of the index. Names and websites of companies that are in it and of
 as many that are not are written as people write them: without legal form, in other letters, with one
 typing error, cut short, with https:// and a path. The answer for a company that is in the index is
-its id; for one that is not, every match is wrong. `similarity.match_confidence` holds the precisions
+its id; for one that is not, every match is wrong. `similarity.search.match_confidence` holds the precisions
 by kind, rounded down. Half of a list being unknown is harder than most lists are.
 """
 
@@ -27,17 +27,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from services.search.matches.match_schemas import MatchRow
-from services.search.matches.matching import Decision, RowMatcher
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidCompany
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Columns, VersionedCompany, parse_record
-from similarity.match_confidence import OF_ONE_WORD, confidence_of
-from similarity.matching import How, core_of
+from similarity.search.list_matching import ListedCompany, Match, RowMatcher
+from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
+from similarity.search.name_matching import How, core_of
 
-Asking: TypeAlias = Callable[[Company, random.Random], MatchRow | None]
+Asking: TypeAlias = Callable[[Company, random.Random], ListedCompany | None]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KEPT_OUT = 5  # one company in so many
@@ -51,7 +50,7 @@ class Case:
     """One row, how it was made, and the company it should give: None where that is not in the index."""
 
     asking: str
-    row: MatchRow
+    row: ListedCompany
     right: str | None
 
 
@@ -71,7 +70,7 @@ def main() -> None:
         cases = [*made(known, options.rows // 2, chance, known=True), *made(unknown, options.rows // 2, chance)]
         matcher = RowMatcher(index, GENERATION.name)
         began = time.perf_counter()
-        judged = [(case, matcher.decision(case.row)) for case in cases]
+        judged = [(case, matcher.match(case.row)) for case in cases]
         seconds = time.perf_counter() - began
     print(f"{len(known):,} companies in the index, {len(unknown):,} kept out, seed {options.seed}; ", end="")
     print(f"{len(cases):,} rows, {1000 * seconds / len(cases):.1f} ms each in one thread\n")
@@ -129,9 +128,9 @@ def made(companies: Sequence[Company], count: int, chance: random.Random, *, kno
 def named(change: Callable[[str, random.Random], str]) -> Asking:
     """Asks by a changed name; not where the change changes nothing."""
 
-    def ask(company: Company, chance: random.Random) -> MatchRow | None:
+    def ask(company: Company, chance: random.Random) -> ListedCompany | None:
         name = change(company.name, chance)
-        return MatchRow(name=name) if name and name != company.name else None
+        return ListedCompany(name=name) if name and name != company.name else None
 
     return ask
 
@@ -176,27 +175,27 @@ def other_order(name: str, chance: random.Random) -> str:
     return " ".join([words[-1], *words[:-1]]) if len(words) > 1 else ""
 
 
-def by_alias(company: Company, chance: random.Random) -> MatchRow | None:
-    return MatchRow(name=chance.choice(company.aliases)) if company.aliases else None
+def by_alias(company: Company, chance: random.Random) -> ListedCompany | None:
+    return ListedCompany(name=chance.choice(company.aliases)) if company.aliases else None
 
 
-def by_domain(company: Company, chance: random.Random) -> MatchRow | None:
+def by_domain(company: Company, chance: random.Random) -> ListedCompany | None:
     forms = ("{}", "www.{}", "https://www.{}/en/about?x=1", "http://{}/", "info@{}")
-    return MatchRow(domain=chance.choice(forms).format(company.domain)) if company.domain else None
+    return ListedCompany(domain=chance.choice(forms).format(company.domain)) if company.domain else None
 
 
-def by_domain_and_name(company: Company, chance: random.Random) -> MatchRow | None:
+def by_domain_and_name(company: Company, chance: random.Random) -> ListedCompany | None:
     plain = without_legal_form(company.name, chance)
-    return MatchRow(name=plain, domain=company.domain) if plain and company.domain else None
+    return ListedCompany(name=plain, domain=company.domain) if plain and company.domain else None
 
 
-def by_name_and_country(company: Company, chance: random.Random) -> MatchRow | None:
+def by_name_and_country(company: Company, chance: random.Random) -> ListedCompany | None:
     plain = without_legal_form(company.name, chance)
-    return MatchRow(name=plain, country=company.country) if plain and company.country else None
+    return ListedCompany(name=plain, country=company.country) if plain and company.country else None
 
 
 ASKINGS: dict[str, Asking] = {
-    "the name": lambda company, _: MatchRow(name=company.name),
+    "the name": lambda company, _: ListedCompany(name=company.name),
     "in lower case": named(lambda name, _: name.lower()),
     "in capitals": named(lambda name, _: name.upper()),
     "no legal form": named(without_legal_form),
@@ -207,19 +206,19 @@ ASKINGS: dict[str, Asking] = {
     "words in another order": named(other_order),
     "no legal form, with country": by_name_and_country,
     "an alias": by_alias,
-    "the id": lambda company, _: MatchRow(name=company.id),
+    "the id": lambda company, _: ListedCompany(name=company.id),
     "the website": by_domain,
     "website and short name": by_domain_and_name,
 }
 
 
-def outcome(case: Case, decision: Decision) -> str:
+def outcome(case: Case, decision: Match) -> str:
     if decision.company is None:
         return "missed"
     return "right" if decision.company.id == case.right else "wrong"
 
 
-def print_by_asking(judged: Sequence[tuple[Case, Decision]]) -> None:
+def print_by_asking(judged: Sequence[tuple[Case, Match]]) -> None:
     print(f"{'asked by':30}  known: right  wrong  shown*  missed   unknown: matched")
     for asking in ASKINGS:
         of_asking = [(case, decision) for case, decision in judged if case.asking == asking]
@@ -233,7 +232,7 @@ def print_by_asking(judged: Sequence[tuple[Case, Decision]]) -> None:
     print("* not chosen, but among the first five candidates\n")
 
 
-def print_by_kind(judged: Sequence[tuple[Case, Decision]]) -> None:
+def print_by_kind(judged: Sequence[tuple[Case, Match]]) -> None:
     print(f"{'how':30}  matches  right  precision  confidence in use")
     kinds: dict[tuple[How, bool], list[Case]] = {}
     right: Counter[tuple[How, bool]] = Counter()

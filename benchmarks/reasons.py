@@ -18,12 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from services.search.asking.explaining import Explainer
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company, EmbeddedCompany
 from similarity.encoder import TextEncoder, available_threads
 from similarity.index.sqlite import SqliteIndex
-from similarity.reasons import CarryingPhrase, Side
+from similarity.search.explainer import Explainer
+from similarity.search.explanation import CarryingPhrase, Side
 from similarity.text import embedding_text
 
 HITS = 10

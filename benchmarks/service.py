@@ -39,6 +39,7 @@ from services.search.asking.ranking_schemas import SimilarToCompany
 from services.search.asking.service import SearchService
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.index.protocol import Calibration, CompanyIndex, FieldFilter, Generation, SimilarCompanies
+from similarity.search.searcher import Searcher
 
 ROUNDS = 9
 REQUESTS = 200
@@ -121,7 +122,7 @@ def constant_index() -> CompanyIndex:
 
 def validating_app() -> FastAPI:
     """The same answer, serialised by FastAPI."""
-    service = SearchService(constant_index())
+    service = SearchService(Searcher(constant_index()))
     app = create_app(index=constant_index())
     app.router.routes.clear()
 
@@ -133,7 +134,7 @@ def validating_app() -> FastAPI:
 
 
 def time_service(k: int) -> list[float]:
-    service = SearchService(constant_index())
+    service = SearchService(Searcher(constant_index()))
     query = SimilarQuery(k=k, reasons=0)
     return [timed(lambda: service.similar_to_company("nike", query).model_dump_json()) for _ in range(REQUESTS)]
 

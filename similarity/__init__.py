@@ -1,1 +1,40 @@
-"""Find the companies that compete with a given company, from what companies say about themselves."""
+"""Find the companies that compete with a given company, from what companies say about themselves.
+
+    from similarity import Searcher, add_companies, open_index
+
+    index = open_index("companies.db", create=True)
+    add_companies(index, [{"id": "nike", "name": "Nike", "description": "Sells sports shoes."}, ...])
+    for hit in Searcher(index).search("nike").hits:
+        print(hit.company.name, hit.probability)
+
+Each name is imported when it is first used, so that `import similarity` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from similarity.company import Company
+    from similarity.encoder import TextEncoder
+    from similarity.index.opening import open_index
+    from similarity.records import add_companies
+    from similarity.search.question import Anchor, Question
+    from similarity.search.searcher import Searcher
+
+__all__ = ["Anchor", "Company", "Question", "Searcher", "TextEncoder", "add_companies", "open_index"]
+
+_HOMES = {
+    "Anchor": "similarity.search.question",
+    "Company": "similarity.company",
+    "Question": "similarity.search.question",
+    "Searcher": "similarity.search.searcher",
+    "TextEncoder": "similarity.encoder",
+    "add_companies": "similarity.records",
+    "open_index": "similarity.index.opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'similarity' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -30,7 +30,7 @@ from similarity.cli_feedback import feedback
 from similarity.cli_generations import generations
 from similarity.cli_http import UrlOption, find_over_http, service_address, similar_over_http
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.tables import Line, OutputFormat, show, similar_lines
+from similarity.tables import Line, OutputFormat, show, show_ranking
 
 if TYPE_CHECKING:
     from similarity.files import RejectsFile
@@ -173,15 +173,15 @@ def similar(
     Of one field, several --filter with = are any of these values, and all else must hold together.
     The shell takes a bare &gt; or &lt; for itself, so quote it.
     """
-    from similarity.filter_text import parse_filters
     from similarity.index.protocol import FieldFilter
-    from similarity.query import similar_to_companies, similar_to_text
+    from similarity.search.errors import UnknownCompany
+    from similarity.search.filter_text import parse_filters
+    from similarity.search.question import Anchor, Question
+    from similarity.search.searcher import Searcher
 
     if bool(company) == (text is not None):
         raise InvalidInput("say either a company or --text, for example: similarity similar nike.com")
     address = service_address(url, index=index)
-    if text is not None and (unlike or exclude) and not address:
-        raise InvalidInput("--unlike and --exclude go with companies, not with --text")
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
     filters += parse_filters(only or ())
@@ -199,16 +199,27 @@ def similar(
         )
         return
     with opened(index, bundle) as work:
-        if company:
-            anchors, found = similar_to_companies(
-                work.index, company, unlike=unlike or (), k=k, filters=filters, exclude=exclude or (), words=hybrid
-            )
-            title = f"Competitors of {' and '.join(f'{anchor.name} ({anchor.id})' for anchor in anchors)}"
-        else:
-            encoder = work.encoder(work.bundle())
-            found = similar_to_text(work.index, encoder, text or "", k=k, filters=filters, words=hybrid)
-            title = "Companies like this description"
-        show(similar_lines(found.hits), output, title=title)
+        question = Question(
+            anchors=[Anchor(text=text)] if text is not None else [Anchor(company=each) for each in company or ()],
+            negatives=[Anchor(company=each) for each in unlike or ()],
+            filters=filters,
+            exclude=exclude or (),
+            hybrid=hybrid,
+            k=k,
+        )
+        # Stored vectors are compared without the encoder, which takes a second to open.
+        encoder = None if text is None else work.encoder(work.bundle())
+        try:
+            ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
+        except UnknownCompany as error:
+            hint = "; to describe a company in your own words, use --text" if " " in error.reference.strip() else ""
+            raise InvalidInput(f"{error}{hint}") from None
+        show_ranking(
+            [Line.of_hit(hit, hit.company) for hit in ranking.hits],
+            output,
+            anchors=[each.document.company for each in ranking.anchors if each.document],
+            remarks=[*(str(each.error) for each in ranking.unresolved), *ranking.warnings],
+        )
 
 
 @app.command()
@@ -239,7 +250,7 @@ def export(
     index: IndexOption = None,
 ) -> None:
     """Write the k nearest competitors of every company to a Parquet file."""
-    from similarity.export import export_neighbours
+    from similarity.search.export import export_neighbours
 
     with opened(index) as work:
         live = work.index.live()

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from similarity.errors import InvalidInput
-from similarity.tables import Line, OutputFormat, show
+from similarity.tables import Line, OutputFormat, show, show_ranking
 
 if TYPE_CHECKING:
     from similarity.client import Client
-    from similarity.client.ranking import Ranking
     from similarity.index.protocol import FieldFilter
 
 UrlOption = Annotated[
@@ -61,10 +60,12 @@ def similar_over_http(
             k=k,
             reasons=0,
         )
-    for remark in (*(miss.detail or f"nothing is called {miss.asked!r}" for miss in ranking.misses), *ranking.warnings):
-        typer.echo(f"similarity: {remark}", err=True)
-    lines = [Line(rank=hit.rank, score=hit.score, company=hit.company.as_company()) for hit in ranking.hits]
-    show(lines, output, title=_title(ranking))
+    show_ranking(
+        [Line.of_hit(hit, hit.company.as_company()) for hit in ranking.hits],
+        output,
+        anchors=[each.company for each in ranking.anchors if each.company],
+        remarks=[*(miss.detail or f"nothing is called {miss.asked!r}" for miss in ranking.misses), *ranking.warnings],
+    )
 
 
 def find_over_http(url: str, query: str, *, limit: int, output: OutputFormat) -> bool:
@@ -88,8 +89,3 @@ def connected(url: str) -> "Iterator[Client]":
         raise InvalidInput(str(error)) from error
     with Client(url, api_key=os.environ.get("SIMILARITY_API_KEY") or None) as client:
         yield client
-
-
-def _title(ranking: "Ranking") -> str:
-    names = [f"{each.company.name} ({each.company.id})" for each in ranking.anchors if each.company]
-    return f"Competitors of {' and '.join(names)}" if names else "Companies like this description"

@@ -15,7 +15,6 @@ from fastapi.staticfiles import StaticFiles
 
 from services.search.asking.map_routes import map_routes
 from services.search.asking.maps import MapService
-from services.search.asking.models import Models
 from services.search.asking.routes import search_routes
 from services.search.asking.service import SearchService
 from services.search.description import add_description
@@ -36,6 +35,8 @@ from services.search.writes.write_setup import Writing, set_up_writing
 from services.search.writes.writing import WriteMode
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
+from similarity.search.query_encoders import QueryEncoders
+from similarity.search.searcher import Searcher
 from similarity.workspace.protocol import Workspace
 from similarity.workspace.sqlite import SqliteWorkspace
 
@@ -80,13 +81,13 @@ def create_app(
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
         own.callback(writing.writes.close)
-    models = Models(
+    query_encoders = QueryEncoders(
         encoders,
-        cache_asked=guards.metrics.cache_asked,
+        on_lookup=guards.metrics.cache_asked,
         before_much=begin_heavy_work,
         needed=lambda: {generation.encoder_id for generation in index.generations()},
     )
-    search = SearchService(index, models, cursor_key=cursor_key)
+    search = SearchService(Searcher(index, query_encoders), cursor_key=cursor_key)
 
     app = FastAPI(
         title="Company similarity",
@@ -103,7 +104,10 @@ def create_app(
     )
     answer_failures(app)
     app.include_router(
-        write_routes(replace(writing.writes, removed=models.forget), replace(writing.erasures, removed=models.forget))
+        write_routes(
+            replace(writing.writes, removed=query_encoders.forget),
+            replace(writing.erasures, removed=query_encoders.forget),
+        )
     )
     app.include_router(search_routes(search, WorkspaceHealth(workspace).trouble))
     app.include_router(map_routes(MapService(search)))

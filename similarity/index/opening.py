@@ -6,6 +6,7 @@
 Either client is imported only when it is asked for.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,16 +15,19 @@ from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex
 
 
-def open_index(target: str, environ: Mapping[str, str], *, create: bool = False) -> CompanyIndex:
-    """The index at `target`; the caller closes it. How to connect is read from SIMILARITY_ELASTICSEARCH_ variables.
+def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, create: bool = False) -> CompanyIndex:
+    """Return the index at `target`; the caller closes it. With `create` a missing file is made.
+
+    How to connect to a URL is read from the SIMILARITY_ELASTICSEARCH_ variables of `environ` (the process's own).
 
     Raises:
         InvalidInput: there is no such file (unless `create`), the URL or a setting cannot be used, or
             the Elasticsearch client is not installed.
         IndexUnavailable: the store cannot be opened or does not answer.
     """
+    target = str(target)
     if is_url(target):
-        return _open_elasticsearch(target, environ)
+        return _open_elasticsearch(target, os.environ if environ is None else environ)
     from similarity.index.sqlite import SqliteIndex
 
     path = Path(target)

@@ -193,6 +193,10 @@ class CompanyIndex(Protocol):
     Every method raises IndexUnavailable where the store cannot be reached.
     """
 
+    @property
+    def location(self) -> str:
+        """What the index is called: its file's path, or its name in a cluster. Its bundles lie beside it by default."""
+
     def create_generation(self, generation: Generation) -> None:
         """Adds an empty generation in state building. GenerationConflict if the name is taken."""
 

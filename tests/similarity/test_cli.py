@@ -127,7 +127,7 @@ def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Sh
     shell("ingest", shell.write("c.csv", COMPANIES))
     assert "say --force" in shell("sync", shell.write("d.csv", COMPANIES[:3]), fails=True)
     assert "2 deleted" in shell("sync", "d.csv", "--force")
-    assert "no company goes by 'bank'" in shell("similar", "bank", fails=True)
+    assert "no company has the id, domain, name or alias 'bank'" in shell("similar", "bank", fails=True)
 
 
 @pytest.mark.parametrize("reference", ["brew", "brew.com", "BREW LTD."])

@@ -1,23 +1,12 @@
 """From the library's records to the models that the service answers."""
 
-import math
 from typing import Any
 
 from services.search.asking.schemas import CompanyRecord, Model
-from services.search.wire.problems import CompanyReference
 from similarity.company import Company, EmbeddedCompany, SimilarCompany, time_of_version
-from similarity.index.protocol import Calibration, Generation
+from similarity.index.protocol import Generation
 
 UNFLAGGED_LANGUAGES = frozenset({"en", "und"})
-
-
-def probability_of(score: float, calibration: Calibration | None) -> float | None:
-    """P(competitor) of a cosine: sigmoid(slope * cosine + intercept); None without a calibration."""
-    if calibration is None:
-        return None
-    logit = calibration.slope * score + calibration.intercept
-    # tanh saturates where exp would overflow.
-    return round(0.5 * (1 + math.tanh(logit / 2)), 4)
 
 
 def company_members(anchor: EmbeddedCompany, reference: str, live: Generation) -> dict[str, Any]:
@@ -53,13 +42,6 @@ def record_of(company: Company) -> CompanyRecord:
         industry=company.industry,
         tags=company.tags,
         attributes=dict(company.attributes),
-    )
-
-
-def reference_of(company: Company) -> CompanyReference:
-    """Just enough of a company to choose it."""
-    return CompanyReference(
-        id=company.id, name=company.name, domain=company.domain, country=company.country, industry=company.industry
     )
 
 

@@ -11,19 +11,9 @@ from dataclasses import dataclass
 
 from services.search.wire import problems
 from services.search.wire.problems import Problem
+from similarity.search.ranking import Position
 
 SIGNATURE_BYTES = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """The last hit of a page: its score, id and rank, in the ranking of `generation` for the question `digest`."""
-
-    generation: str
-    digest: str
-    score: float
-    id: str
-    rank: int
 
 
 @dataclass(frozen=True, slots=True)

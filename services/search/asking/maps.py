@@ -3,7 +3,6 @@
 A map ranks nothing: two axes show only a part of what the cosine compares, and `explained` says how much.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,12 +11,12 @@ import numpy as np
 from services.search.asking.answers import model_of
 from services.search.asking.map_schemas import Map, MapPoint, MapQuery
 from services.search.asking.question_schemas import Anchor, Question
-from services.search.asking.questions import Understood
-from services.search.asking.ranking import Ranked
-from services.search.asking.service import Found, SearchService
+from services.search.asking.service import SearchService
 from services.search.asking.shaping import miss_of
 from similarity.company import Vector
-from similarity.projection import project
+from similarity.search.projection import project
+from similarity.search.resolution import ResolvedAnchor
+from similarity.search.searcher import Ranking, retry_if_retired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,74 +32,60 @@ class _Placed:
 
 
 class MapService:
-    """Draws what `search` finds."""
+    """Draws the rankings of `search`."""
 
     def __init__(self, search: SearchService) -> None:
         self._search = search
 
     def map_of(self, question: Question) -> Map:
-        """The anchors, negatives and hits of a question.
-
-        Raises:
-            Problem: as `SearchService.rank`.
-        """
-        return self._search.answer(question, self._drawn)
+        """Return the anchors, negatives and hits of a question. Raises what `SearchService.rank` raises."""
+        return retry_if_retired(lambda: self._drawn(self._search.ranking(question)))
 
     def map_of_company(self, reference: str, query: MapQuery) -> Map:
-        """The same for the company that `reference` names.
+        """Return the same for one company. Raises what `SearchService.similar_to_company` raises."""
+        question = query.question(Anchor(company=reference))
+        return retry_if_retired(lambda: self._drawn(self._search.ranking_about(reference, question)))
 
-        Raises:
-            Problem: as `SearchService.similar_to_company`.
-        """
-
-        def shape(found: Found) -> Map:
-            for missed in found.understanding.misses:
-                if (missed.role, missed.asked) == ("anchor", reference):
-                    raise missed.problem
-            return self._drawn(found)
-
-        return self._search.answer(query.question(Anchor(company=reference)), shape)
-
-    def _drawn(self, found: Found) -> Map:
-        asked = found.understanding
+    def _drawn(self, ranking: Ranking) -> Map:
         placed = [
-            *(_asked_for(each, "anchor") for each in asked.anchors),
-            *(_asked_for(each, "negative") for each in asked.negatives),
-            *self._hits(found.page.hits, found.generation.name),
+            *(_anchor(each, "anchor") for each in ranking.anchors),
+            *(_anchor(each, "negative") for each in ranking.negatives),
+            *self._hits(ranking),
         ]
         projection = project(np.array([each.vector for each in placed]))
         return Map(
             points=[_point(each, x, y) for each, (x, y) in zip(placed, projection.points.tolist(), strict=True)],
             explained=round(projection.explained, 4),
-            misses=[miss_of(each) for each in asked.misses],
-            generation=found.generation.name,
-            model=model_of(found.generation),
+            misses=[miss_of(each) for each in ranking.unresolved],
+            generation=ranking.generation.name,
+            model=model_of(ranking.generation),
         )
 
-    def _hits(self, hits: Sequence[Ranked], generation: str) -> list[_Placed]:
-        documents = self._search.index.get(generation, [each.hit.company.id for each in hits])
+    def _hits(self, ranking: Ranking) -> list[_Placed]:
+        ids = [hit.company.id for hit in ranking.hits]
+        documents = self._search.searcher.index.get(ranking.generation.name, ids)
         return [
             _Placed(
-                vector=documents[each.hit.company.id].vector,
+                vector=documents[hit.company.id].vector,
                 role="hit",
-                id=each.hit.company.id,
-                name=each.hit.company.name,
-                score=round(each.hit.score, 6),
-                probability=each.probability,
+                id=hit.company.id,
+                name=hit.company.name,
+                score=round(hit.score, 6),
+                probability=hit.probability,
             )
-            for each in hits
-            # One that was deleted a moment ago has no vector any more.
-            if each.hit.company.id in documents
+            for hit in ranking.hits
+            # A company that was deleted a moment ago has no vector any more.
+            if hit.company.id in documents
         ]
 
 
-def _asked_for(understood: Understood, role: Literal["anchor", "negative"]) -> _Placed:
-    document = understood.company
+def _anchor(anchor: ResolvedAnchor, role: Literal["anchor", "negative"]) -> _Placed:
+    document = anchor.document
     return _Placed(
-        vector=understood.vector,
+        vector=anchor.vector,
         role=role,
         id=None if document is None else document.id,
-        name=understood.asked if document is None else document.company.name,
+        name=anchor.reference if document is None else document.company.name,
     )
 
 

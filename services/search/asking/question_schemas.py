@@ -11,6 +11,7 @@ from services.search.wire.listed import Listed
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
 from similarity.index.protocol import FieldFilter
+from similarity.search import question as search
 
 MAX_ANCHORS = 10
 MAX_FILTERS = 20
@@ -92,16 +93,19 @@ class Negative(_Body):
             raise PydanticCustomError("one_of_both", "give either company or text")
         return self
 
-    @property
-    def asked(self) -> str:
-        """The words that stand for it in the answer."""
-        return self.company or self.text or ""
+    def anchor(self) -> search.Anchor:
+        """Return the anchor of a library question."""
+        return search.Anchor(company=self.company, text=self.text)
 
 
 class Anchor(Negative):
     """What the hits should be like: a company or a description, and how much it counts beside the others."""
 
     weight: Weight = Field(default=1.0, description="Among several anchors, how much this one counts.")
+
+    def anchor(self) -> search.Anchor:
+        """Return the anchor of a library question."""
+        return search.Anchor(company=self.company, text=self.text, weight=self.weight)
 
 
 class Filter(_Body):
@@ -170,6 +174,19 @@ class BatchQuestion(_Body):
         max_length=len(MEMBERS),
         description="The members of each hit's `company` that are wanted; `id` always comes along. All without it.",
     )
+
+    def asked(self) -> search.Question:
+        """Return the library question."""
+        return search.Question(
+            anchors=[each.anchor() for each in self.anchors],
+            negatives=[each.anchor() for each in self.negatives],
+            filters=[each.chosen() for each in self.filters],
+            exclude=self.exclude,
+            hybrid=self.mode == "hybrid",
+            min_probability=self.min_probability,
+            k=self.k,
+            explain=self.reasons,
+        )
 
 
 class Question(BatchQuestion):

@@ -1,7 +1,7 @@
 """What a question is answered with."""
 
 from datetime import datetime
-from typing import Annotated, Literal, Required, TypeAlias
+from typing import Annotated, Literal, Required
 
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -15,8 +15,6 @@ from services.search.wire.problems import (
     UnknownCompanyDocument,
 )
 from similarity.company import AttributeValue
-
-Role: TypeAlias = Literal["anchor", "negative", "exclude"]
 
 
 class AskedFor(BaseModel):
@@ -42,7 +40,7 @@ class Miss(BaseModel):
     """Something the question named that cannot be told; the rest of the question was answered."""
 
     asked: str = Field(description="What the question said.", examples=["nikee"])
-    role: Role
+    role: Literal["anchor", "negative", "exclude"]
     problem: Literal["unknown-company", "contested-name"] = Field(description="As in a problem document.")
     detail: str = Field(description="What is wrong with it, and what to do.")
     suggestions: list[CompanyReference] = Field(

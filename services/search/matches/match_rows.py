@@ -13,7 +13,7 @@ from services.search.wire.problems import Offence, Problem
 from services.search.wire.strict_json import strict_json
 from similarity.errors import InvalidInput
 from similarity.files import read_stream
-from similarity.matching import is_domain
+from similarity.search.name_matching import is_domain
 
 # How people head the columns of their lists, in lower case.
 HEADINGS: Mapping[str, frozenset[str]] = {

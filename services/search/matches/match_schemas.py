@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from services.search.wire.listed import Listed
 from services.search.wire.problems import CompanyReference
 from similarity.company import MAX_NAME_CHARACTERS
-from similarity.matching import How
+from similarity.search.name_matching import How
 
 MAX_ROWS = 5_000
 

@@ -1,76 +1,32 @@
-"""Matching a list of names and websites with the companies of the index, without HTTP.
+"""Matching the rows of a list that was sent: parsed rows in, answer models out."""
 
-The surest evidence decides: website, then name or alias, then id, then the name's core, then names
-of the same words, that begin so, or that are spelled nearly so. Where several companies fit equally
-well none is chosen: the row is a miss with its candidates. A wrong match costs whoever uses the list
-more than a missing one.
-"""
-
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from services.search.asking.answers import reference_of
-from services.search.asking.generations import once_more
 from services.search.matches.match_rows import ListRow
-from services.search.matches.match_schemas import Matched, MatchedRow, MatchRow
-from similarity.company import Company, name_key
+from services.search.matches.match_schemas import Matched, MatchedRow
+from services.search.wire.problems import reference_of
 from similarity.index.protocol import CompanyIndex
-from similarity.match_confidence import confidence_of
-from similarity.matching import (
-    How,
-    alikeness,
-    begins,
-    core_of,
-    cores_of,
-    domain_of,
-    goes_by,
-    has_the_words_of,
-    is_mistyped,
-)
+from similarity.search.list_matching import ListedCompany, Match, RowMatcher
+from similarity.search.searcher import retry_if_retired
 
 CANDIDATES_SHOWN = 5
-FOUND_AT_ONCE = 20
-WORTH_SHOWING = 0.4
-WORDS_LEFT_OUT = 4
 ROWS_AT_ONCE = 4
 SECONDS_TO_SEARCH = 20.0
-TOO_LATE = "not searched for similar names, because the list took too long; send the rest of it again"
-
-
-WITHOUT_SPACES = re.compile(r"([a-z])([A-Z])")
-
-# What a core may have in common with those of a company, the surest first.
-COMPARISONS: tuple[tuple[How, Callable[[str, Sequence[str]], bool], str], ...] = (
-    (How.LEGAL_FORM, lambda core, cores: core in cores, "go by, but for the legal form,"),
-    (How.WORDS, lambda core, cores: any(has_the_words_of(core, each) for each in cores), "have names of the words of"),
-    (How.PREFIX, begins, "have names that begin with"),
-    (How.SPELLING, lambda core, cores: any(is_mistyped(core, each) for each in cores), "have names spelled nearly"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided about a row: a company and by what, or none, why, and who may be meant."""
-
-    company: Company | None = None
-    how: How | None = None
-    candidates: tuple[Company, ...] = ()
-    miss: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchService:
-    """Matches with the live generation of `index`. `clock` ends the search for similar names of long lists."""
+    """Matches with the live generation of `index`. `clock` limits the time spent on similar names."""
 
     index: CompanyIndex
     clock: Callable[[], float] = time.monotonic
 
     def match(self, rows: Sequence[ListRow]) -> Matched:
-        """What each row is matched with, all from one generation."""
-        return once_more(lambda: self._match(rows))
+        """Return the match of each row, all from one generation."""
+        return retry_if_retired(lambda: self._match(rows))
 
     def _match(self, rows: Sequence[ListRow]) -> Matched:
         generation = self.index.live().name
@@ -78,150 +34,25 @@ class MatchService:
         matcher = RowMatcher(self.index, generation, lambda: self.clock() < deadline)
 
         def answer(row: ListRow) -> MatchedRow:
-            return _answer(row, Decision(miss=row.unreadable) if row.unreadable else matcher.decision(row.row))
+            if row.unreadable:
+                return _answer(row, Match(miss=row.unreadable))
+            listed = ListedCompany(name=row.row.name, domain=row.row.domain, country=row.row.country)
+            return _answer(row, matcher.match(listed))
 
         with ThreadPoolExecutor(ROWS_AT_ONCE) as pool:
             answers = list(pool.map(answer, rows))
         return Matched(rows=answers, matched=sum(each.id is not None for each in answers), generation=generation)
 
 
-@dataclass(frozen=True, slots=True)
-class RowMatcher:
-    """Matches rows with one generation; safe to share between threads. `has_time` is asked before searching."""
-
-    index: CompanyIndex
-    generation: str
-    has_time: Callable[[], bool] = lambda: True
-
-    def decision(self, row: MatchRow) -> Decision:
-        """What one row is matched with."""
-        if not row.name and not row.domain:
-            return Decision(miss="the row holds neither a name nor a domain")
-        by_domain = self._by_domain(row)
-        by_name = self._by_name(row) if row.name else None
-        if by_domain and by_name and _disagree(by_domain, by_name):
-            both = tuple(each.company for each in (by_domain, by_name) if each.company)
-            return Decision(candidates=both, miss="the domain is one company's and the name is another's")
-        found = by_domain or by_name or self._by_id(row)
-        if found is not None:
-            return found
-        if not self.has_time():
-            return Decision(miss=TOO_LATE)
-        return self._by_likeness(row) if row.name else self._unknown_domain(row.domain)
-
-    def _by_domain(self, row: MatchRow) -> Decision | None:
-        domain = domain_of(row.domain)
-        found = [company for company in self._going_by(domain) if company.domain == domain] if domain else []
-        if len(found) < 2:
-            return Decision(found[0], How.DOMAIN) if found else None
-        core = core_of(row.name)
-        named = [company for company in found if row.name and core in cores_of(company)]
-        return _only_one(named or _of_country(found, row), How.DOMAIN, f"have the domain {domain}")
-
-    def _unknown_domain(self, website: str) -> Decision:
-        domain = domain_of(website)
-        if not domain:
-            return Decision(miss=f"{website!a} is no website such as 'example.com'")
-        label = domain.partition(".")[0]
-        near = _miss(label, self.index.find(self.generation, label, limit=FOUND_AT_ONCE)).candidates
-        return Decision(candidates=near, miss=f"no company has the domain {domain}")
-
-    def _by_name(self, row: MatchRow) -> Decision | None:
-        found = [(company, goes_by(company, row.name)) for company in self._going_by(row.name)]
-        for how in (How.NAME, How.ALIAS):
-            if companies := [company for company, by in found if by is how]:
-                return _only_one(_of_country(companies, row), how, f"go by {row.name!r}")
-        # An index also finds a website that was written where a name belongs.
-        companies = [company for company, by in found if by is None]
-        return _only_one(companies, How.DOMAIN, f"have the domain {row.name}") if companies else None
-
-    def _by_id(self, row: MatchRow) -> Decision | None:
-        company = self.index.get(self.generation, [row.name]).get(row.name) if row.name else None
-        return Decision(company.company, How.ID) if company else None
-
-    def _going_by(self, name: str) -> list[Company]:
-        """The companies with this domain, else this name or alias. The space keeps ids out: they are no names."""
-        ids = self.index.resolve(self.generation, f" {name}")
-        found = self.index.get(self.generation, ids[:FOUND_AT_ONCE])
-        return [found[each].company for each in ids if each in found]
-
-    def _by_likeness(self, row: MatchRow) -> Decision:
-        core = core_of(row.name)
-        seen: dict[str, Company] = {}
-        for query in _queries(row.name, core):
-            if not self.has_time():
-                break
-            found = self.index.find(self.generation, query, limit=FOUND_AT_ONCE)
-            seen |= {company.id: company for company in found}
-            if decision := _compared(core, seen.values(), row):
-                return decision
-        return _miss(core, seen.values())
-
-
-def _compared(core: str, companies: Iterable[Company], row: MatchRow) -> Decision | None:
-    """The company that a name clearly means among those that were found, or that several fit; None if none does."""
-    with_cores = [(company, cores_of(company)) for company in companies]
-    for how, fits, what in COMPARISONS:
-        if fitting := [company for company, cores in with_cores if fits(core, cores)]:
-            return _only_one(_of_country(fitting, row), how, f"{what} {row.name!r}")
-    return None
-
-
-def _miss(core: str, companies: Iterable[Company]) -> Decision:
-    near = tuple(company for score, company in _ranked(core, companies) if score >= WORTH_SHOWING)
-    if near:
-        return Decision(candidates=near, miss=f"no company goes by that name; the nearest is {near[0].name!r}")
-    return Decision(miss="no company goes by that name or one like it")
-
-
-def _ranked(core: str, companies: Iterable[Company]) -> list[tuple[float, Company]]:
-    scored = [(max(alikeness(core, each) for each in cores_of(company)), company) for company in companies]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))
-
-
-def _only_one(companies: Sequence[Company], how: How, what: str) -> Decision:
-    if len(companies) == 1:
-        return Decision(companies[0], how)
-    count = f"{len(companies)}" if len(companies) < FOUND_AT_ONCE else f"{FOUND_AT_ONCE} or more"
-    return Decision(candidates=tuple(companies), miss=f"{count} companies {what}; choose one, or say its domain")
-
-
-def _of_country(companies: Sequence[Company], row: MatchRow) -> Sequence[Company]:
-    """Those of the row's country, if there are any."""
-    country = name_key(row.country)
-    return [each for each in companies if country and name_key(each.country) == country] or companies
-
-
-def _disagree(by_domain: Decision, by_name: Decision) -> bool:
-    return bool(by_domain.company and by_name.company) and by_domain.company != by_name.company
-
-
-def _queries(name: str, core: str) -> Iterator[str]:
-    """What to look for, so that the company is found although a word of the name is written otherwise."""
-    yield core
-    if name_key(name) != core:
-        yield name
-    words = core.split()
-    if len(words) == 1 and (apart := WITHOUT_SPACES.sub(r"\1 \2", name)) != name:
-        yield apart
-    if len(words) == 1:
-        yield core[: max(3, len(core) // 2 + 1)]
-        return
-    for left_out in sorted(words, key=len, reverse=True)[:WORDS_LEFT_OUT]:
-        yield " ".join(word for word in words if word != left_out)
-
-
-def _answer(row: ListRow, decision: Decision) -> MatchedRow:
-    company, how = decision.company, decision.how
-    if company is None or how is None:
-        candidates = [reference_of(each) for each in decision.candidates[:CANDIDATES_SHOWN]]
-        return MatchedRow(row=row.number, asked=row.row, candidates=candidates, miss=decision.miss)
-    confidence = confidence_of(how, core_of(row.row.name))
+def _answer(row: ListRow, match: Match) -> MatchedRow:
+    if match.company is None:
+        candidates = [reference_of(each) for each in match.candidates[:CANDIDATES_SHOWN]]
+        return MatchedRow(row=row.number, asked=row.row, candidates=candidates, miss=match.miss)
     return MatchedRow(
         row=row.number,
         asked=row.row,
-        id=company.id,
-        company=reference_of(company),
-        confidence=confidence,
-        how=how,
+        id=match.company.id,
+        company=reference_of(match.company),
+        confidence=match.confidence,
+        how=match.how,
     )

@@ -10,8 +10,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from services.search.wire import problems
-from services.search.wire.problems import Kind, Offence, Problem, problem_response
+from services.search.wire.problems import Kind, Offence, Problem, problem_response, reference_of
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.search.errors import (
+    AmbiguousCompany,
+    EncoderNotLoaded,
+    NotCalibrated,
+    RankingExpired,
+    UnknownCompany,
+)
 
 # Said to the client instead of the error's own words, which may name files of the server.
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
@@ -28,6 +35,12 @@ STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
         "the index was replaced while this was answered; ask again",
     ),
 }
+# Answered in the error's own words.
+SEARCH_FAILURES: Mapping[type[Exception], Kind] = {
+    EncoderNotLoaded: problems.ENCODER_NOT_LOADED,
+    NotCalibrated: problems.NO_CALIBRATION,
+    RankingExpired: problems.CURSOR_EXPIRED,
+}
 REASONS = {"extra_forbidden": "there is no such parameter here; see /docs", "missing": "is missing"}
 
 OFFENCES_TOLD = 20
@@ -42,10 +55,30 @@ def answer_failures(app: FastAPI) -> None:
     """Makes `app` answer every expected error with its problem document."""
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
-    app.add_exception_handler(InvalidInput, _on_invalid_input)
+    for failure in (InvalidInput, EncoderNotLoaded, RankingExpired):
+        app.add_exception_handler(failure, _on_search_failure)
     app.add_exception_handler(HTTPException, _on_http_exception)
     for error in STORE_FAILURES:
         app.add_exception_handler(error, _on_store_failure)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return the problem that an error of `similarity.search` becomes.
+
+    Raises:
+        Exception: the error itself, if it is none of those that a question may lead to.
+    """
+    if isinstance(error, UnknownCompany):
+        suggestions = [reference_of(each) for each in error.suggestions]
+        return Problem(problems.UNKNOWN_COMPANY, str(error), suggestions=suggestions)
+    if isinstance(error, AmbiguousCompany):
+        candidates = [reference_of(each) for each in error.candidates]
+        return Problem(problems.CONTESTED_NAME, str(error), candidates=candidates)
+    if kind := SEARCH_FAILURES.get(type(error)):
+        return Problem(kind, str(error))
+    if isinstance(error, InvalidInput):
+        return Problem(problems.INVALID_REQUEST, str(error), errors=[])
+    raise error
 
 
 def _on_problem(request: Request, error: Exception) -> Response:
@@ -60,8 +93,8 @@ def _on_store_failure(request: Request, error: Exception) -> Response:
     return problem_response(Problem(kind, detail), path=request.url.path)
 
 
-def _on_invalid_input(request: Request, error: Exception) -> Response:
-    return problem_response(Problem(problems.INVALID_REQUEST, str(error), errors=[]), path=request.url.path)
+def _on_search_failure(request: Request, error: Exception) -> Response:
+    return problem_response(problem_of(error), path=request.url.path)
 
 
 def _on_invalid_request(request: Request, error: Exception) -> Response:

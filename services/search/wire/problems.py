@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fastapi import Response
 from pydantic import BaseModel, Field
 
+from similarity.company import Company
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -335,6 +337,13 @@ class InvalidRequestDocument(ProblemDocument):
     """422: the parameters are wrong."""
 
     errors: list[Offence]
+
+
+def reference_of(company: Company) -> CompanyReference:
+    """Just enough of a company to choose it."""
+    return CompanyReference(
+        id=company.id, name=company.name, domain=company.domain, country=company.country, industry=company.industry
+    )
 
 
 class Problem(Exception):

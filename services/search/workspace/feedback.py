@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from services.search.asking.generations import once_more
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.wire import problems
@@ -34,6 +33,7 @@ from similarity.feedback_pairs import (
 )
 from similarity.ingest import utc_now
 from similarity.json_text import read_json
+from similarity.search.searcher import retry_if_retired
 from similarity.text import embedding_text
 from similarity.workspace.protocol import EventConflict, FeedbackEvent, Place, Shown, Workspace
 from similarity.workspace.rules import microseconds, time_of
@@ -138,11 +138,11 @@ class FeedbackService:
         """What `read` makes of each company that is there."""
         texts: dict[str, str] = {}
         for start in range(0, len(ids), COMPANIES_PER_READ):
-            texts |= read(once_more(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ])))
+            texts |= read(retry_if_retired(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ])))
         return texts
 
     def _live_documents(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
-        return self.search.index.get(self.search.index.live().name, ids)
+        return self.search.searcher.index.get(self.search.searcher.index.live().name, ids)
 
     def _id_of(self, reference: str) -> str:
         return self.search.company(reference).company.id

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from services.search.asking.answers import model_of, probability_of, reference_of
-from services.search.asking.generations import once_more
+from services.search.asking.answers import model_of
 from services.search.asking.service import SearchService
+from services.search.wire.problems import reference_of
 from services.search.workspace.feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 from similarity.company import Company, EmbeddedCompany
 from similarity.feedback_pairs import LatestVerdicts, latest_verdicts
 from similarity.index.fusion import DEPTH
 from similarity.index.protocol import Generation, SimilarCompanies
+from similarity.search.calibration import probability_of
+from similarity.search.searcher import retry_if_retired
 from similarity.workspace.protocol import Workspace
 from similarity.worth_labelling import Candidate, Suggestion, candidates_of, most_worth_labelling
 
@@ -37,10 +39,10 @@ class NextService:
         """
         judged = latest_verdicts(self.workspace.events())
         anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
-        return once_more(lambda: self._suggestions(self.search.live(), anchors, judged, query.k))
+        return retry_if_retired(lambda: self._suggestions(self.search.searcher.live(), anchors, judged, query.k))
 
     def _suggestions(self, live: Generation, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
-        stored = self.search.index.get(live.name, anchors)
+        stored = self.search.searcher.index.get(live.name, anchors)
         known = [stored[anchor] for anchor in anchors if anchor in stored]
         companies: dict[str, Company] = {document.id: document.company for document in known}
         candidates: list[Candidate] = []
@@ -61,9 +63,10 @@ class NextService:
 
     def _rankings(self, live: Generation, anchor: EmbeddedCompany) -> tuple[SimilarCompanies, SimilarCompanies]:
         """The neighbours by meaning, and when shared words count too."""
+        index = self.search.searcher.index
 
         def ranked(words: str) -> SimilarCompanies:
-            return self.search.index.similar(live.name, anchor.vector, k=DEPTH, exclude=[anchor.id], words=words)
+            return index.similar(live.name, anchor.vector, k=DEPTH, exclude=[anchor.id], words=words)
 
         return ranked(""), ranked(anchor.company.description)
 

@@ -27,6 +27,7 @@ from services.search.workspace.lists_schemas import (
 )
 from similarity.errors import InvalidInput
 from similarity.ingest import utc_now
+from similarity.search.errors import EncoderNotLoaded
 from similarity.workspace.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 
 MAX_LISTS = 200
@@ -128,7 +129,7 @@ class ListsService:
     def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
         try:
             ranking = self._asked(saved, ONLY_IDS)
-        except (Problem, InvalidInput):
+        except (Problem, InvalidInput, EncoderNotLoaded):
             return None
         return sum(is_new for _, is_new in _with_news(ranking, look))
 

@@ -66,6 +66,10 @@ class ElasticIndex:
         self._known: dict[str, Entry] = {}
         self._guarded: set[str] = set()
 
+    @property
+    def location(self) -> str:
+        return self.settings.name
+
     def create_generation(self, generation: Generation) -> None:
         index = f"{self.settings.name}-{generation.name}-{secrets.token_hex(4)}"
         vectors = self.settings.vectors.type

@@ -85,6 +85,10 @@ class SqliteIndex:
         self._connections = Connections(self.path, busy_timeout=busy_timeout)
         self._search = ExactSearch()
 
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
     def create_generation(self, generation: Generation) -> None:
         with self._connections.writing() as connection:
             generations.add(connection, generation)

@@ -16,6 +16,7 @@ from services.search.workspace.feedback_routes import feedback_routes
 from services.search.workspace.lists import ListsService
 from services.search.workspace.lists_routes import lists_routes
 from similarity.index.protocol import CompanyIndex
+from similarity.search.searcher import Searcher
 from similarity.workspace.protocol import Workspace
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -36,7 +37,7 @@ def workspace_client(index: CompanyIndex, workspace: Workspace, clock: StandingC
     """A client of the routes; the header `Test-User` says who asks, `Test-Scopes` what they may (else everything)."""
     app = FastAPI()
     answer_failures(app)
-    search = SearchService(index)
+    search = SearchService(Searcher(index))
     app.include_router(feedback_routes(FeedbackService(search, workspace, clock=clock), NextService(search, workspace)))
     app.include_router(lists_routes(ListsService(search, workspace, clock=clock)))
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.asking.cursors import Cursors, Position
+from services.search.asking.cursors import Cursors
 from services.search.asking.question_schemas import MAX_CURSOR_CHARACTERS
 from services.search.wire.problems import Problem
+from similarity.search.ranking import Position
 
 CURSORS = Cursors(b"key" * 10)
 positions = st.builds(

@@ -10,11 +10,12 @@ from fastapi.testclient import TestClient
 
 from services.search.asking.map_routes import map_routes
 from services.search.asking.maps import MapService
-from services.search.asking.models import Models
 from services.search.asking.service import SearchService
 from services.search.wire.failures import answer_failures
 from similarity.company import DeletedCompany
 from similarity.index.sqlite import SqliteIndex
+from similarity.search.query_encoders import QueryEncoders
+from similarity.search.searcher import Searcher
 from tests.fakes import CountingEncoder
 from tests.services.search.corpus import CALIBRATION, VERSION, companies, filled_index
 
@@ -24,8 +25,8 @@ Ask = Callable[..., dict[str, Any]]
 def client_of(index: SqliteIndex, *, encoder: CountingEncoder | None = None) -> TestClient:
     app = FastAPI()
     answer_failures(app)
-    models = Models({encoder.encoder_id: encoder} if encoder else {})
-    app.include_router(map_routes(MapService(SearchService(index, models))))
+    models = QueryEncoders({encoder.encoder_id: encoder} if encoder else {})
+    app.include_router(map_routes(MapService(SearchService(Searcher(index, models)))))
     return TestClient(app)
 
 

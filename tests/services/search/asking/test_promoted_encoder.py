@@ -11,11 +11,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.asking import models
 from similarity.bundle import ModelBundle
 from similarity.bundle_store import StoredEncoders, keep_bundle
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Encoder
+from similarity.search import query_encoders
 from tests.factories import ENCODER_ID, make_generation
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import companies
@@ -73,7 +73,7 @@ def test_a_question_that_needs_no_encoder_has_the_promoted_one_opened_and_does_n
 def test_encoders_are_let_go_of_when_their_generations_are_retired(
     index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "SECONDS_BETWEEN_CLEARINGS", 0.0)
+    monkeypatch.setattr(query_encoders, "SECONDS_BETWEEN_CLEARINGS", 0.0)
     store, opened = tmp_path / "bundles", WeakValueDictionary[str, AxisEncoder]()
 
     def open_encoder(bundle: ModelBundle) -> AxisEncoder:

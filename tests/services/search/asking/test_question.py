@@ -230,7 +230,7 @@ def test_phrases_that_nobody_could_look_for_are_null_with_one_warning(client: Te
     answer = ask(client, "acme", reasons=2)
     assert {hit["reason"]["phrases"] for hit in answer["hits"]} == {None}
     [warning] = answer["warnings"]
-    assert warning.startswith("the phrases that carry the matches were not looked for: no model bundle of encoder ")
+    assert warning.startswith("the phrases that carry the matches were not looked for: the bundle of encoder ")
     assert ask(client, "acme", reasons=0)["warnings"] == []
 
 

@@ -217,7 +217,7 @@ def test_ready_says_why_free_text_cannot_be_answered(client: TestClient, read_on
         ready = asked.get("/readyz")
         assert ready.status_code == 200
         assert (ready.json()["free_text"], ready.json()["loaded_encoder_id"]) == (False, None)
-        assert ready.json()["free_text_reason"].startswith("no model bundle of encoder encoder-1 is loaded, which ")
+        assert ready.json()["free_text_reason"].startswith("the bundle of encoder encoder-1, which generation ")
 
 
 def test_the_page_and_its_parts_are_served_from_here(client: TestClient) -> None:

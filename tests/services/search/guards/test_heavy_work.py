@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
-from services.search.asking.explaining import QUICKLY_EXPLAINED
 from services.search.guards.concurrency import Admission, Gate, Gates
 from services.search.guards.guards import Guards
 from services.search.guards.heavy_work import asked_first, begin_heavy_work
 from services.search.settings import ServiceSettings
 from services.search.wire.failures import answer_failures
 from similarity.index.sqlite import SqliteIndex
+from similarity.search.explainer import QUICKLY_EXPLAINED
 from tests.services.search.asgi import Answer, asked, http
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import company

@@ -204,8 +204,8 @@ def test_a_reference_with_a_line_break_finds_its_route(client: TestClient, addre
 def test_free_text_without_an_encoder_is_503_with_the_reason(client: TestClient) -> None:
     answer = client.get("/similar", params={"text": "shoes"})
     assert problem(answer, "encoder-not-loaded")["detail"] == (
-        "no model bundle of encoder encoder-1 is loaded, which the live generation was made with; start the service "
-        "with it (--bundle FOLDER or SIMILARITY_BUNDLE)"
+        "the bundle of encoder encoder-1, which generation first was made with, is not loaded; name its folder with "
+        "--bundle FOLDER or SIMILARITY_BUNDLE"
     )
     assert answer.headers["retry-after"] == "300"
 
@@ -215,7 +215,7 @@ def test_free_text_with_another_encoder_is_503_and_companies_still_answer(read_o
     encoder.encoder_id = "encoder-2"
     client = TestClient(create_app(index=read_only_index, encoder=encoder))
     detail = problem(client.get("/similar", params={"text": "shoes"}), "encoder-not-loaded")["detail"]
-    assert detail.startswith("no model bundle of encoder encoder-1 is loaded, which the live generation was made with;")
+    assert detail.startswith("the bundle of encoder encoder-1, which generation first was made with, is not loaded")
     assert client.get("/similar/acme").status_code == 200
     assert encoder.texts == []
 

@@ -15,6 +15,7 @@ from services.search.guards.callers import Caller
 from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, ListsService
 from similarity.company import DeletedCompany
 from similarity.index.sqlite import SqliteIndex
+from similarity.search.searcher import Searcher
 from similarity.workspace.sqlite import SqliteWorkspace
 from tests.services.search.corpus import VERSION, company
 from tests.services.search.workspace_app import StandingClock, workspace_client
@@ -90,7 +91,7 @@ def test_one_request_says_how_much_is_new_on_every_list(client: TestClient, work
 
 def test_asking_many_lists_at_once_is_heavy(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
     began: list[int] = []
-    service = ListsService(SearchService(index), workspace, before_much=lambda: began.append(1))
+    service = ListsService(SearchService(Searcher(index)), workspace, before_much=lambda: began.append(1))
     ann = Caller(name="ann", scopes=frozenset())
     for number in range(QUICKLY_ASKED):
         workspace.save_list(make_list(f"list {number}", anchors=[{"company": "acme"}]))

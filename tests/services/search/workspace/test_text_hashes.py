@@ -8,6 +8,7 @@ from services.search.workspace.feedback import FeedbackService
 from services.search.workspace.text_hashes import TextHashes
 from similarity.company import Company
 from similarity.index.sqlite import SqliteIndex
+from similarity.search.searcher import Searcher
 from similarity.text import embedding_text
 from similarity.workspace.protocol import Verdict
 from similarity.workspace.sqlite import SqliteWorkspace
@@ -56,7 +57,7 @@ def test_the_page_can_ask_for_ids_again_and_again(index: SqliteIndex, tmp_path: 
     for number, ((anchor, hit), verdict) in enumerate(judged.items()):
         workspace.add_event(make_event(str(number), anchor=anchor, hit=hit, verdict=verdict, at=moment(number)))
     counting = Counting()
-    service = FeedbackService(SearchService(index), workspace, text_hashes=TextHashes(prepare=counting))
+    service = FeedbackService(SearchService(Searcher(index)), workspace, text_hashes=TextHashes(prepare=counting))
     told = [list(service.id_pairs()) for _ in range(3)]
     # Two companies of one text that were judged differently have no label, with ids as with texts.
     labels = [("acme", "boots", "positive"), ("twin", "acme", ""), ("twin-2", "acme", "")]

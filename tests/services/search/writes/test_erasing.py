@@ -9,11 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from services.search.asking.models import Models
 from services.search.writes.erasing import Compactor
 from similarity.errors import UnknownGeneration
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import utc_now
+from similarity.search.query_encoders import QueryEncoders
 from similarity.workspace.sqlite import SqliteWorkspace
 from tests.factories import ENCODER_ID, make_embedded, make_generation
 from tests.fakes import CountingEncoder
@@ -104,13 +104,13 @@ def test_its_phrases_leave_the_memory_of_reasons(
     index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
     forgotten: list[set[str]] = []
-    forget = Models.forget
+    forget = QueryEncoders.forget
 
-    def noted(models: Models, company_ids: Collection[str]) -> None:
+    def noted(models: QueryEncoders, company_ids: Collection[str]) -> None:
         forgotten.append(set(company_ids))
         forget(models, company_ids)
 
-    monkeypatch.setattr(Models, "forget", noted)
+    monkeypatch.setattr(QueryEncoders, "forget", noted)
     with TestClient(create_app(index=index, encoder=CountingEncoder())) as client:
         if removal == "bulk":
             answer = bulk(

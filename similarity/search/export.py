@@ -1,0 +1,65 @@
+"""Writes the nearest neighbours of every company to a Parquet file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.search.calibration import probability_of
+from similarity.search.neighbours import all_neighbours
+
+ROWS_PER_GROUP = 100_000
+COLUMNS: dict[str, pa.DataType] = {
+    "company_id": pa.string(),
+    "rank": pa.int16(),
+    "similar_id": pa.string(),
+    "score": pa.float32(),
+    "probability": pa.float32(),
+    "duplicates": pa.list_(pa.string()),
+}
+SCHEMA = pa.schema(COLUMNS)
+Row: TypeAlias = tuple[str, int, str, float, float | None, list[str]]
+
+
+def export_neighbours(
+    index: CompanyIndex,
+    generation: Generation,
+    file: Path,
+    *,
+    k: int,
+    on_rows: Callable[[int], None] = lambda rows: None,
+) -> int:
+    """Write a row for each neighbour and return their number; probability is null without a calibration.
+
+    The file appears under its name only when it is complete; its metadata names generation and encoder.
+    """
+    names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
+    draft = file.with_name(f".{file.name}.part")
+    calibration = generation.calibration
+    written = 0
+    with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
+        writer.add_key_value_metadata(names)
+        rows: list[Row] = []
+        for company_id, neighbours in all_neighbours(index, generation.name, k=k, on_rows=on_rows):
+            rows += [
+                (company_id, rank, each.id, each.score, probability_of(each.score, calibration), each.duplicates)
+                for rank, each in enumerate(neighbours, 1)
+            ]
+            if len(rows) >= ROWS_PER_GROUP:
+                written += _write(writer, rows)
+                rows = []
+        written += _write(writer, rows)
+    draft.replace(file)
+    return written
+
+
+def _write(writer: pq.ParquetWriter, rows: list[Row]) -> int:
+    if rows:
+        columns = [
+            pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
+        ]
+        writer.write_table(pa.Table.from_arrays(columns, schema=SCHEMA))
+    return len(rows)

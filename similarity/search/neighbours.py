@@ -1,0 +1,96 @@
+"""The nearest neighbours of every company at once: one pass over the corpus, in blocks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.company import DeletedCompany
+from similarity.index.protocol import CompanyIndex
+from similarity.search.duplicates import Folding, Mark, marks_of
+from similarity.search.ranking import spare_candidates
+
+BLOCK_ROWS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A neighbour, its cosine, and the ids of its duplicates further down."""
+
+    id: str
+    score: float
+    duplicates: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    """All companies of a generation by ascending id; `vectors` is float32 `[companies, dimension]`."""
+
+    ids: list[str]
+    marks: list[tuple[Mark, ...]]
+    vectors: NDArray[np.float32]
+
+
+def all_neighbours(
+    index: CompanyIndex, generation: str, *, k: int, on_rows: Callable[[int], None] = lambda rows: None
+) -> Iterator[tuple[str, list[Neighbour]]]:
+    """Yield each company's id, ascending, and its k nearest others as `Searcher` ranks them: best first, ties by id.
+
+    Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384).
+    """
+    corpus = _load(index, generation)
+    for start in range(0, len(corpus.ids), BLOCK_ROWS):
+        block = corpus.vectors[start : start + BLOCK_ROWS]
+        scores = block @ corpus.vectors.T
+        scores[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
+        for row, company_id in enumerate(corpus.ids[start : start + BLOCK_ROWS]):
+            yield company_id, _neighbours(corpus, start + row, scores[row], k)
+        on_rows(len(block))
+
+
+def _neighbours(corpus: _Corpus, row: int, scores: NDArray[np.float32], k: int) -> list[Neighbour]:
+    others = len(corpus.ids) - 1
+    fetch = min(k + spare_candidates(k), others)
+    while True:
+        kept = _folded(corpus, row, scores, _best(scores, fetch))
+        if len(kept) > k or fetch == others:
+            return kept[:k]
+        fetch = min(2 * fetch, others)
+
+
+def _folded(corpus: _Corpus, row: int, scores: NDArray[np.float32], candidates: Sequence[int]) -> list[Neighbour]:
+    """The candidates that are neither the company itself under another id nor a duplicate of a better one."""
+    folding = Folding()
+    folding.add_given(corpus.marks[row])
+    kept: list[Neighbour] = []
+    for candidate in candidates:
+        company_id = corpus.ids[candidate]
+        duplicates = folding.add(company_id, corpus.marks[candidate])
+        if duplicates is not None:
+            kept.append(Neighbour(company_id, float(scores[candidate]), duplicates))
+    return kept
+
+
+def _best(scores: NDArray[np.float32], count: int) -> list[int]:
+    """The places of the `count` highest scores, best first; of equal scores the lower place."""
+    if count <= 0:
+        return []
+    threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
+    # All ties with the last score take part, so that the lower id wins whatever the partition did.
+    candidates = np.flatnonzero(scores >= threshold)
+    best: list[int] = candidates[np.argsort(-scores[candidates], kind="stable")][:count].tolist()
+    return best
+
+
+def _load(index: CompanyIndex, generation: str) -> _Corpus:
+    ids: list[str] = []
+    marks: list[tuple[Mark, ...]] = []
+    vectors: list[NDArray[np.float32]] = []
+    for batch in index.scan(generation):
+        for document in batch:
+            if not isinstance(document, DeletedCompany):
+                ids.append(document.id)
+                marks.append(marks_of(document.company))
+                vectors.append(document.vector)
+    return _Corpus(ids, marks, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))

@@ -1,0 +1,181 @@
+"""A question with its references resolved: anchors, negatives, exclusions, and the query vector."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from similarity.company import EmbeddedCompany, Vector
+from similarity.errors import InvalidInput
+from similarity.search.duplicates import SHARED_HOSTS
+from similarity.search.errors import AmbiguousCompany, UnknownCompany
+from similarity.search.name_matching import domain_of
+from similarity.search.query_vector import query_vector
+from similarity.search.question import Anchor, Question
+from similarity.search.resolver import CANDIDATES_SHOWN, Resolved, Resolver
+
+SUGGESTED_FOR = 20
+
+
+class Role(StrEnum):
+    """What a reference stands for in a question."""
+
+    ANCHOR = "anchor"
+    NEGATIVE = "negative"
+    EXCLUDE = "exclude"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedAnchor:
+    """An anchor or a negative: a company's `document`, or (None) the free text in `reference`; and its vector.
+
+    `duplicates` are the ids of companies that would be hits but are the same company.
+    """
+
+    reference: str
+    weight: float
+    document: EmbeddedCompany | None
+    vector: Vector
+    duplicates: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Equal for the same company under any of its names, and for the same text."""
+        return ("text", self.reference) if self.document is None else ("company", self.document.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A reference of the question that names no company, or several."""
+
+    reference: str
+    role: Role
+    error: UnknownCompany | AmbiguousCompany
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedQuestion:
+    """All references of a question: each is in `anchors`, `negatives`, the exclusions or `unresolved`.
+
+    `excluded_ids` are those of the exclusions, and of the anchors and negatives themselves; `excluded` are the
+    documents of the exclusions. `vector` is the query: that of the only anchor, else the mean of several less
+    the negatives.
+    """
+
+    anchors: tuple[ResolvedAnchor, ...]
+    negatives: tuple[ResolvedAnchor, ...]
+    excluded_ids: frozenset[str]
+    excluded: tuple[EmbeddedCompany, ...]
+    unresolved: tuple[Unresolved, ...]
+    vector: Vector
+
+    @property
+    def has_one_anchor(self) -> bool:
+        """Whether the query is the vector of one anchor, unchanged."""
+        return len(self.anchors) == 1 and not self.negatives
+
+    @property
+    def documents(self) -> list[EmbeddedCompany]:
+        """The documents of the anchors that are companies, then of such negatives."""
+        return [each.document for each in (*self.anchors, *self.negatives) if each.document is not None]
+
+    @property
+    def words(self) -> str:
+        """What a hybrid search looks for: the description or text of the first anchor."""
+        first = self.anchors[0]
+        return first.reference if first.document is None else first.document.company.description
+
+
+def resolve_question(
+    question: Question, resolver: Resolver, encode: Callable[[Sequence[str]], dict[str, Vector]]
+) -> ResolvedQuestion:
+    """Resolve the references of `question`; its free texts, if there are any, go to `encode`.
+
+    Raises:
+        UnknownCompany, AmbiguousCompany: no anchor could be resolved.
+        InvalidInput: a company is anchor and negative at once, or anchors and negatives cancel out.
+    """
+    both = (*question.anchors, *question.negatives)
+    references = [each.company for each in both if each.company is not None]
+    known = resolver.companies([*references, *question.exclude], suggest=SUGGESTED_FOR)
+    texts = [each.text for each in both if each.text is not None]
+    vectors = encode(texts) if texts else {}
+    unresolved: list[Unresolved] = []
+    anchors = _resolved(question.anchors, Role.ANCHOR, known, vectors, unresolved)
+    if not anchors:
+        raise _no_anchor(unresolved)
+    negatives = _resolved(question.negatives, Role.NEGATIVE, known, vectors, unresolved)
+    _refuse_overlap(anchors, negatives)
+
+    excluded: list[EmbeddedCompany] = []
+    excluded_ids = {each.document.id for each in (*anchors, *negatives) if each.document is not None}
+    for reference in dict.fromkeys(question.exclude):
+        found = known[reference]
+        if isinstance(found, EmbeddedCompany):
+            excluded.append(found)
+            excluded_ids.add(found.id)
+        elif ids := _ids_of_one_domain(found):
+            excluded_ids |= ids
+        else:
+            unresolved.append(Unresolved(reference, Role.EXCLUDE, found))
+    return ResolvedQuestion(
+        anchors=anchors,
+        negatives=negatives,
+        excluded_ids=frozenset(excluded_ids),
+        excluded=tuple(excluded),
+        unresolved=tuple(unresolved),
+        vector=query_vector(
+            [anchor.vector for anchor in anchors],
+            weights=[anchor.weight for anchor in anchors],
+            negatives=[negative.vector for negative in negatives],
+        ),
+    )
+
+
+def _resolved(
+    anchors: Sequence[Anchor],
+    role: Role,
+    known: Mapping[str, Resolved],
+    vectors: Mapping[str, Vector],
+    unresolved: list[Unresolved],
+) -> tuple[ResolvedAnchor, ...]:
+    """The anchors that name a company or are a text; the others are added to `unresolved`."""
+    resolved: list[ResolvedAnchor] = []
+    for anchor in anchors:
+        reference, found = anchor.reference, None if anchor.company is None else known[anchor.company]
+        if isinstance(found, UnknownCompany | AmbiguousCompany):
+            unresolved.append(Unresolved(reference, role, found))
+            continue
+        vector = vectors[reference] if found is None else found.vector
+        resolved.append(ResolvedAnchor(reference=reference, weight=anchor.weight, document=found, vector=vector))
+    return tuple(resolved)
+
+
+def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[ResolvedAnchor]) -> None:
+    near = {anchor.identity: anchor.reference for anchor in anchors}
+    for negative in negatives:
+        if negative.identity in near:
+            reference = near[negative.identity]
+            also = "" if reference == negative.reference else f" (as {negative.reference!r})"
+            raise InvalidInput(
+                f"{reference!r} is an anchor and a negative{also} at once; leave it out of one of the two"
+            )
+
+
+def _no_anchor(unresolved: Sequence[Unresolved]) -> UnknownCompany | AmbiguousCompany:
+    """The error of the first anchor; its message names the others' too."""
+    error = unresolved[0].error
+    error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)
+    return error
+
+
+def _ids_of_one_domain(error: UnknownCompany | AmbiguousCompany) -> frozenset[str]:
+    """The ids of an exclusion that is the domain of several: they are one company, and all of it is left out.
+
+    Empty where the reference is something else.
+    """
+    if not isinstance(error, AmbiguousCompany):
+        return frozenset()
+    domain = domain_of(error.reference)
+    same = [each for each in error.candidates if each.domain == domain]
+    is_one = domain and domain not in SHARED_HOSTS and len(same) == len(error.candidates) < CANDIDATES_SHOWN
+    return frozenset(each.id for each in same) if is_one else frozenset()

@@ -1,0 +1,158 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
+from similarity.search.name_matching import (
+    How,
+    alikeness,
+    begins,
+    core_of,
+    domain_of,
+    goes_by,
+    has_the_words_of,
+    is_domain,
+    is_mistyped,
+)
+from tests.factories import make_company
+
+
+@pytest.mark.parametrize(
+    ("names", "core"),
+    [
+        (("The Coca-Cola Company", "Coca Cola Co.", "COCA-COLA, INC"), "coca cola"),
+        (("Nestlé S.A.", "nestle sa", "NESTLE"), "nestle"),
+        (("Grupo Bimbo, S.A.B. de C.V.", "Grupo Bimbo"), "grupo bimbo"),
+        (("H & M Hennes & Mauritz AB (publ)", "H and M Hennes and Mauritz"), "h and m hennes and mauritz"),
+        (("PT Astra International Tbk", "Astra International"), "astra international"),
+        (("A.P. Møller - Mærsk A/S", "AP Moller Maersk"), "ap moller maersk"),
+        (("McDonald's Corporation", "McDonalds"), "mcdonalds"),
+        (("トヨタ自動車株式会社", "トヨタ自動車"), "トヨタ自動車"),
+        (("Prada S.p.A.", "PRADA S P A", "Prada"), "prada"),
+        (("F.N.B. Corporation", "F N B Corp", "FNB"), "fnb"),
+        (("Straße GmbH", "STRASSE"), "strasse"),
+    ],
+)
+def test_names_of_one_company_have_one_core(names: tuple[str, ...], core: str) -> None:
+    assert {core_of(name) for name in names} == {core_of(core)}
+
+
+def test_a_name_of_legal_forms_only_keeps_one() -> None:
+    assert core_of("The Company") == "the"
+    assert core_of("SE") == "se"
+    assert core_of(" !? ") == ""
+
+
+@given(st.text(max_size=30))
+def test_a_core_has_no_case_and_no_spaces_to_spare(name: str) -> None:
+    core = core_of(name)
+    assert core == core.casefold().strip()
+    assert "  " not in core
+
+
+@pytest.mark.parametrize(
+    ("cell", "domain"),
+    [
+        ("https://www.Nike.com/de?x=1", "nike.com"),
+        ("www.nike.com", "nike.com"),
+        (" nike.com ", "nike.com"),
+        ("info@nike.com", "nike.com"),
+        ("bücher.de", "xn--bcher-kva.de"),
+        ("nike", ""),
+        ("Nike, Inc.", ""),
+        ("see nike.com", ""),
+        ("", ""),
+        ("http://[", ""),
+        ("\ud800.com", ""),
+    ],
+)
+def test_a_website_in_any_form_is_its_host(cell: str, domain: str) -> None:
+    assert domain_of(cell) == domain
+
+
+@pytest.mark.parametrize("cell", ["nike.com", "https://nike.com/x", "booking.com", "shop.example.co.uk"])
+def test_a_cell_can_read_as_a_website(cell: str) -> None:
+    assert is_domain(cell)
+
+
+@pytest.mark.parametrize("cell", ["Nike", "Nike Inc.", "A.P", "3.14", "", "S.A."])
+def test_or_as_a_name(cell: str) -> None:
+    assert not is_domain(cell)
+
+
+def test_a_company_goes_by_its_name_and_its_aliases() -> None:
+    company = make_company(name="Acme, Inc.", aliases=("Acme", "ACME Tools"))
+    assert goes_by(company, "ACME,  inc.") is How.NAME
+    assert goes_by(company, "acme tools") is How.ALIAS
+    assert goes_by(company, "Acme Inc") is None
+
+
+def test_only_several_words_begin_a_name() -> None:
+    assert begins("coca cola", ["coca cola hellenic"])
+    assert not begins("coca", ["coca cola"])
+    assert not begins("coca cola", ["coca cola", "coca colada"])
+
+
+def test_the_same_words_come_in_any_order_and_with_any_spaces() -> None:
+    assert has_the_words_of("volvo group", "group volvo")
+    assert has_the_words_of("face book", "facebook")
+    assert not has_the_words_of("volvo group", "volvo")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("microsoft", "micrsoft"),
+        ("microsoft", "microssoft"),
+        ("microsoft", "microzoft"),
+        ("microsoft", "mircosoft"),
+        ("microsoft", "microsof"),
+        ("delta airlines", "delta airlnes"),
+        ("airlines delta", "delta airlnes"),
+        ("acme acme tools", "acme acme tolls"),
+    ],
+)
+def test_one_letter_can_be_mistyped(one: str, other: str) -> None:
+    assert is_mistyped(one, other)
+    assert is_mistyped(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("microsoft", "microsoft"),
+        ("microsoft", "macrosaft"),
+        ("shell", "shelf"),
+        ("sky petroleum", "sea petroleum"),
+        ("delta airlines", "delta airlines group"),
+        ("delta airlnes", "dalta airlines"),
+        ("abcdefgh", "hgfedcba"),
+        ("", ""),
+    ],
+)
+def test_other_names_are_not_mistyped_ones(one: str, other: str) -> None:
+    assert not is_mistyped(one, other)
+    assert not is_mistyped(other, one)
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_alikeness_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
+    assert 0 <= alikeness(one, other) == alikeness(other, one) <= 1
+    assert alikeness(one, one) == 1
+
+
+def test_confidence_falls_from_exact_to_similar() -> None:
+    assert 0.5 < confidence_of(How.SPELLING, "two words") < confidence_of(How.LEGAL_FORM, "two words")
+    assert confidence_of(How.LEGAL_FORM, "one") < confidence_of(How.LEGAL_FORM, "two words")
+    assert all(0 < confidence_of(how, "two words") < 1 for how in How)
+
+
+def test_the_guide_says_the_confidence_in_use() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "matching.md").read_text(encoding="utf-8")
+    for how in How:
+        [row] = [line for line in guide.splitlines() if line.startswith(f"| `{how.value}` |")]
+        assert f"| {confidence_of(how, 'two words'):.2f}" in row
+        if how in OF_ONE_WORD:
+            assert f"{confidence_of(how, 'one'):.2f} for a name of one word" in row

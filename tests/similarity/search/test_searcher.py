@@ -1,0 +1,202 @@
+"""The searcher on a real embedded index: what it answers, and what it refuses."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from similarity.company import DeletedCompany
+from similarity.errors import InvalidInput
+from similarity.index.protocol import Calibration, FieldFilter
+from similarity.index.sqlite import SqliteIndex
+from similarity.search.errors import (
+    AmbiguousCompany,
+    EncoderNotLoaded,
+    NotCalibrated,
+    RankingExpired,
+    UnknownCompany,
+)
+from similarity.search.export import export_neighbours
+from similarity.search.neighbours import all_neighbours
+from similarity.search.question import Anchor, Question
+from similarity.search.resolution import Role
+from similarity.search.searcher import Ranking, Searcher
+from tests.factories import make_embedded, make_generation, unit_vector
+from tests.fakes import CountingEncoder
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    index = SqliteIndex(tmp_path / "index.db")
+    index.create_generation(make_generation("first"))
+    index.register_candidate("first")
+    index.promote("first")
+    companies = [
+        make_embedded("a", name="Alpha", domain="alpha.com"),
+        make_embedded("b", name="Beta", aliases=("Bee",)),
+        make_embedded("c", name="Gamma", aliases=("Bee",)),
+    ]
+    index.upsert("first", [*companies, DeletedCompany(id="gone", version=3)])
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def searcher(index: SqliteIndex) -> Searcher:
+    return Searcher(index)
+
+
+def about(*references: str, unlike: tuple[str, ...] = (), exclude: tuple[str, ...] = (), k: int = 10) -> Question:
+    return Question(
+        anchors=[Anchor(company=each) for each in references],
+        negatives=[Anchor(company=each) for each in unlike],
+        exclude=exclude,
+        k=k,
+    )
+
+
+def ids(ranking: Ranking) -> list[str]:
+    return [hit.company.id for hit in ranking.hits]
+
+
+@pytest.mark.parametrize("reference", ["a", "alpha.com", "ALPHA"])
+def test_a_company_is_found_by_id_domain_or_name_and_is_no_hit_itself(searcher: Searcher, reference: str) -> None:
+    ranking = searcher.search(reference)
+    assert [anchor.document.id for anchor in ranking.anchors if anchor.document] == ["a"]
+    assert set(ids(ranking)) == {"b", "c"}
+    assert [hit.rank for hit in ranking.hits] == [1, 2]
+
+
+def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
+    with pytest.raises(AmbiguousCompany, match="2 companies go by 'bee'; ask again with one of the ids: b, c") as error:
+        searcher.search("bee")
+    assert [each.id for each in error.value.candidates] == ["b", "c"]
+
+
+def test_anchors_negatives_and_exclusions_are_no_hits(searcher: Searcher) -> None:
+    assert ids(searcher.search(about("a", "Beta"))) == ["c"]
+    assert ids(searcher.search(about("a", unlike=("b",)))) == ["c"]
+    assert ids(searcher.search(about("a", exclude=("b", "c")))) == []
+
+
+@pytest.mark.parametrize("typed", ["Alpho", "Alphas", "alpha.net", "alph"])
+def test_a_misspelt_name_is_refused_with_suggestions(searcher: Searcher, typed: str) -> None:
+    with pytest.raises(UnknownCompany, match=r"did you mean Alpha \(a\)\?"):
+        searcher.search(typed)
+
+
+def test_an_unknown_name_without_similar_ones_has_no_suggestions(searcher: Searcher) -> None:
+    with pytest.raises(UnknownCompany, match=r"no company has the id, domain, name or alias 'Xyz'$"):
+        searcher.search("Xyz")
+
+
+def test_an_unknown_anchor_beside_a_known_one_is_reported(searcher: Searcher) -> None:
+    ranking = searcher.search(about("a", "Xyz", unlike=("nobody",), exclude=("nowhere",)))
+    assert [(each.role, each.reference) for each in ranking.unresolved] == [
+        (Role.ANCHOR, "Xyz"),
+        (Role.NEGATIVE, "nobody"),
+        (Role.EXCLUDE, "nowhere"),
+    ]
+    assert set(ids(ranking)) == {"b", "c"}
+
+
+def test_nothing_can_be_near_and_far_at_once(searcher: Searcher) -> None:
+    with pytest.raises(InvalidInput, match=r"'a' is an anchor and a negative \(as 'Alpha'\) at once"):
+        searcher.search(about("a", "b", unlike=("Alpha",)))
+
+
+def test_hybrid_ranks_the_words_of_the_first_anchor_too(searcher: Searcher) -> None:
+    ranking = searcher.search(Question(anchors=[Anchor(company="a")], hybrid=True))
+    assert set(ids(ranking)) == {"b", "c"}
+
+
+def test_filters_hold(searcher: Searcher) -> None:
+    only = [FieldFilter(field="domain", any_of=("alpha.com",))]
+    assert ids(searcher.search(Question(anchors=[Anchor(company="b")], filters=only))) == ["a"]
+
+
+def test_a_text_is_encoded_and_explained(index: SqliteIndex) -> None:
+    encoder = CountingEncoder()
+    searcher = Searcher(index, {encoder.encoder_id: encoder})
+    ranking = searcher.search(Question(anchors=[Anchor(text="anvils")], k=2, explain=1))
+    assert len(ranking.hits) == 2
+    assert (ranking.hits[0].phrases is None, ranking.hits[1].phrases is None) == (False, True)
+
+
+def test_a_text_needs_the_encoder_of_the_generation(index: SqliteIndex) -> None:
+    other = CountingEncoder()
+    other.encoder_id = "other"
+    question = Question(anchors=[Anchor(text="anvils")])
+    for searcher in (Searcher(index), Searcher(index, {"other": other})):
+        with pytest.raises(EncoderNotLoaded, match="bundle of encoder encoder-1, which generation first was made with"):
+            searcher.search(question)
+
+
+def test_phrases_that_nobody_can_compute_are_a_warning(searcher: Searcher) -> None:
+    ranking = searcher.search(Question(anchors=[Anchor(company="a")], explain=1))
+    assert ranking.hits[0].phrases is None
+    assert "were not looked for" in ranking.warnings[0]
+
+
+def test_a_least_probability_needs_a_calibration(index: SqliteIndex, searcher: Searcher) -> None:
+    question = Question(anchors=[Anchor(company="a")], min_probability=0.5)
+    with pytest.raises(NotCalibrated, match="generation first has no calibration"):
+        searcher.search(question)
+    index.create_generation(make_generation("second", calibration=Calibration(slope=0.0, intercept=0.0)))
+    index.register_candidate("second")
+    index.upsert("second", [make_embedded("a"), make_embedded("b")])
+    index.promote("second")
+    assert [hit.probability for hit in searcher.search(question).hits] == [0.5]
+
+
+def test_pages_go_on_where_the_last_one_ended_until_their_generation_is_gone(
+    index: SqliteIndex, searcher: Searcher
+) -> None:
+    first = searcher.search(about("a", k=1))
+    second = searcher.search(about("a", k=1), after=first.next)
+    assert ids(first) + ids(second) == ids(searcher.search("a"))
+    assert second.next is None
+    index.create_generation(make_generation("second"))
+    index.register_candidate("second")
+    index.promote("second")
+    index.retire("first")
+    with pytest.raises(RankingExpired, match="generation first, which the page before came from, was retired"):
+        searcher.search(about("a", k=1), after=first.next)
+
+
+def test_several_questions_are_answered_from_one_generation(searcher: Searcher) -> None:
+    live, answers = searcher.search_all([about("a"), about("Xyz")])
+    assert live.name == "first"
+    assert [type(each) for each in answers] == [Ranking, UnknownCompany]
+
+
+@pytest.mark.parametrize("anchor", [{}, {"company": "a", "text": "b"}, {"text": " "}, {"company": "a", "weight": 0.0}])
+def test_an_anchor_is_one_thing_with_a_weight(anchor: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        Anchor(**anchor)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_question_needs_an_anchor() -> None:
+    with pytest.raises(InvalidInput, match="at least one company"):
+        Question(anchors=[])
+
+
+def test_all_neighbours_are_those_of_single_searches(index: SqliteIndex) -> None:
+    index.upsert("first", [make_embedded(f"n{number:03}", vector=unit_vector(number % 90)) for number in range(200)])
+    together = dict(all_neighbours(index, "first", k=5))
+    assert len(together) == 203
+    for company_id, neighbours in together.items():
+        alone = index.similar("first", index.get("first", [company_id])[company_id].vector, k=5, exclude=[company_id])
+        assert [each.id for each in neighbours] == [hit.company.id for hit in alone.hits]
+        assert np.allclose([each.score for each in neighbours], [hit.score for hit in alone.hits], atol=1e-5)
+
+
+def test_the_export_is_a_complete_parquet_file(index: SqliteIndex, tmp_path: Path) -> None:
+    rows = export_neighbours(index, index.live(), tmp_path / "n.parquet", k=10)
+    table = pq.read_table(tmp_path / "n.parquet")
+    assert rows == table.num_rows == 6
+    assert table.column_names == ["company_id", "rank", "similar_id", "score", "probability", "duplicates"]
+    assert (pq.read_metadata(tmp_path / "n.parquet").metadata or {})[b"generation"] == b"first"
+    assert [path.name for path in tmp_path.glob("*.part")] == []

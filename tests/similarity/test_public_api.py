@@ -1,0 +1,72 @@
+"""The names that `import similarity` offers, as a notebook uses them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import similarity
+from similarity import Anchor, Company, Question, Searcher, TextEncoder, add_companies, open_index
+from similarity.bundle import ModelBundle, seed_folder
+from similarity.errors import InvalidCompany
+from similarity.ingest import Columns
+
+SHOES = "Designs and sells running shoes and sports apparel to athletes around the world."
+BEER = "Brews lager beer and sells it to pubs, bars and supermarkets all over Europe."
+RECORDS = [
+    {"id": "nike", "name": "Nike", "description": SHOES, "country": "United States"},
+    {
+        "id": "adidas",
+        "name": "Adidas",
+        "description": "Makes sports shoes, football boots and sportswear.",
+    },
+    {"id": "heineken", "name": "Heineken", "description": BEER},
+]
+
+
+def test_five_lines_lead_from_records_to_neighbours(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    results = add_companies(index, RECORDS)
+    ranking = Searcher(index).search("nike")
+    assert [result.outcome for result in results] == ["applied"] * 3
+    assert [hit.company.id for hit in ranking.hits] == ["adidas", "heineken"]
+    assert ranking.hits[0].probability is not None
+    index.close()
+    # The encoder that the index was made with stays beside it.
+    assert [each.name for each in (tmp_path / "companies.db.bundles").iterdir()] == [
+        ModelBundle.load(seed_folder()).encoder_id
+    ]
+
+
+def test_companies_and_records_with_other_names_are_taken_alike(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    encoder = TextEncoder(ModelBundle.load(seed_folder()))
+    add_companies(index, [Company(id="nike", name="Nike", description=SHOES)], encoder=encoder)
+    columns = Columns(fields={"id": "ticker", "description": "about"})
+    add_companies(index, [{"ticker": "HEIA", "name": "Heineken", "about": BEER}], encoder=encoder, columns=columns)
+    searcher = Searcher(index, {encoder.encoder_id: encoder})
+    ranking = searcher.search(Question(anchors=[Anchor(text="a beer brewery")], k=1, explain=1))
+    assert [hit.company.id for hit in ranking.hits] == ["HEIA"]
+    assert ranking.hits[0].phrases
+    index.close()
+
+
+def test_a_record_that_breaks_a_rule_is_refused(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    with pytest.raises(InvalidCompany, match="description: is empty"):
+        add_companies(index, [{"id": "a", "name": "A", "description": ""}])
+    index.close()
+
+
+def test_what_is_offered_is_there_and_nothing_else() -> None:
+    for name in similarity.__all__:
+        assert getattr(similarity, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'Manager'"):
+        similarity.Manager  # noqa: B018  # the look-up is what is tested
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    script = "import sys, similarity; sys.exit(', '.join(sorted({'numpy', 'onnxruntime'} & set(sys.modules))) or 0)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
