@@ -236,6 +236,7 @@ def promote(
 @generations.command()
 def rollback(
     force: Annotated[bool, typer.Option("--force", help="Also to a generation that lacks newer documents")] = False,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for writes that are under way")] = 10.0,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
@@ -248,9 +249,9 @@ def rollback(
 
     with opened(index) as work:
         if dry_run:
-            show_facts(_facts(rollback_plan(work.index)), output)
+            show_facts(_facts(rollback_plan(work.index, wait=wait)), output)
             return
-        generation = work.index.rollback(force=force)
+        generation = work.index.rollback(force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
 
 

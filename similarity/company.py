@@ -95,10 +95,12 @@ class DeletedCompany:
     """A tombstone document: the company `id` was deleted at `version` and stays known as deleted.
 
     It carries no words and no vector; it is what keeps a late, older write from reviving the company.
+    `untimed` is for changes, as in `similarity.ingest.VersionedCompany`; no index stores it.
     """
 
     id: str
     version: int
+    untimed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         check_stored_id(self.id)
@@ -150,6 +152,12 @@ def version_of(event_time: datetime, *, now: datetime, deleted: bool = False) ->
         raise InvalidCompany("event_time", f"{event_time} is more than 5 minutes in the future")
     microseconds = (event_time - EPOCH) // timedelta(microseconds=1)
     return 2 * microseconds + int(deleted)
+
+
+def version_above(version: int, *, deleted: bool) -> int:
+    """Return the lowest version above `version` that a write (even) or a delete (odd) can have."""
+    following = version + 1
+    return following if following % 2 == deleted else following + 1
 
 
 def time_of_version(version: int) -> datetime:

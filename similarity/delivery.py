@@ -25,12 +25,16 @@ PROBE = "The company makes shoes and sells them in shops of its own."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What became of one change. `stage` is where it was rejected, None where it is in the index."""
+    """What became of one change. `stage` is where it was rejected, None where it is in the index.
+
+    `version` is the stored version, as in `WriteResult`.
+    """
 
     id: str
     outcome: WriteOutcome
     stage: Stage | None = None
     reason: str = ""
+    version: int | None = None
 
 
 class Delivery:
@@ -121,4 +125,4 @@ class Delivery:
 
 def _settled(result: WriteResult) -> Settled:
     stage = Stage.WRITE if result.outcome is WriteOutcome.REJECTED else None
-    return Settled(id=result.id, outcome=result.outcome, stage=stage, reason=result.reason)
+    return Settled(id=result.id, outcome=result.outcome, stage=stage, reason=result.reason, version=result.version)

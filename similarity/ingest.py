@@ -11,7 +11,7 @@ import math
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
@@ -26,6 +26,7 @@ from similarity.company import (
     Vector,
     check_id,
     normalize_domain,
+    version_above,
     version_of,
 )
 from similarity.errors import (
@@ -47,6 +48,9 @@ Record: TypeAlias = Mapping[str, object]
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
+RAISES = 3
+GAVE_WAY = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
+"""Another version is stored, or the same one with other content."""
 # Where a record has no column of the field's own name.
 OTHER_COLUMNS = {"domain": "website"}
 
@@ -66,10 +70,15 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedCompany:
-    """A company as of one event, not yet embedded."""
+    """A company as of one event, not yet embedded.
+
+    `untimed`: the change came without an event time, so its version is the time of receipt, and may be
+    raised above a stored one (see `write_changes`).
+    """
 
     company: Company
     version: int
+    untimed: bool = field(default=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -150,9 +159,11 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     """
     text = {name: clean_text(columns.value(record, name), name) for name in TEXT_FIELDS}
     deleted = _flag(columns.value(record, "deleted"))
-    version = version_of(_event_time(columns.value(record, "event_time"), now), now=now, deleted=deleted)
+    event_time = _event_time(columns.value(record, "event_time"))
+    version = version_of(event_time or now, now=now, deleted=deleted)
+    untimed = event_time is None
     if deleted:
-        return ParsedRecord(change=DeletedCompany(id=text["id"], version=version))
+        return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
     check_id(text["id"])
     domain, warnings = _domain(columns.value(record, "domain"))
     attributes, no_numbers = _attributes(record, columns)
@@ -163,7 +174,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         domain=domain,
         attributes=attributes,
     )
-    return ParsedRecord(change=VersionedCompany(company=company, version=version), warnings=warnings + no_numbers)
+    change = VersionedCompany(company=company, version=version, untimed=untimed)
+    return ParsedRecord(change=change, warnings=warnings + no_numbers)
 
 
 def embed_changes(
@@ -226,12 +238,17 @@ def write_changes(
     changes: Sequence[Change],
     *,
     now: datetime,
+    raise_above: int = 0,
 ) -> list[WriteResult]:
     """Embeds and writes changes to every generation that must have them; one result per change.
 
     The results are the live generation's, or the newest candidate's where none is live yet; but a
     change that any generation did not take is FAILED, and has to be sent again. A text is encoded
     once for all generations of one encoder.
+
+    An untimed change does not give way to a stored version above `raise_above`: it is written again, to
+    every generation, right above that version. If others write the same company at every attempt, its
+    result is still SUPERSEDED or REJECTED, and it has to be sent again.
 
     Raises:
         NoLiveGeneration: there is nothing to write to.
@@ -248,13 +265,18 @@ def write_changes(
             stored = _stored(writer.index, [target for target in targets if target.encoder_id == encoder_id], ids)
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
         targets = _live_last(writer.targets())  # encoding took its time; another may have been added
-    results = []
-    for target in targets:
-        with suppress(UnknownGeneration):  # retired meanwhile, so nobody needs it
-            results.append(writer.index.upsert(target.name, documents[target.encoder_id]))
-    if not results:
-        raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
-    return [_one_result(of_change) for of_change in zip(*results, strict=True)]
+    results = _write(writer.index, targets, documents)
+    for _ in range(RAISES):
+        raised = _raised(changes, results, above=raise_above)
+        if not raised:
+            break
+        again = {
+            encoder_id: [replace(embedded[position], version=version) for position, version in raised.items()]
+            for encoder_id, embedded in documents.items()
+        }
+        for position, result in zip(raised, _write(writer.index, targets, again), strict=True):
+            results[position] = result
+    return [_one_result(of_change) for of_change in results]
 
 
 def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:
@@ -313,6 +335,31 @@ def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[
     return newest
 
 
+def _write(
+    index: CompanyIndex, targets: Sequence[Generation], documents: Mapping[str, Documents]
+) -> list[tuple[WriteResult, ...]]:
+    """For each document, its result in every target, in their order. `documents` are by encoder."""
+    results = []
+    for target in targets:
+        with suppress(UnknownGeneration):  # retired meanwhile, so nobody needs it
+            results.append(index.upsert(target.name, documents[target.encoder_id]))
+    if not results:
+        raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
+    return list(zip(*results, strict=True))
+
+
+def _raised(changes: Sequence[Change], results: Sequence[Sequence[WriteResult]], *, above: int) -> dict[int, int]:
+    """A new version, by position, for each untimed change that gave way to a stored version above `above`."""
+    raised: dict[int, int] = {}
+    newest: dict[str, int] = {}
+    for position, (change, of_change) in enumerate(zip(changes, results, strict=True)):
+        stored = max((result.version or 0 for result in of_change if result.outcome in GAVE_WAY), default=0)
+        if change.untimed and stored > above:
+            version = version_above(max(stored, newest.get(change.id, 0)), deleted=isinstance(change, DeletedCompany))
+            raised[position] = newest[change.id] = version
+    return raised
+
+
 def _one_result(results: Sequence[WriteResult]) -> WriteResult:
     """What became of one change that went to several generations, the live one last."""
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
@@ -368,12 +415,12 @@ def _flag(value: object) -> bool:
     raise InvalidCompany("deleted", f"{value!r:.40} is neither true nor false")
 
 
-def _event_time(value: object, default: datetime) -> datetime:
+def _event_time(value: object) -> datetime | None:
     if isinstance(value, datetime):
         return value
     text = clean_text(value, "event_time")
     if not text:
-        return default
+        return None
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -7,16 +7,16 @@ file again makes them good.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from similarity.company import DeletedCompany, version_of
+from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, version_of
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.files import RejectsFile, Row, column_names, has_late_column, read_rows
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest import COMPANY_FIELDS, Change, Columns, Encoder, parse_record, write_changes
+from similarity.ingest import COMPANY_FIELDS, Change, Columns, Encoder, parse_record, utc_now, write_changes
 from similarity.writers import Writer
 
 CHUNK_ROWS = 1024
@@ -113,10 +113,8 @@ def sync_file(
         )
         for start in range(0, len(missing), CHUNK_ROWS):
             ids = missing[start : start + CHUNK_ROWS]
-            results = write_changes(
-                writer, encoders, [DeletedCompany(id=company_id, version=version) for company_id in ids], now=now
-            )
-            _require_some_taken(results)
+            deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in ids]
+            results = _write(writer, encoders, deletes, now=now)
             report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in results)
     return report
@@ -193,12 +191,30 @@ def _load_chunk(
             continue
         accepted.append((row, parsed.change))
         report.left_out.update(parsed.left_out)
-    results = write_changes(writer, encoders, [change for _, change in accepted], now=now)
-    _require_some_taken(results)
+    results = _write(writer, encoders, [change for _, change in accepted], now=now)
     for (row, _), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
+
+
+def _write(
+    writer: Writer, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
+) -> list[WriteResult]:
+    """One result per change. A row without an event time gives way to what was written since the run's start.
+
+    It does not give way to a version that only a wrong clock can have made: superseded by one, it has failed.
+    """
+    present = utc_now()
+    latest = version_of(present + CLOCK_SKEW_ALLOWANCE, now=present, deleted=True)
+    results = write_changes(writer, encoders, changes, now=now, raise_above=latest)
+    _require_some_taken(results)
+    return [
+        replace(result, outcome=WriteOutcome.FAILED, reason="other writers changed it at the same time")
+        if change.untimed and result.outcome is WriteOutcome.SUPERSEDED and (result.version or 0) > latest
+        else result
+        for change, result in zip(changes, results, strict=True)
+    ]
 
 
 def _require_some_taken(results: Sequence[WriteResult]) -> None:

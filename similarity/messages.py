@@ -2,7 +2,12 @@
 
     key    the company's id in UTF-8; may be missing where the value names it
     value  a JSON object with the fields of a record (`similarity.ingest.COMPANY_FIELDS`), free
-           `attributes` and optionally `schema`: 1; null or nothing: the company is deleted
+           `attributes` and optionally `schema`: 1 and `follows_version`; null or nothing: the company
+           is deleted
+
+`follows_version` is the stored version that the sender replaces, whatever the event time: the change gets
+the lowest version above it. The service adds it to a write without an event time where the stored version
+lies ahead of the clock.
 
 A message keeps its bytes from the source to the index or the dead letters, so that nothing of what
 could not be understood is lost.
@@ -12,12 +17,15 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from similarity.company import DeletedCompany, time_of_version, version_of
+from similarity.company import DeletedCompany, time_of_version, version_above, version_of
 from similarity.errors import InvalidCompany
 from similarity.ingest import Change, Columns, ParsedRecord, parse_record
 from similarity.json_text import read_json
 
 SCHEMA = 1
+FOLLOWS_VERSION = "follows_version"
+MAX_FOLLOWED_VERSION = 2**62
+"""Half of what an index can store: whatever a message says, there is room for newer versions."""
 MAX_BYTES = 2_000_000
 """Of a value: ten times what the longest description takes in ASCII."""
 NO_COLUMNS = Columns()
@@ -55,22 +63,40 @@ def decode(message: Message, *, columns: Columns = NO_COLUMNS) -> ParsedRecord:
         deleted_at = version_of(message.time, now=message.time, deleted=True)
         return ParsedRecord(change=DeletedCompany(id=key, version=deleted_at))
     record = _record_of(message.value)
+    follows = record.pop(FOLLOWS_VERSION, None)
     columns = _with_attributes(record, columns)
     if key and columns.value(record, "id") is None:
         record[columns.fields.get("id", "id")] = key
     parsed = parse_record(record, columns=columns, now=message.time)
     if key and parsed.change.id != key:
         raise InvalidCompany("id", f"the key says {key!r:.140}, the value {parsed.change.id!r}; send both alike")
-    return parsed
+    # A message that is read again must not be raised above what was written since.
+    return replace(parsed, change=following(replace(parsed.change, untimed=False), follows))
 
 
-def encode(change: Change) -> tuple[bytes, bytes]:
-    """Key and value of a message that `decode` turns into this change, whenever it is read."""
+def following(change: Change, stored: object) -> Change:
+    """Return the change at its own version or, if higher, the lowest version above `stored`; None: nothing is stored.
+
+    Raises:
+        InvalidCompany: `stored` is not a version that a message may follow.
+    """
+    if stored is None:
+        return change
+    if not isinstance(stored, int) or isinstance(stored, bool) or not 0 <= stored <= MAX_FOLLOWED_VERSION:
+        raise InvalidCompany(FOLLOWS_VERSION, f"{stored!r:.40} must be a whole number from 0 to 2^62")
+    version = version_above(stored, deleted=isinstance(change, DeletedCompany))
+    return replace(change, version=max(change.version, version))
+
+
+def encode(change: Change, *, follows: int | None = None) -> tuple[bytes, bytes]:
+    """Key and value of a message that `decode` turns into `following(change, follows)`, whenever it is read."""
     record: dict[str, object] = {
         "schema": SCHEMA,
         "id": change.id,
         "event_time": time_of_version(change.version).isoformat(),
     }
+    if follows is not None:
+        record[FOLLOWS_VERSION] = follows
     if isinstance(change, DeletedCompany):
         record["deleted"] = True
     else:

@@ -148,6 +148,7 @@ class AsyncClient:
 
     put = _sends(writing.put)
     delete = _sends(writing.delete)
+    write_status = _sends(writing.write_status)
     erase = _sends(writing.erase)
 
     feedback = _sends(judging.feedback)

@@ -20,12 +20,26 @@ Change: TypeAlias = Company | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of a change: applied, unchanged, superseded by a newer one, or accepted for later."""
+    """What became of a change: applied, unchanged, superseded by a newer one, or accepted for later.
+
+    `status` is the address that tells what became of an accepted one; see `write_status`.
+    """
 
     outcome: str
     id: str = ""
     version: int | None = None
     warnings: tuple[str, ...] = ()
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStatus:
+    """How far an accepted change is: still accepted, applied, or superseded by a newer one."""
+
+    outcome: str
+    id: str = ""
+    version: int | None = None
+    stored: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +50,7 @@ class LineResult:
     outcome: str
     id: str | None = None
     reason: str | None = None
+    status: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +103,11 @@ def delete(company_id: str, *, event_time: datetime | None = None) -> Call[Writt
     """Deletes a company as of `event_time` (the service's clock without it)."""
     parameters = {"event_time": None if event_time is None else event_time.isoformat()}
     return Call(method="DELETE", path=path_of("companies", company_id, parameters=parameters), read=reading(Written))
+
+
+def write_status(company_id: str, version: int) -> Call[WriteStatus]:
+    """Returns how far a change is that was answered with this `version`, by the version that is stored now."""
+    return Call(method="GET", path=path_of("companies", company_id, "writes", str(version)), read=reading(WriteStatus))
 
 
 def erase(company_id: str, *, wait: bool = False) -> Call[Erasure]:

@@ -7,6 +7,7 @@ from similarity.generations.gate import generation_named
 from similarity.generations.lag import lagging
 from similarity.generations.leases import REEMBED, KeptLease
 from similarity.generations.reembed import Gate, GateReport
+from similarity.index.comparing import lag_that_stays
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 
@@ -24,11 +25,12 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """Which generation a rollback brings back, and how many documents it lacks of the live one."""
+    """Which generation a rollback brings back, how many documents it lacks of the live one, and which first."""
 
     live: str
     target: str
     lacking: int
+    lacks: tuple[str, ...]
 
 
 def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool = False) -> Promotion:
@@ -59,8 +61,8 @@ def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool 
     return Promotion(generation=name, replaces=live, lacking=lacking, gate=verdict, reasons=reasons, promoted=promoted)
 
 
-def rollback_plan(index: CompanyIndex) -> Rollback:
-    """What `rollback` would do.
+def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
+    """What `rollback` would do; what is still lacking after `wait` seconds.
 
     Raises:
         GenerationConflict: no generation was live before.
@@ -70,8 +72,8 @@ def rollback_plan(index: CompanyIndex) -> Rollback:
     if not before:
         raise GenerationConflict(f"no generation was live before {live.name}; there is nothing to go back to")
     target = max(before, key=_went_live)
-    lacking = sum(1 for _ in lagging(index, ahead=live.name, behind=target.name))
-    return Rollback(live=live.name, target=target.name, lacking=lacking)
+    lag = lag_that_stays(index, ahead=live.name, behind=target.name, wait=wait)
+    return Rollback(live=live.name, target=target.name, lacking=lag.count, lacks=lag.ids)
 
 
 def retire(index: CompanyIndex, name: str) -> None:

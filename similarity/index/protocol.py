@@ -35,6 +35,8 @@ from similarity.errors import InvalidFilter
 from similarity.index.numbers import is_finite, is_number
 
 FILTER_FIELDS = ("country", "industry", "tags", "domain")
+ROLLBACK_SECONDS = 10.0
+"""How long a rollback waits for writes that are under way."""
 
 
 class GenerationState(StrEnum):
@@ -85,11 +87,16 @@ class WriteOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The outcome for one document, in the order given."""
+    """The outcome for one document, in the order given.
+
+    `version` is the version that is stored now: the document's own, or the newer one that superseded it.
+    None where the document cannot be stored, or the store did not answer.
+    """
 
     id: str
     outcome: WriteOutcome
     reason: str = ""
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +225,11 @@ class CompanyIndex(Protocol):
         With a `lease`, only while that lease is held (LeaseLost), decided in the same step.
         """
 
-    def rollback(self, *, force: bool = False) -> Generation:
+    def rollback(self, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
         """The last live generation becomes live again, and the live one previous, in one step.
 
-        GenerationConflict if there is no previous one, or if it lacks changes that the live one has
-        (unless `force`).
+        GenerationConflict if there is no previous one, or if it still lacks changes of the live one after
+        `wait` seconds (unless `force`): a write that is under way may be in one of the two only.
         """
 
     def retire(self, name: str) -> None:
@@ -264,6 +271,9 @@ class CompanyIndex(Protocol):
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         """The stored companies among `ids`, by id; deleted and unknown ones are left out."""
+
+    def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
+        """The stored version of each of `ids`, tombstones included; unknown ids are left out."""
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         """Ids of the companies whose id, else domain, else name or alias equals `reference`, sorted.

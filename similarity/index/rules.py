@@ -131,12 +131,18 @@ def nothing_before(live: str) -> GenerationConflict:
     return GenerationConflict(f"no generation was live before {live!r}; there is nothing to go back to")
 
 
-def lagging_behind(target: str, live: str, count: int) -> GenerationConflict:
-    """The error for a rollback to a generation that lacks changes."""
+def lagging_behind(target: str, live: str, count: int, ids: Sequence[str]) -> GenerationConflict:
+    """The error for a rollback to a generation that lacks `count` changes; `ids` are some of their companies."""
+    named = ", ".join(ids) + (", ..." if count > len(ids) else "")
     return GenerationConflict(
-        f"generation {target!r} lacks the newest version of {count:,} documents of {live!r}; write them to it first, "
-        "or roll back with force to serve the older ones"
+        f"generation {target!r} lacks the newest version of {count:,} documents of {live!r} ({named}); write them to "
+        "it first, or roll back with force to serve the older ones"
     )
+
+
+def generations_changed() -> GenerationConflict:
+    """The error for a rollback while another process changes the generations."""
+    return GenerationConflict("another process promoted or rolled back meanwhile; look at the generations again")
 
 
 def ranges_would_miss(generation: str) -> InvalidFilter:

@@ -1,8 +1,9 @@
 from dataclasses import replace
+from threading import Timer
 
 import pytest
 
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import Calibration, CompanyIndex, GenerationState
 from tests.contract.steps import add_candidate, add_live
@@ -121,18 +122,39 @@ def test_there_is_nothing_to_roll_back_to_at_first(index: CompanyIndex) -> None:
         index.rollback()
 
 
-def test_rollback_refuses_a_generation_that_lacks_changes_and_says_how_many(index: CompanyIndex) -> None:
+def test_rollback_refuses_a_generation_that_lacks_changes_and_says_which(index: CompanyIndex) -> None:
     both = [make_embedded("a", version=2), make_embedded("b", version=2)]
     index.upsert(add_live(index, "first"), both)
     index.upsert(add_live(index, "second"), both)
     index.upsert(
         "second", [make_embedded("a", version=4), make_embedded("c", version=2), DeletedCompany(id="b", version=5)]
     )
-    with pytest.raises(GenerationConflict, match=r"\b3 documents"):
-        index.rollback()
+    with pytest.raises(GenerationConflict, match=r"\b3 documents of 'second' \(a, b, c\)"):
+        index.rollback(wait=0.5)
     assert index.live().name == "second"
     assert index.rollback(force=True).name == "first"
     assert index.live().name == "first"
+
+
+def test_rollback_names_the_first_ten_of_many(index: CompanyIndex) -> None:
+    add_live(index, "first")
+    index.upsert(add_live(index, "second"), [make_embedded(f"c{number:02}") for number in range(11)])
+    with pytest.raises(GenerationConflict, match=r"\b11 documents of 'second' \(c00, c01, .*, c09, \.\.\.\)"):
+        index.rollback(wait=0)
+
+
+def test_rollback_waits_for_a_write_that_is_under_way(index: CompanyIndex) -> None:
+    """A writer has written to the one generation and not yet to the other."""
+    changes: list[EmbeddedCompany | DeletedCompany] = [make_embedded("a", version=4), DeletedCompany(id="b", version=5)]
+    add_live(index, "first")
+    index.upsert(add_live(index, "second"), changes)
+    later = Timer(0.5, index.upsert, ["first", changes])
+    later.start()
+    try:
+        assert index.rollback(wait=20).name == "first"
+    finally:
+        later.join()
+    assert list(index.get("first", ["a", "b"])) == ["a"]
 
 
 def test_rollback_accepts_a_generation_that_is_ahead(index: CompanyIndex) -> None:
@@ -217,6 +239,7 @@ def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None
         lambda: index.stats("none"),
         lambda: index.upsert("none", [make_embedded()]),
         lambda: index.get("none", ["a"]),
+        lambda: index.stored_versions("none", ["a"]),
         lambda: index.resolve("none", "a"),
         lambda: index.resolve_many("none", ["a"]),
         lambda: index.find("none", "a"),

@@ -150,7 +150,7 @@ class IndexHistory(RuleBasedStateMachine):
         target = max(previous, key=lambda name: self.model[name].went_live, default=None)
         if target is None or (not force and self.lags(target, live)):
             with pytest.raises(GenerationConflict):
-                self.index.rollback(force=force)
+                self.index.rollback(force=force, wait=0)
         else:
             assert self.index.rollback(force=force).name == target
             self.go_live(target)

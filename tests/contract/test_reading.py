@@ -182,3 +182,9 @@ def test_a_company_deleted_and_purged_between_two_searches_is_not_found(index: C
     index.upsert(live, [DeletedCompany(id="a", version=3)])
     index.purge_deleted(live, before=NOW)
     assert found(index.similar(live, vector, k=2)) == ["b"]
+
+
+def test_the_stored_version_of_a_tombstone_is_known_too(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded("a", version=4), DeletedCompany(id="b", version=7)])
+    assert index.stored_versions(live, ["a", "b", "unknown", "no id!"]) == {"a": 4, "b": 7}
+    assert index.stored_versions(live, []) == {}

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from similarity.company import DeletedCompany, version_of
+from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import EncoderMismatch
 from similarity.index.protocol import CompanyIndex, WriteOutcome
 from tests.contract.steps import add_candidate, found, outcomes
@@ -34,6 +34,23 @@ def test_a_late_write_changes_nothing(index: CompanyIndex, live: str) -> None:
     assert outcomes(index.upsert(live, [make_embedded("a", version=2, name="Older")])) == [SUPERSEDED]
     assert index.get(live, ["a"])["a"].company == newer.company
     assert index.stats(live).last_version == 4
+
+
+def test_a_result_says_which_version_is_stored(index: CompanyIndex, live: str) -> None:
+    document = make_embedded("a", version=4)
+    assert [result.version for result in index.upsert(live, [document])] == [4]
+    writes: list[EmbeddedCompany | DeletedCompany] = [
+        document,
+        make_embedded("a", version=2),
+        make_embedded("a", version=4, name="Other"),
+        DeletedCompany(id="a", version=3),
+        make_embedded("b", version=-1),
+        make_embedded("c", version=6),
+        make_embedded("c", version=4),
+    ]
+    results = index.upsert(live, writes)
+    assert outcomes(results) == [UNCHANGED, SUPERSEDED, REJECTED, SUPERSEDED, REJECTED, APPLIED, SUPERSEDED]
+    assert [result.version for result in results] == [4, 4, 4, 4, None, 6, 6]
 
 
 def test_a_replayed_write_is_unchanged(index: CompanyIndex, live: str) -> None:

@@ -5,6 +5,8 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,37 @@ def test_an_acknowledged_write_is_in_every_generation_of_elasticsearch(elastic: 
         assert client.delete("/companies/acme").json()["outcome"] == "applied"
         assert [elastic.get(name, ["acme"]) for name in ("first", "second")] == [{}, {}]
     assert writer_leases(elastic) == []
+
+
+def test_a_clock_that_stood_a_day_ahead_freezes_no_company_of_elasticsearch(elastic: CompanyIndex) -> None:
+    writing = direct_writing(elastic, {ENCODER_ID: CountingEncoder()})
+    ahead = replace(writing.writes, clock=lambda: utc_now() + timedelta(days=1))
+    frozen = put(client_of(replace(writing, writes=ahead))).json()["version"]
+    with serving(writing) as client:
+        assert put(client, name="Old", event_time=NOON.isoformat()).json()["outcome"] == "superseded"
+        answers = [client.delete("/companies/acme").json(), put(client, name="New").json()]
+        lines = bulk(client, '{"id": "acme", "deleted": true}', json.dumps({"id": "acme", **ANVILS})).text.splitlines()
+        assert [json.loads(line)["outcome"] for line in lines] == ["applied", "applied"]
+    assert [(answer["outcome"], answer["version"] - frozen) for answer in answers] == [("applied", 1), ("applied", 2)]
+    stored = [elastic.stored_versions(name, ["acme"]) for name in ("first", "second")]
+    assert stored == [{"acme": frozen + 4}] * 2
+
+
+def test_writers_of_one_company_follow_each_other_in_elasticsearch(place: Place, elastic: CompanyIndex) -> None:
+    writing = [direct_writing(place.open(), {ENCODER_ID: CountingEncoder()}) for _ in range(3)]
+    ahead = replace(writing[0].writes, clock=lambda: utc_now() + timedelta(days=1))
+    put(client_of(replace(writing[0], writes=ahead)))
+    clients = [client_of(each) for each in writing]
+    for client in clients:  # an application builds its routes with its first request
+        assert put(client).json()["outcome"] == "applied"
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda number: put(clients[number % 3], name=f"Name {number}"), range(24)))
+    for each in writing:
+        each.writes.close()
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    versions = [answer.json()["version"] for answer in answers if answer.status_code == 200]
+    assert len(versions) == len(set(versions))
+    assert elastic.stored_versions("first", ["acme"]) == {"acme": max(versions)}
 
 
 def test_writes_of_many_threads_and_a_bulk_upload_are_all_in_elasticsearch(elastic: CompanyIndex) -> None:
@@ -156,7 +189,7 @@ def test_an_erasure_is_in_the_topic_and_in_the_index(topic: KafkaTopic, index: S
 def test_without_a_broker_nothing_is_accepted(index: SqliteIndex) -> None:
     [port] = free_ports(1)
     nobody = KafkaSettings(servers=f"127.0.0.1:{port}")
-    writes = WriteService(GroupCommit(KafkaSink(lambda: KeyedProducer(nobody, timeout=1), "companies")))
+    writes = WriteService(GroupCommit(KafkaSink(lambda: KeyedProducer(nobody, timeout=1), "companies", index)), index)
     erasures = ErasureService(index, writes, Compactor(index, None), publishes=True)
     with serving(Writing(writes, erasures)) as client:
         problem(put(client), "write-failed")

@@ -95,7 +95,7 @@ def test_from_one_encoder_to_the_next_and_back(shell: Shell) -> None:
     shell("ingest", shell.write("more.csv", [("late", "Late", "boats", "", "")]))
     assert {row["companies"] for row in generations(shell).values()} == {COUNT + 1}
     plan = json.loads(shell("generations", "rollback", "--dry-run", "--format", "json"))
-    assert plan == {"live": report["generation"], "target": first["name"], "lacking": 0}
+    assert plan == {"live": report["generation"], "target": first["name"], "lacking": 0, "lacks": []}
     assert generations(shell)["live"]["name"] == report["generation"]
     shell("generations", "rollback")
     assert generations(shell)["live"]["name"] == first["name"]

@@ -12,6 +12,7 @@ from similarity.company import (
     name_key,
     normalize_domain,
     time_of_version,
+    version_above,
     version_of,
 )
 from similarity.errors import InvalidCompany
@@ -104,6 +105,12 @@ def test_event_times_that_cannot_be_true_are_refused(event_time: datetime, messa
 @given(st.datetimes(datetime(1970, 1, 2), datetime(2025, 1, 1), timezones=st.just(UTC)), st.booleans())  # noqa: DTZ001 - hypothesis adds the zone
 def test_a_version_leads_back_to_its_event_time(event_time: datetime, deleted: bool) -> None:
     assert time_of_version(version_of(event_time, now=NOW, deleted=deleted)) == event_time
+
+
+@pytest.mark.parametrize(("version", "write", "delete"), [(0, 2, 1), (1, 2, 3), (6, 8, 7), (7, 8, 9)])
+def test_the_next_version_of_a_write_is_even_and_of_a_delete_odd(version: int, write: int, delete: int) -> None:
+    assert version_above(version, deleted=False) == write
+    assert version_above(version, deleted=True) == delete
 
 
 @pytest.mark.parametrize(

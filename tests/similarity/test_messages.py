@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from similarity.company import DOT_SEGMENTS, EPOCH, Company, DeletedCompany, version_of
 from similarity.errors import InvalidCompany
 from similarity.ingest import Change, Columns, VersionedCompany, clean_text
-from similarity.messages import MAX_BYTES, Message, decode, encode
+from similarity.messages import MAX_BYTES, MAX_FOLLOWED_VERSION, Message, decode, encode, following
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ACME = {"id": "acme", "name": "Acme", "description": "Makes anvils."}
@@ -65,6 +65,27 @@ def test_a_change_survives_the_way_through_a_message_whenever_it_is_read(change:
     assert parsed.warnings == ()
 
 
+@given(change=changes, follows=st.integers(0, MAX_FOLLOWED_VERSION))
+def test_a_change_that_follows_a_version_is_right_above_it_or_newer(change: Change, follows: int) -> None:
+    key, value = encode(change, follows=follows)
+    version = decode(message(value, key=key)).change.version
+    assert version == following(change, follows).version
+    assert version % 2 == change.version % 2
+    assert version in {follows + 1, follows + 2} if version != change.version else version > follows
+
+
+def test_a_message_is_never_raised_when_it_is_read_again() -> None:
+    for value in (ACME, {"id": "acme", "deleted": True}, None):
+        assert not decode(message(value, key=b"acme")).change.untimed
+
+
+def test_the_version_that_a_message_follows_is_no_field_of_a_record() -> None:
+    change = decode(message({**ACME, "follows_version": 2**61, "attributes": {"follows_version": 3}})).change
+    assert isinstance(change, VersionedCompany)
+    assert (change.version, change.company.attributes) == (2**61 + 2, {"follows_version": 3})
+    assert decode(message({**ACME, "follows_version": None})).change.version == version_of(NOW, now=NOW)
+
+
 @given(change=changes)
 def test_the_key_may_be_missing_from_what_names_its_company_itself(change: Change) -> None:
     _, value = encode(change)
@@ -89,6 +110,7 @@ fields = st.sampled_from(
         "event_time",
         "deleted",
         "schema",
+        "follows_version",
         "attributes",
     ]
 )
@@ -175,6 +197,10 @@ def test_what_could_not_be_used_is_told() -> None:
         ({**ACME, "attributes": {"a b": 1}}, None, "attributes: 'a b' is not a name"),
         (ACME, b"other", "id: the key says 'other', the value 'acme'; send both alike"),
         (ACME, b"\xff", "key: .* is not UTF-8"),
+        ({**ACME, "follows_version": "7"}, None, "follows_version: '7' must be a whole number from 0 to 2"),
+        ({**ACME, "follows_version": True}, None, "follows_version: True must be"),
+        ({**ACME, "follows_version": -1}, None, "follows_version: -1 must be"),
+        ({**ACME, "follows_version": 2**62 + 1}, None, "follows_version: .* must be"),
         ({**ACME, "name": "\ud800"}, None, "name: contains broken Unicode"),
         ({**ACME, "event_time": (NOW + timedelta(minutes=6)).isoformat()}, None, "more than 5 minutes in the future"),
     ],

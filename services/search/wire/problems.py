@@ -194,6 +194,13 @@ WRITE_REJECTED = Kind(
     title="The company cannot be stored as it is",
     meaning="`detail` says why: the same event time is stored with other content, say. Send it with a newer one.",
 )
+WRITE_CONFLICT = Kind(
+    slug="write-conflict",
+    status=409,
+    title="Other writes came first",
+    meaning="The write has no event time, so it follows what is stored; but at every attempt another write of this "
+    "company had been stored meanwhile. Send it again, or give it an `event_time`.",
+)
 WRITE_FAILED = Kind(
     slug="write-failed",
     status=503,
@@ -279,6 +286,7 @@ KINDS = (
     WRONG_MEDIA_TYPE,
     WRITES_OFF,
     WRITE_REJECTED,
+    WRITE_CONFLICT,
     WRITE_FAILED,
     WRITE_ENCODER_MISSING,
     EVENT_CONFLICT,

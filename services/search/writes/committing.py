@@ -35,10 +35,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of one change."""
+    """What became of one change. `version` is the stored version, or the published one; None where it is unknown."""
 
     outcome: Outcome
     reason: str = ""
+    version: int | None = None
 
 
 Commit: TypeAlias = Callable[[Sequence[Change]], list[Written]]

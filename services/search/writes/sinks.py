@@ -1,6 +1,7 @@
 """Where writes go: into the index, or to Kafka, from where the stream brings them into the index."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,14 +9,19 @@ from typing import Protocol
 from services.search.writes.committing import Commit, Written
 from services.search.writes.write_schemas import Outcome
 from similarity.delivery import Delivery
+from similarity.errors import SimilarityError
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Change, Encoder
 from similarity.kafka import NotDelivered
-from similarity.messages import encode
+from similarity.messages import MAX_FOLLOWED_VERSION, encode, following
 from similarity.writers import Writer
 
 SECONDS_TO_RETRY = 2.0
 """For a store that takes nothing just now: somebody waits for the answer, and can ask again."""
+MOST_REMEMBERED = 10_000
+"""Companies whose published version is remembered."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class IndexSink:
             delivery = Delivery(writer, self.encoders, patience=self.seconds_to_retry)
 
             def commit(changes: Sequence[Change]) -> list[Written]:
-                return [Written(Outcome(end.outcome.value), end.reason) for end in delivery.deliver(changes)]
+                ends = delivery.deliver(changes)
+                return [Written(Outcome(end.outcome.value), end.reason, end.version) for end in ends]
 
             yield commit
 
@@ -62,13 +69,17 @@ class Producer(Protocol):
 class KafkaSink:
     """Publishes changes to a topic; each is accepted only when the brokers have acknowledged it.
 
-    `make_producer` is called with the first write, so that the service starts while Kafka is away.
+    An untimed change is published to follow the version that `index` holds, and those published before,
+    which the stream may not have stored yet. `make_producer` is called with the first write, so that the
+    service starts while Kafka is away.
     """
 
-    def __init__(self, make_producer: Callable[[], Producer], topic: str) -> None:
+    def __init__(self, make_producer: Callable[[], Producer], topic: str, index: CompanyIndex) -> None:
         self._make_producer = make_producer
         self._topic = topic
+        self._index = index
         self._producer: Producer | None = None
+        self._published: dict[str, int] = {}
 
     @contextmanager
     def opened(self) -> Iterator[Commit]:
@@ -77,15 +88,41 @@ class KafkaSink:
         producer = self._producer
 
         def commit(changes: Sequence[Change]) -> list[Written]:
+            stored = self._stored_versions([change.id for change in changes if change.untimed])
+            versions = []
             for change in changes:
-                key, value = encode(change)
+                newest = max(stored.get(change.id, -1), self._published.get(change.id, -1))
+                behind = change.untimed and change.version <= newest <= MAX_FOLLOWED_VERSION
+                follows = newest if behind else None
+                key, value = encode(change, follows=follows)
                 producer.send(self._topic, key=key, value=value)
+                versions.append(following(change, follows).version)
+                self._remember(change.id, max(newest, versions[-1]))
             lost: frozenset[bytes] = frozenset()
             try:
                 producer.flush()
             except NotDelivered as error:
                 lost = frozenset(error.keys)
             failed = Written(Outcome.FAILED, "Kafka did not acknowledge it in time")
-            return [failed if change.id.encode() in lost else Written(Outcome.ACCEPTED) for change in changes]
+            return [
+                failed if change.id.encode() in lost else Written(Outcome.ACCEPTED, version=version)
+                for change, version in zip(changes, versions, strict=True)
+            ]
 
         yield commit
+
+    def _stored_versions(self, ids: Collection[str]) -> dict[str, int]:
+        """What the live generation holds of `ids`; nothing where it cannot be read: Kafka takes writes all the same."""
+        if not ids:
+            return {}
+        try:
+            return self._index.stored_versions(self._index.live().name, ids)
+        except SimilarityError as error:
+            log.warning("writes are published without a look at what is stored: %s", error)
+            return {}
+
+    def _remember(self, company_id: str, version: int) -> None:
+        self._published.pop(company_id, None)
+        self._published[company_id] = version
+        if len(self._published) > MOST_REMEMBERED:
+            del self._published[next(iter(self._published))]

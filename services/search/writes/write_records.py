@@ -11,6 +11,7 @@ from services.search.wire.strict_json import strict_json
 from services.search.writes.write_schemas import CompanyBody, CompanyLine, DeletionLine
 from similarity.errors import InvalidCompany
 from similarity.ingest import Columns, ParsedRecord, parse_record
+from similarity.messages import FOLLOWS_VERSION
 
 OFFENCES_SHOWN = 20
 MEMBER_CHARACTERS = 80
@@ -66,6 +67,7 @@ def change_of_line(raw: bytes, *, now: datetime) -> ParsedRecord:
     record = _object(raw)
     if record.get("schema") == 1:  # so that the messages of a topic can be uploaded as they are
         del record["schema"]
+        record.pop(FOLLOWS_VERSION, None)  # its event time decides here
     try:
         _check(DeletionLine if record.get("deleted") is True else CompanyLine, record)
         return _parsed(record, now=now)

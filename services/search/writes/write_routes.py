@@ -19,9 +19,9 @@ from services.search.writes.write_schemas import (
     BulkResult,
     CompanyBody,
     ErasureAnswer,
-    Outcome,
     Time,
     WriteAnswer,
+    WriteStatus,
 )
 from services.search.writes.writing import WriteService
 
@@ -30,6 +30,7 @@ NDJSON = "application/x-ndjson"
 LINES = (NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines")
 
 Writer = Annotated[Caller, needs(Scope.WRITE)]
+Version = Annotated[int, Path(ge=0, lt=2**63, description="The `version` that the write was answered with.")]
 CompanyId = Annotated[str, Path(pattern=WHOLE_ID, description="The company's id.", examples=["acme"])]
 
 
@@ -62,7 +63,13 @@ WRITE_PROBLEMS = (
     problems.WRITE_FAILED,
     problems.WRITE_ENCODER_MISSING,
 )
-ACCEPTED: Responses = {202: {"model": WriteAnswer, "description": "Kafka holds it; the stream will store it"}}
+ACCEPTED: Responses = {
+    202: {
+        "model": WriteAnswer,
+        "description": "Kafka holds it; the stream will store it",
+        "headers": {"Location": {"description": "Tells what became of it", "schema": {"type": "string"}}},
+    }
+}
 LINES_DESCRIBED: Responses = {
     200: {
         "description": "A result for each line, in order",
@@ -80,7 +87,7 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         "/companies/{company_id}",
         summary="Add or change a company",
         response_model=WriteAnswer,
-        responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, *BODY_PROBLEMS)},
+        responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, problems.WRITE_CONFLICT, *BODY_PROBLEMS)},
         openapi_extra=described_body(JSON, CompanyBody.model_json_schema()),
     )
     def put_company(
@@ -90,7 +97,7 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
 
         When the answer is 200 the write is durable in every generation. Sending it again with the same
         `event_time` answers `unchanged`; one that is older than what is stored answers `superseded` and
-        changes nothing.
+        changes nothing. Without an `event_time` it replaces what is stored, or the answer is a problem.
         """
         return _written(writes.put(company_id, body))
 
@@ -98,7 +105,7 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         "/companies/{company_id}",
         summary="Delete a company",
         response_model=WriteAnswer,
-        responses={**ACCEPTED, **declared(*WRITE_PROBLEMS)},
+        responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, problems.WRITE_CONFLICT)},
     )
     def delete_company(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
         """Deletes a company, and remembers that, so that a late, older write does not bring it back.
@@ -107,6 +114,21 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         rewrites its files; `POST /companies/{company_id}/erasure` removes them.
         """
         return _written(writes.delete(company_id, query.event_time))
+
+    @router.get(
+        "/companies/{company_id}/writes/{version}",
+        summary="Look what became of a write",
+        responses=declared(problems.INVALID_REQUEST, problems.INDEX_UNAVAILABLE, problems.NO_LIVE_GENERATION),
+    )
+    def read_write_status(
+        _: Writer, company_id: CompanyId, version: Version, query: Annotated[NoQuery, Query()]
+    ) -> WriteStatus:
+        """Compares the version of a write with the version that the live generation holds, tombstones included.
+
+        A write that the stream could not use stays `accepted`: its dead letters say why. Two writes of one
+        version and other content look alike here: the second is a dead letter too.
+        """
+        return writes.status(company_id, version)
 
     @router.post(
         "/companies/bulk",
@@ -121,8 +143,8 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         """Takes NDJSON, one company a line, with its `id`; `"deleted": true` deletes it.
 
         Answers a line of JSON for each, in order, while they are written: `{"line", "id", "outcome",
-        "reason"}`. One bad line costs one line. A line without an answer (the connection broke) may be
-        written or not; sending all again is harmless. At most 10,000 lines and 10 MB.
+        "reason"}`, and `"status"` where it is accepted. One bad line costs one line. A line without an answer
+        (the connection broke) may be written or not; sending all again is harmless. At most 10,000 lines and 10 MB.
         """
         return StreamingResponse(_lines(writes.bulk(body)), media_type=NDJSON)
 
@@ -148,10 +170,15 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
 
 
 def _written(answer: WriteAnswer) -> Response:
-    status = 202 if answer.outcome is Outcome.ACCEPTED else 200
-    return Response(answer.model_dump_json(), status_code=status, media_type=JSON)
+    status = 202 if answer.status else 200
+    headers = {"Location": answer.status} if answer.status else {}
+    return Response(_json(answer), status_code=status, media_type=JSON, headers=headers)
 
 
 def _lines(parts: Iterator[list[BulkResult]]) -> Iterator[str]:
     for results in parts:
-        yield "".join(f"{result.model_dump_json()}\n" for result in results)
+        yield "".join(f"{_json(result)}\n" for result in results)
+
+
+def _json(result: WriteAnswer | BulkResult) -> str:
+    return result.model_dump_json(exclude=set() if result.status else {"status"})

@@ -19,9 +19,11 @@ MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048
 MAX_TIME_CHARACTERS = 64
 EVENT_TIME = (
-    "When this became true, ISO 8601 with an offset or `Z`; not more than 5 minutes ahead. The time of receipt without "
-    "it. A change is applied only if it is newer than what is stored."
+    "When this became true, ISO 8601 with an offset or `Z`; not more than 5 minutes ahead. A change with an event time "
+    "is applied only if it is newer than what is stored. Without it the time of receipt counts, or, if a later version "
+    "is stored, the next version after that."
 )
+STATUS = "Address that tells what became of an accepted write; left out otherwise."
 
 # Whole: without the anchors a longer text that holds a valid id would do.
 WHOLE_ID = f"^{ID_PATTERN.pattern}$"
@@ -110,10 +112,25 @@ class WriteAnswer(BaseModel):
         examples=["applied"],
     )
     version: int = Field(
-        description="Of this write: twice its event time in microseconds since 1970, and 1 more for a delete.",
+        description="Of this write: twice its event time in microseconds since 1970, and 1 more for a delete. Without "
+        "an event time it may be higher.",
         examples=[3539707200000000],
     )
     warnings: list[str] = Field(default=[], description="What was left out, or what to know about the outcome.")
+    status: str | None = Field(default=None, description=STATUS, examples=["/companies/acme/writes/3539707200000000"])
+
+
+class WriteStatus(BaseModel):
+    """How far an accepted write is."""
+
+    id: str = Field(examples=["acme"])
+    version: int = Field(description="Of the write that was asked about.", examples=[3539707200000000])
+    outcome: Outcome = Field(
+        description="`accepted`: an older version is stored, or none. `applied`: this version is stored. "
+        "`superseded`: a newer version is stored; this one was replaced by it, or came too late.",
+        examples=["applied"],
+    )
+    stored: int | None = Field(description="The stored version, null if there is none.", examples=[3539707200000000])
 
 
 class BulkResult(BaseModel):
@@ -123,6 +140,7 @@ class BulkResult(BaseModel):
     id: str | None = Field(description="The company's id; null where the line does not say it.")
     outcome: Outcome
     reason: str = Field(default="", description="Why it was not taken, or what was left out.")
+    status: str | None = Field(default=None, description=STATUS)
 
 
 class ErasedGeneration(BaseModel):

@@ -46,7 +46,7 @@ def set_up_writing(
     Raises:
         InvalidInput: writes shall go to Kafka, but no topic is named.
     """
-    writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka))
+    writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka), index)
     erasures = ErasureService(
         index,
         writes,
@@ -67,5 +67,5 @@ def _commits(
         if kafka is None:
             raise InvalidInput("writes shall go to Kafka, but no topic is named; set SIMILARITY_SERVICE_KAFKA_TOPIC")
         place = kafka
-        sink = KafkaSink(lambda: KeyedProducer(place.settings, timeout=SECONDS_TO_DELIVER), place.topic)
+        sink = KafkaSink(lambda: KeyedProducer(place.settings, timeout=SECONDS_TO_DELIVER), place.topic, index)
     return GroupCommit(sink)

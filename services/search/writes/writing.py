@@ -1,7 +1,8 @@
 """Adding, changing and deleting companies, without HTTP: bodies in, answer models or Problems out.
 
-A write's version is its event time, else the time of receipt. So the same write with the same event
-time may be sent any number of times, and late ones change nothing.
+A write's version is its event time. So the same write with the same event time may be sent any number of
+times, and late ones change nothing. A write without an event time has the time of receipt, or the next
+version after the stored one: it is applied, or refused, never superseded.
 """
 
 import logging
@@ -20,6 +21,7 @@ from services.search.writes.write_schemas import (
     BulkResult,
     Outcome,
     WriteAnswer,
+    WriteStatus,
 )
 from similarity.company import DeletedCompany
 from similarity.errors import (
@@ -32,10 +34,12 @@ from similarity.errors import (
     LeaseLost,
     SimilarityError,
 )
+from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Change, ParsedRecord, utc_now
 
 BULK_LINES_AT_ONCE = 128
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
+OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
 SEND_AGAIN = "it may be written or not: send it again, which is harmless"
 
 log = logging.getLogger(__name__)
@@ -54,12 +58,13 @@ class WriteMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteService:
-    """Writes through `commits`; None where writing is off. `clock` gives the time of receipt.
+    """Writes through `commits`; None where writing is off. They end in `index`.
 
-    `removed` is told of the ids of companies that were deleted.
+    `clock` gives the time of receipt. `removed` is told of the ids of companies that were deleted.
     """
 
     commits: GroupCommit | None
+    index: CompanyIndex
     clock: Callable[[], datetime] = utc_now
     removed: Callable[[Collection[str]], None] = lambda _: None
 
@@ -113,6 +118,19 @@ class WriteService:
         first = self._write_lines(commits, parts[0]) if parts else []
         return chain([first], self._rest(commits, parts[1:]))
 
+    def status(self, company_id: str, version: int) -> WriteStatus:
+        """Returns how far a write of this version is, by what the live generation holds of the company.
+
+        Raises:
+            NoLiveGeneration: nothing is stored yet.
+            IndexUnavailable: the index cannot be read.
+        """
+        stored = self.index.stored_versions(self.index.live().name, [company_id]).get(company_id)
+        outcome = Outcome.APPLIED if stored == version else Outcome.SUPERSEDED
+        if stored is None or stored < version:
+            outcome = Outcome.ACCEPTED
+        return WriteStatus(id=company_id, version=version, outcome=outcome, stored=stored)
+
     def require_on(self) -> GroupCommit:
         """Raises a Problem where writing is off."""
         if self.commits is None:
@@ -158,9 +176,13 @@ class _Line:
     reason: str = ""
 
     def result(self, written: Written) -> BulkResult:
-        warnings = self.parsed.warnings if self.parsed else ()
-        reason = written.reason or "; ".join(warnings)
-        return BulkResult(line=self.number, id=self.id, outcome=written.outcome, reason=reason)
+        if self.parsed is None:
+            return BulkResult(line=self.number, id=self.id, outcome=written.outcome, reason=written.reason)
+        if _is_overtaken(self.parsed.change, written):
+            return BulkResult(line=self.number, id=self.id, outcome=Outcome.FAILED, reason=OVERTAKEN)
+        reason = written.reason or "; ".join(self.parsed.warnings)
+        status = _status_address(self.parsed.change, written)
+        return BulkResult(line=self.number, id=self.id, outcome=written.outcome, reason=reason, status=status)
 
 
 def _read_line(number: int, raw: bytes, *, now: datetime) -> _Line:
@@ -178,6 +200,8 @@ def write_one(commits: GroupCommit, change: Change) -> Written:
         Problem: it is not stored (or, in Kafka, not acknowledged).
     """
     [written] = _committed(commits, [change], patient=False)
+    if _is_overtaken(change, written):
+        raise Problem(problems.WRITE_CONFLICT, OVERTAKEN)
     if written.outcome is Outcome.REJECTED:
         raise Problem(problems.WRITE_REJECTED, written.reason)
     if written.outcome is Outcome.FAILED:
@@ -217,11 +241,33 @@ def refusal(error: SimilarityError) -> Exception:
     return Problem(kind, detail)
 
 
+def _is_overtaken(change: Change, written: Written) -> bool:
+    """Whether a write that should follow what is stored was not taken, because others were faster."""
+    return change.untimed and (
+        written.outcome is Outcome.SUPERSEDED
+        or (written.outcome is Outcome.REJECTED and written.version is not None)  # of the version of another write
+    )
+
+
+def _status_address(change: Change, written: Written) -> str | None:
+    if written.outcome is not Outcome.ACCEPTED:
+        return None
+    return f"/companies/{change.id}/writes/{_version(change, written)}"
+
+
+def _version(change: Change, written: Written) -> int:
+    """The version of a write; that of a superseded one is its own, not the stored one."""
+    if written.version is None or written.outcome is Outcome.SUPERSEDED:
+        return change.version
+    return written.version
+
+
 def _answer(parsed: ParsedRecord, written: Written) -> WriteAnswer:
     superseded = [SUPERSEDED] if written.outcome is Outcome.SUPERSEDED else []
     return WriteAnswer(
         id=parsed.change.id,
         outcome=written.outcome,
-        version=parsed.change.version,
+        version=_version(parsed.change, written),
         warnings=[*superseded, *parsed.warnings],
+        status=_status_address(parsed.change, written),
     )

@@ -22,7 +22,7 @@ from functools import partial
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
-from similarity.index.comparing import newer
+from similarity.index.comparing import refuse_lagging
 from similarity.index.elastic import compaction, reading, search, words
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.mapping import (
@@ -34,9 +34,10 @@ from similarity.index.elastic.mapping import (
 )
 from similarity.index.elastic.registry import Entry, Registry
 from similarity.index.elastic.registry_store import RegistryStore
-from similarity.index.elastic.settings import MAX_CANDIDATES, ElasticSettings
+from similarity.index.elastic.settings import ElasticSettings
 from similarity.index.elastic.writing import BulkWriter, Target
 from similarity.index.protocol import (
+    ROLLBACK_SECONDS,
     DocumentVersion,
     FieldFilter,
     Generation,
@@ -101,12 +102,11 @@ class ElasticIndex:
         self._make_ready(entry)
         self._registry.change(lambda registry: registry.promote(name, lease=lease, now=self._clock()))
 
-    def rollback(self, *, force: bool = False) -> Generation:
+    def rollback(self, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
         registry = self._registry.read()
         live, target = registry.live(), registry.before_live()
-        lagging = 0 if force else self._lagging(live.index, target.index)
-        if lagging:
-            raise rules.lagging_behind(target.record.name, live.record.name, lagging)
+        if not force:
+            refuse_lagging(self, live=live.record.name, target=target.record.name, wait=wait)
         return (
             self._registry.change(
                 lambda newest: newest.roll_back(live=live.index, target=target.index, now=self._clock())
@@ -162,6 +162,10 @@ class ElasticIndex:
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         with self._entry(generation) as entry:
             return reading.companies_with_ids(self._cluster, entry.index, ids, encoder_id=entry.record.encoder_id)
+
+    def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
+        with self._entry(generation) as entry:
+            return reading.versions_with_ids(self._cluster, entry.index, ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         return self.resolve_many(generation, [reference])[reference]
@@ -290,15 +294,6 @@ class ElasticIndex:
         left = [line for line in differences(wanted["index"], found, "index") if not line.endswith("is not ours")]
         if left:
             raise IndexUnavailable(f"{entry.index} was not promoted, its settings could not be restored: {left[0]}")
-
-    def _lagging(self, ahead: str, behind: str) -> int:
-        for index in (ahead, behind):
-            self._cluster.refresh(index)
-        streams = (
-            reading.version_pages(self._cluster, index, after="", batch_size=MAX_CANDIDATES)
-            for index in (ahead, behind)
-        )
-        return sum(1 for _ in newer(*streams))
 
     def _sweep(self) -> None:
         for index in self._registry.read().retired:

@@ -18,15 +18,17 @@ def companies_with_ids(
     cluster: Cluster, index: str, ids: Collection[str], *, encoder_id: str
 ) -> dict[str, EmbeddedCompany]:
     """The companies among `ids`, by id, as of the last acknowledged write; deleted and unknown ones are left out."""
-    possible = [company_id for company_id in dict.fromkeys(ids) if ID_PATTERN.fullmatch(company_id)]
     found = {}
-    for start in range(0, len(possible), GET_DOCUMENTS):
-        chunk = possible[start : start + GET_DOCUMENTS]
-        for source in cluster.documents(index, chunk, vectors=True).values():
-            document = document_of(source, encoder_id=encoder_id)
-            if isinstance(document, EmbeddedCompany):
-                found[document.id] = document
+    for source in _sources(cluster, index, ids, vectors=True):
+        document = document_of(source, encoder_id=encoder_id)
+        if isinstance(document, EmbeddedCompany):
+            found[document.id] = document
     return found
+
+
+def versions_with_ids(cluster: Cluster, index: str, ids: Collection[str]) -> dict[str, int]:
+    """The versions of the documents among `ids`, tombstones included, as of the last acknowledged write."""
+    return {source["id"]: source["version"] for source in _sources(cluster, index, ids, vectors=False)}
 
 
 def pages(
@@ -83,6 +85,12 @@ def tombstones_before(cluster: Cluster, index: str, version: int) -> list[tuple[
     body = {"query": query, "size": MAX_CANDIDATES, "_source": False, "docvalue_fields": ["version"]}
     hits = cluster.search(index, body)["hits"]["hits"]
     return [(hit["_id"], hit["fields"]["version"][0]) for hit in hits]
+
+
+def _sources(cluster: Cluster, index: str, ids: Collection[str], *, vectors: bool) -> Iterator[Mapping[str, Any]]:
+    possible = [company_id for company_id in dict.fromkeys(ids) if ID_PATTERN.fullmatch(company_id)]
+    for start in range(0, len(possible), GET_DOCUMENTS):
+        yield from cluster.documents(index, possible[start : start + GET_DOCUMENTS], vectors=vectors).values()
 
 
 def _in_order(cluster: Cluster, index: str, body: Body, *, after: str, size: int) -> Iterator[list[Mapping[str, Any]]]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from similarity.errors import GenerationConflict, LeaseHeld, LeaseLost
+from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index import rules
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import VectorType
@@ -91,7 +91,7 @@ class Registry:
     def roll_back(self, *, live: str, target: str, now: datetime) -> "Registry":
         """`target` becomes live again. GenerationConflict if the generations changed since they were compared."""
         if (self.live().index, self.before_live().index) != (live, target):
-            raise GenerationConflict("another process promoted or rolled back meanwhile; look at the generations again")
+            raise rules.generations_changed()
         return self._going_live(self.before_live(), now=now)
 
     def retire(self, name: str) -> "Registry":

@@ -65,8 +65,8 @@ class _Batch:
     results: dict[int, WriteResult] = field(default_factory=dict)
     trouble: str = ""
 
-    def settle(self, item: Item, outcome: WriteOutcome, reason: str = "") -> None:
-        self.results[item.position] = WriteResult(id=item.id, outcome=outcome, reason=reason)
+    def settle(self, item: Item, outcome: WriteOutcome, reason: str = "", *, stored: int | None = None) -> None:
+        self.results[item.position] = WriteResult(id=item.id, outcome=outcome, reason=reason, version=stored)
 
 
 class BulkWriter:
@@ -180,7 +180,7 @@ class BulkWriter:
         for item, answer in zip(items, answers, strict=True):
             status, error = answer["index"]["status"], answer["index"].get("error")
             if status in WRITTEN:
-                batch.settle(item, WriteOutcome.APPLIED)
+                batch.settle(item, WriteOutcome.APPLIED, stored=item.version)
             elif status == 409:
                 conflicts.append(item)
             elif status == 400:
@@ -213,11 +213,11 @@ class BulkWriter:
                 batch.trouble = f"{item.id!r} was changed by another process all the while"
                 again.append(item)
             elif held["version"] > item.version:
-                batch.settle(item, WriteOutcome.SUPERSEDED)
+                batch.settle(item, WriteOutcome.SUPERSEDED, stored=held["version"])
             elif same_content(item.source, held):
-                batch.settle(item, WriteOutcome.UNCHANGED)
+                batch.settle(item, WriteOutcome.UNCHANGED, stored=item.version)
             else:
-                batch.settle(item, WriteOutcome.REJECTED, same_version_reason(item.version))
+                batch.settle(item, WriteOutcome.REJECTED, same_version_reason(item.version), stored=item.version)
         return again
 
     def _chunks(self, items: Sequence[Item]) -> Iterator[list[Item]]:

@@ -91,8 +91,8 @@ def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None
     _go_live(connection, generation, replacing=_live(connection), now=now)
 
 
-def rollback(connection: sqlite3.Connection, *, force: bool, now: datetime) -> Generation:
-    """The generation that was live before becomes live again. GenerationConflict if it lacks changes."""
+def before_live(connection: sqlite3.Connection) -> StoredGeneration:
+    """The generation that was live last. GenerationConflict if there is none."""
     current = live(connection)
     row = connection.execute(
         f"SELECT {COLUMNS} FROM generations WHERE state = ? ORDER BY promotion DESC LIMIT 1",
@@ -100,10 +100,17 @@ def rollback(connection: sqlite3.Connection, *, force: bool, now: datetime) -> G
     ).fetchone()
     if row is None:
         raise rules.nothing_before(current.record.name)
-    target = _stored(row)
-    lagging = 0 if force else _lagging(connection, current, target)
-    if lagging:
-        raise rules.lagging_behind(target.record.name, current.record.name, lagging)
+    return _stored(row)
+
+
+def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int, now: datetime) -> Generation:
+    """The generation that was live last becomes live again.
+
+    GenerationConflict if the two generations are not those of these numbers any more.
+    """
+    current, target = live(connection), before_live(connection)
+    if (current.number, target.number) != (from_number, to_number):
+        raise rules.generations_changed()
     _go_live(connection, target, replacing=current, now=now)
     return named(connection, target.record.name).record
 
@@ -128,15 +135,6 @@ def _go_live(
         "WHERE number = ?",
         (microseconds(now), generation.number),
     )
-
-
-def _lagging(connection: sqlite3.Connection, ahead: StoredGeneration, behind: StoredGeneration) -> int:
-    query = """
-        SELECT count(*) FROM documents AS newer
-        LEFT JOIN documents AS older ON older.generation = ? AND older.id = newer.id
-        WHERE newer.generation = ? AND (older.version IS NULL OR older.version < newer.version)
-    """
-    return int(connection.execute(query, (behind.number, ahead.number)).fetchone()[0])
 
 
 def _live(connection: sqlite3.Connection) -> StoredGeneration | None:

@@ -22,8 +22,10 @@ from typing import TypeVar
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
+from similarity.index.comparing import refuse_lagging
 from similarity.index.fusion import query_words
 from similarity.index.protocol import (
+    ROLLBACK_SECONDS,
     DocumentVersion,
     FieldFilter,
     Generation,
@@ -115,9 +117,13 @@ class SqliteIndex:
                 leases.require_held(connection, lease, now=now)
             generations.promote(connection, name, now=now)
 
-    def rollback(self, *, force: bool = False) -> Generation:
+    def rollback(self, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
+        with self._connections.reading() as connection:
+            live, target = generations.live(connection), generations.before_live(connection)
+        if not force:
+            refuse_lagging(self, live=live.record.name, target=target.record.name, wait=wait)
         with self._connections.writing() as connection:
-            return generations.rollback(connection, force=force, now=self._clock())
+            return generations.rollback(connection, from_number=live.number, to_number=target.number, now=self._clock())
 
     def retire(self, name: str) -> None:
         """The generation vanishes at once, its documents go bit by bit; a crash between is made good next time."""
@@ -163,6 +169,10 @@ class SqliteIndex:
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         with self._connections.reading() as connection:
             return reading.documents_with_ids(connection, generations.named(connection, generation), ids)
+
+    def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
+        with self._connections.reading() as connection:
+            return reading.versions_with_ids(connection, generations.named(connection, generation), ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         return self.resolve_many(generation, [reference])[reference]

@@ -35,8 +35,7 @@ def documents_with_ids(
         JOIN companies USING (document)
         JOIN vectors USING (document)
     """
-    possible = json.dumps([company_id for company_id in ids if ID_PATTERN.fullmatch(company_id)])
-    rows = connection.execute(query, (possible, generation.number))
+    rows = connection.execute(query, (_possible(ids), generation.number))
     return {row[0]: _embedded(generation, row) for row in rows}
 
 
@@ -64,6 +63,18 @@ def versions_after(
         (generation.number, after, limit),
     )
     return [DocumentVersion(id=company_id, version=version) for company_id, version in rows]
+
+
+def versions_with_ids(
+    connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
+) -> dict[str, int]:
+    """The versions of the documents among `ids`, tombstones included."""
+    rows = connection.execute(
+        "SELECT id, version FROM (SELECT value AS wanted FROM json_each(?))"
+        " CROSS JOIN documents ON generation = ? AND id = wanted",
+        (_possible(ids), generation.number),
+    )
+    return dict(rows)
 
 
 def vectors(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Vector]:
@@ -104,6 +115,11 @@ def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> Gener
     return GenerationStats(
         companies=total - deleted, deleted=deleted, last_version=last_version, not_english=not_english
     )
+
+
+def _possible(ids: Collection[str]) -> str:
+    """Those of `ids` that a company can have, as JSON."""
+    return json.dumps([company_id for company_id in ids if ID_PATTERN.fullmatch(company_id)])
 
 
 def _document(generation: StoredGeneration, row: Row) -> EmbeddedCompany | DeletedCompany:

@@ -79,12 +79,13 @@ def sweep(connection: sqlite3.Connection) -> bool:
 
 def _decide(document: DocumentRow, before: _Stored | DocumentRow | None) -> WriteResult:
     if before is None or document.version > before.version:
-        return WriteResult(id=document.id, outcome=WriteOutcome.APPLIED)
+        return WriteResult(id=document.id, outcome=WriteOutcome.APPLIED, version=document.version)
     if document.version < before.version:
-        return WriteResult(id=document.id, outcome=WriteOutcome.SUPERSEDED)
+        return WriteResult(id=document.id, outcome=WriteOutcome.SUPERSEDED, version=before.version)
     if (document.profile, document.text_hash) == (before.profile, before.text_hash):
-        return WriteResult(id=document.id, outcome=WriteOutcome.UNCHANGED)
-    return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=same_version_reason(document.version))
+        return WriteResult(id=document.id, outcome=WriteOutcome.UNCHANGED, version=before.version)
+    reason = same_version_reason(document.version)
+    return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=reason, version=before.version)
 
 
 def _read_stored(connection: sqlite3.Connection, generation: int, ids: Collection[str]) -> dict[str, _Stored]:

@@ -49,6 +49,18 @@ def test_a_change_that_is_sent_again_changes_nothing(service: Client) -> None:
     assert service.company("anvils").company.name == "Anvils Ltd."
 
 
+def test_a_change_without_an_event_time_follows_one_that_lies_ahead(service: Client) -> None:
+    ahead = service.put(ANVILS, event_time=datetime.now(UTC) + timedelta(minutes=4))
+    deleted = service.delete("anvils")
+    assert deleted.outcome == "applied"
+    assert ahead.version is not None
+    assert deleted.version == ahead.version + 1
+    status = service.write_status("anvils", ahead.version)
+    assert (status.id, status.outcome, status.stored) == ("anvils", "superseded", deleted.version)
+    assert service.write_status("anvils", deleted.version).outcome == "applied"
+    assert service.write_status("boots", ahead.version).outcome == "accepted"
+
+
 def test_a_company_that_is_deleted_is_not_found(service: Client) -> None:
     service.put(ANVILS)
     assert service.delete("anvils").outcome == "applied"

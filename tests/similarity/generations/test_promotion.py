@@ -89,7 +89,7 @@ def test_a_rollback_is_told_before_it_happens(index: SqliteIndex, candidate: str
     promote(index, candidate, gate=None)
     assert (rollback_plan(index).target, rollback_plan(index).lacking) == ("first", 0)
     index.upsert(candidate, [DeletedCompany(id="c01", version=9)])
-    assert rollback_plan(index).lacking == 1
+    assert (rollback_plan(index).lacking, rollback_plan(index).lacks) == (1, ("c01",))
     assert live_name(index) == candidate
 
 

@@ -66,7 +66,8 @@ def test_an_unknown_generation_names_the_known_ones() -> None:
 
 
 def test_a_lag_is_counted_in_words_that_people_read() -> None:
-    assert "1,234 documents of 'second'" in str(rules.lagging_behind("first", "second", 1234))
+    assert "1,234 documents of 'second' (a, b, ...);" in str(rules.lagging_behind("first", "second", 1234, ["a", "b"]))
+    assert "2 documents of 'second' (a, b);" in str(rules.lagging_behind("first", "second", 2, ["a", "b"]))
 
 
 def test_a_lease_says_who_has_it_or_that_it_is_lost() -> None:

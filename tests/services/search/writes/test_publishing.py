@@ -67,7 +67,7 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 
 @pytest.fixture
 def client(index: SqliteIndex, producer: FakeProducer) -> Iterator[TestClient]:
-    writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies")))
+    writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies", index)), index)
     erasures = ErasureService(index, writes, Compactor(index, None), publishes=True)
     yield client_of(Writing(writes, erasures))
     writes.close()
@@ -96,6 +96,106 @@ def test_a_delete_is_published_too(client: TestClient, producer: FakeProducer) -
     answer = client.delete("/companies/acme")
     assert (answer.status_code, answer.json()["outcome"]) == (202, "accepted")
     assert producer.changes() == [DeletedCompany(id="acme", version=answer.json()["version"])]
+
+
+def in_minutes(minutes: float) -> int:
+    """The version of a write at that distance from now."""
+    return 2 * int((datetime.now(UTC) + timedelta(minutes=minutes)).timestamp() * 1_000_000)
+
+
+def test_an_accepted_write_has_a_status_that_ends(
+    client: TestClient, producer: FakeProducer, index: SqliteIndex
+) -> None:
+    def outcome(of: str) -> str:
+        status = client.get(of)
+        assert status.status_code == 200, status.text
+        return str(status.json()["outcome"])
+
+    answer = put(client, event_time=NOON.isoformat())
+    status = answer.headers["location"]
+    assert status == answer.json()["status"] == f"/companies/acme/writes/{answer.json()['version']}"
+    assert client.get(status).json() == {
+        "id": "acme",
+        "version": answer.json()["version"],
+        "outcome": "accepted",
+        "stored": None,
+    }
+    index.upsert("first", [make_embedded("acme", version=2)])
+    assert outcome(status) == "accepted"
+    index.upsert("first", [make_embedded("acme", version=answer.json()["version"])])
+    assert outcome(status) == "applied"
+    [line] = bulk(client, json.dumps({"id": "acme", "deleted": True})).text.splitlines()
+    deletion = json.loads(line)["status"]
+    assert outcome(deletion) == "accepted"
+    index.upsert("first", [change for change in producer.changes() if isinstance(change, DeletedCompany)])
+    assert (outcome(deletion), outcome(status)) == ("applied", "superseded")
+
+
+def test_a_status_of_what_cannot_be_a_write_is_refused(client: TestClient, index: SqliteIndex) -> None:
+    for path in ("/companies/acme/writes/-1", f"/companies/acme/writes/{2**63}", "/companies/a b/writes/1"):
+        problem(client.get(path), "invalid-request")
+    empty = WriteService(None, SqliteIndex(index.path.with_name("empty.db")))
+    answer = client_of(Writing(empty, ErasureService(empty.index, empty, Compactor(empty.index, None)))).get(
+        "/companies/acme/writes/1"
+    )
+    problem(answer, "no-live-generation")
+    empty.index.close()
+
+
+def test_a_write_without_an_event_time_follows_what_is_stored(
+    client: TestClient, producer: FakeProducer, index: SqliteIndex
+) -> None:
+    ahead = in_minutes(24 * 60)
+    index.upsert("first", [make_embedded("acme", version=ahead), DeletedCompany(id="gone", version=ahead + 1)])
+    expected = [ahead + 2, ahead + 3, ahead + 2]
+    answers = [put(client), client.delete("/companies/acme"), put(client, "gone")]
+    assert [answer.json()["version"] for answer in answers] == expected
+    assert [change.version for change in producer.changes()] == expected
+    timed = put(client, event_time=NOON.isoformat()).json()["version"]
+    assert producer.changes()[-1].version == timed < ahead
+
+
+def test_a_delete_follows_a_write_that_the_stream_has_not_stored_yet(
+    client: TestClient, producer: FakeProducer
+) -> None:
+    soon = put(client, event_time=(datetime.now(UTC) + timedelta(minutes=4)).isoformat()).json()["version"]
+    assert client.delete("/companies/acme").json()["version"] == soon + 1
+    assert put(client).json()["version"] == soon + 2
+    assert [change.version for change in producer.changes()] == [soon, soon + 1, soon + 2]
+
+
+def test_a_message_without_need_follows_nothing(client: TestClient, producer: FakeProducer, index: SqliteIndex) -> None:
+    """So that readers of an earlier release read what they always read."""
+    index.upsert("first", [make_embedded("acme", version=2), make_embedded("last", version=2**63 - 1)])
+    for company_id in ("acme", "acme", "new", "last"):
+        assert put(client, company_id).status_code == 202
+    assert [value for _, _, value in producer.sent if value and b"follows" in value] == []
+
+
+def test_where_the_index_cannot_be_read_writes_are_accepted_all_the_same(
+    producer: FakeProducer, tmp_path: Path
+) -> None:
+    index = SqliteIndex(tmp_path / "empty.db")
+    writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies", index)), index)
+    client = client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None))))
+    answer = put(client)
+    assert (answer.status_code, producer.changes()[0].version) == (202, answer.json()["version"])
+    writes.close()
+    index.close()
+
+
+def test_only_so_many_published_versions_are_remembered(
+    client: TestClient, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.search.writes.sinks.MOST_REMEMBERED", 2)
+    soon = (datetime.now(UTC) + timedelta(minutes=4)).isoformat()
+    for company_id in ("a", "b", "c"):
+        put(client, company_id, event_time=soon)
+        client.delete(f"/companies/{company_id}")
+    for company_id in ("b", "c", "a"):
+        client.delete(f"/companies/{company_id}")
+    followed = [b"follows" in value for _, _, value in producer.sent[6:] if value]
+    assert followed == [True, True, False]
 
 
 def test_what_is_not_acknowledged_is_not_accepted(client: TestClient, producer: FakeProducer) -> None:
@@ -140,7 +240,7 @@ def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteInd
     def missing() -> FakeProducer:
         raise InvalidInput("Kafka needs its client: pip install in /secret/place")
 
-    writes = WriteService(GroupCommit(KafkaSink(missing, "companies")))
+    writes = WriteService(GroupCommit(KafkaSink(missing, "companies", index)), index)
     answer = put(client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None)))))
     problem(answer, "write-failed")
     assert "secret" not in answer.text

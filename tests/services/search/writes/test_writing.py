@@ -293,7 +293,7 @@ def broken(tmp_path: Path) -> Iterator[BrokenIndex]:
 def impatient_client(index: SqliteIndex) -> TestClient:
     """Tries a write only once."""
     commits = GroupCommit(IndexSink(index, {ENCODER_ID: CountingEncoder()}, seconds_to_retry=0))
-    writes = WriteService(commits)
+    writes = WriteService(commits, index)
     return client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None))))
 
 
