@@ -52,7 +52,7 @@ def add_companies(
     with Writer(index) as writer:
         while chunk := list(islice(remaining, CHUNK)):
             changes = [
-                VersionedCompany(company=each, version=version)
+                VersionedCompany(company=each, version=version, untimed=True)
                 if isinstance(each, Company)
                 else parse_record(each, columns=columns or Columns(), now=now).change
                 for each in chunk
