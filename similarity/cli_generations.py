@@ -135,11 +135,11 @@ def reembed(
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
         gate = _gate(work, judged, trained_on or companies_trained_on(bundle)) if judged else None
+        encoder = work.encoder(new) if planned.encodes else None
         # Before the candidate is there: writers take its encoder from the store.
         keep_bundle(new, work.store)
         with progress("documents", planned.documents) as on_documents:
             options = _options(gate, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
-            encoder = work.encoder(new) if planned.encodes else None
             report = run(work.index, wanted, encoder=encoder, now=now, options=options)
     _tell(report, output, promote=promote)
 
