@@ -19,6 +19,7 @@ from similarity.encoder import TextEncoder
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
+from similarity.outage import Outage, watched
 from similarity.settings import Settings
 
 
@@ -48,7 +49,7 @@ class Workplace:
             IndexUnavailable: the store does not answer.
         """
         settings = self.settings(os.environ)
-        index = open_index(settings.index, os.environ)
+        index = watched(open_index(settings.index, os.environ), Outage("the index"))
 
         def open_encoder(bundle: ModelBundle) -> Encoder:
             return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)

@@ -21,7 +21,7 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from services.search.app import create_app
+from services.search.app import WORKSPACE, create_app
 from services.search.guards.guards import Guards, host_names, limited
 from services.search.guards.key_ring import KeyRing
 from services.search.guards.lifecycle import DrainingServer, Lifecycle
@@ -41,6 +41,7 @@ from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
 from similarity.kafka import KafkaSettings
+from similarity.outage import Outage, watched
 from similarity.settings import Settings
 from similarity.workspace.opening import open_workspace
 from similarity.workspace.protocol import Workspace
@@ -77,8 +78,10 @@ def serve(
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
-        index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
+        store = opened.enter_context(closing(open_index(settings.index, os.environ)))
+        index = watched(guards.metrics.timed_index(store), Outage("the index"))
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
+        workspace = watched(workspace, Outage(WORKSPACE))
         encoders = encoders_of(settings, index, guards.metrics)
         writing = writing_of(service, index, encoders, workspace)
         opened.callback(writing.writes.close)

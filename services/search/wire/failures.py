@@ -1,6 +1,5 @@
 """Which problem each error becomes."""
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from services.search.wire import problems
 from services.search.wire.problems import Kind, Offence, Problem, problem_response
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
 
-# Said to the client instead of the error's own words, which may name files of the server.
+# Said to the client instead of the error's own words, which may name files of the server. `similarity.outage` logs those.
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     IndexUnavailable: (
         problems.INDEX_UNAVAILABLE,
@@ -35,8 +34,6 @@ LONGEST_NAME = 100
 
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
-log = logging.getLogger(__name__)
-
 
 def answer_failures(app: FastAPI) -> None:
     """Makes `app` answer every expected error with its problem document."""
@@ -56,7 +53,6 @@ def _on_problem(request: Request, error: Exception) -> Response:
 
 def _on_store_failure(request: Request, error: Exception) -> Response:
     kind, detail = STORE_FAILURES[type(error)]
-    log.warning("%s: %s", kind.title, error)
     return problem_response(Problem(kind, detail), path=request.url.path)
 
 

@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 from services.search.writes.write_schemas import Outcome
-from similarity.errors import SimilarityError
+from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.ingest import Change
 
 MOST_WAITING = 16
@@ -124,7 +124,8 @@ class GroupCommit:
                         _settle(batch, commit)
                         batch = self._next(wait=SECONDS_OPEN)
             except Exception as error:
-                log.warning("the place to write to cannot be opened or closed: %r", error)
+                if not isinstance(error, IndexUnavailable):  # `similarity.outage` logs that
+                    log.warning("the place to write to cannot be opened or closed: %r", error)
                 _fail(batch, error)
 
     def _next(self, *, wait: float | None) -> list[_Request]:

@@ -15,7 +15,7 @@ from services.search.writes.write_schemas import Compaction, ErasedGeneration, E
 from services.search.writes.writing import WriteService, write_one
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.erasure import erase, own_names
-from similarity.errors import UnknownGeneration
+from similarity.errors import SimilarityError, UnknownGeneration
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import utc_now
 from similarity.workspace.protocol import Workspace
@@ -27,6 +27,7 @@ OTHER_PROCESSES = (
     "Other processes of the service hold its phrases in memory, where no answer finds them, until they end."
 )
 TOPIC = "Older messages about it stay in Kafka until the topic is compacted or its retention ends."
+NOT_REWRITTEN = "the files could not be rewritten; erase again with ?wait=true, or run: similarity erase"
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +67,10 @@ class Compactor:
                 return
             try:
                 self.run(company_id)
+            except SimilarityError as error:
+                log.warning("%s: %s", NOT_REWRITTEN, error)
             except Exception:
-                log.exception("the files could not be rewritten; erase again with ?wait=true, or run: similarity erase")
+                log.exception(NOT_REWRITTEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Change, Encoder
 from similarity.kafka import NotDelivered
 from similarity.messages import encode
+from similarity.outage import Outage
 from similarity.writers import Writer
 
 SECONDS_TO_RETRY = 2.0
@@ -68,6 +69,7 @@ class KafkaSink:
     def __init__(self, make_producer: Callable[[], Producer], topic: str) -> None:
         self._make_producer = make_producer
         self._topic = topic
+        self._outage = Outage("Kafka")
         self._producer: Producer | None = None
 
     @contextmanager
@@ -85,6 +87,9 @@ class KafkaSink:
                 producer.flush()
             except NotDelivered as error:
                 lost = frozenset(error.keys)
+                self._outage.away(f"it did not acknowledge {len(lost):,} messages in time")
+            else:
+                self._outage.over()
             failed = Written(Outcome.FAILED, "Kafka did not acknowledge it in time")
             return [failed if change.id.encode() in lost else Written(Outcome.ACCEPTED) for change in changes]
 

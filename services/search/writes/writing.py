@@ -213,7 +213,8 @@ def refusal(error: SimilarityError) -> Exception:
     if type(error) not in known:
         return error
     kind, detail = known[type(error)]
-    log.warning("a write was not taken: %s", error)
+    if not isinstance(error, IndexUnavailable):  # `similarity.outage` logs that
+        log.warning("a write was not taken: %s", error)
     return Problem(kind, detail)
 
 
