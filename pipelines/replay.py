@@ -5,8 +5,9 @@
 
 A replayed message is the message that died: its bytes, its position, its time. So it loses against what
 came for its company since, and replaying twice changes nothing. Delivery is at least once, so a message may
-have several dead letters, in one file or in several; it is replayed once (`DeadLetter.identity`). When the job has succeeded, the files it
-read are moved to FOLDER/replayed/; what `--stage` left out stays behind. What dies again is a new dead letter.
+have several dead letters, in one file or in several; it is replayed once (`DeadLetter.identity`). When the
+job has succeeded, the files it read are moved to FOLDER/replayed/; what `--stage` left out stays behind.
+What dies again is a new dead letter.
 """
 
 import argparse

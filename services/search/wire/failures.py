@@ -12,7 +12,8 @@ from services.search.wire import problems
 from services.search.wire.problems import Kind, Offence, Problem, problem_response
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
 
-# Said to the client instead of the error's own words, which may name files of the server. `similarity.outage` logs those.
+# Said to the client instead of the error's own words, which may name files of the server; the log has those
+# (`similarity.outage`).
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     IndexUnavailable: (
         problems.INDEX_UNAVAILABLE,

@@ -187,7 +187,7 @@ def connect(settings: ElasticSettings) -> Elasticsearch:
     Raises:
         InvalidInput: the file of authorities cannot be read.
     """
-    # The client logs every request with its path, and each failed attempt with a traceback; our errors say what matters.
+    # It logs every request with its path, and each failed attempt with a traceback; our errors say what matters.
     logging.getLogger("elastic_transport").setLevel(logging.ERROR)
     options: dict[str, Any] = {}
     if settings.api_key:
