@@ -79,14 +79,14 @@ def serve(
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as opened:
-        store = opened.enter_context(closing(open_index(settings.index, os.environ)))
-        index = watched(guards.metrics.timed_index(store), Outage("the index"))
+        index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
-        workspace = watched(workspace, Outage(WORKSPACE))
         encoders = encoders_of(settings, index, guards.metrics)
+        warm_up(index)
+        # Until here an absent store ends the start.
+        index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
         writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))
         opened.callback(writing.writes.close)
-        warm_up(index)
         app = create_app(
             index=index,
             encoders=encoders,

@@ -180,7 +180,7 @@ def test_where_it_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_record_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="there is no audit record .*none.jsonl yet"):
+    with pytest.raises(InvalidInput, match=r"there is no audit record .*none\.jsonl yet"):
         list(read_entries(str(tmp_path / "none.jsonl")))
 
 
