@@ -170,16 +170,15 @@ def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> No
         results = iter(committed)
     except AuditUnavailable as error:
         _fail(batch, error)
-    except SimilarityError as error:
-        # Some of it may be stored.
-        with suppress(AuditUnavailable):
-            audit.write(_entries(batch, [Outcome.FAILED] * sum(len(request.changes) for request in batch)))
-        _fail(batch, error)
     except Exception as error:
-        # A fault of ours that one request brought to light is no reason to refuse the others.
-        if len(batch) == 1:
+        if isinstance(error, SimilarityError) or len(batch) == 1:
+            # Some of it may be stored.
+            with suppress(AuditUnavailable):
+                audit.write(_entries(batch, [Outcome.FAILED] * sum(len(request.changes) for request in batch)))
             _fail(batch, error)
-        for request in batch if len(batch) > 1 else ():
+            return
+        # A fault of ours that one request brought to light is no reason to refuse the others.
+        for request in batch:
             _settle([request], commit, audit)
     else:
         for request in batch:

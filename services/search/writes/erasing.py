@@ -99,6 +99,7 @@ class ErasureService:
                 was erased then.
             IndexUnavailable: a store does not answer; what was erased before stays erased.
         """
+        self.writes.require_on()
         try:
             with self.audit.recorded(
                 Action.ERASE, who=who(), request_id=request_id.get(), company_id=company_id

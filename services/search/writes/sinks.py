@@ -87,7 +87,7 @@ class KafkaSink:
                 producer.flush()
             except NotDelivered as error:
                 lost = frozenset(error.keys)
-                self._outage.away(f"it did not acknowledge {len(lost):,} messages in time")
+                self._outage.away("it did not acknowledge messages in time")
             else:
                 self._outage.over()
             failed = Written(Outcome.FAILED, "Kafka did not acknowledge it in time")

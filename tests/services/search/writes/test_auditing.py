@@ -18,7 +18,7 @@ from services.search.writes.write_setup import set_up_writing
 from services.search.writes.writing import WriteMode
 from similarity.audit import AuditRecord, hashed, read_entries
 from similarity.company import DeletedCompany
-from similarity.errors import AuditUnavailable
+from similarity.errors import AuditUnavailable, IndexUnavailable
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Change
 from tests.contract.steps import add_live
@@ -149,3 +149,28 @@ def test_a_write_is_on_record_before_its_request_is_answered(tmp_path: Path) -> 
     audit.write([])
     [entry] = read_entries(str(folder / "audit.jsonl"))
     assert (entry["outcome"], entry["company_sha256"]) == ("applied", hashed("acme"))
+
+
+class BrokenSink:
+    """Raises whatever it is given to commit."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    @contextmanager
+    def opened(self) -> Iterator[Commit]:
+        def commit(changes: Sequence[Change]) -> list[Written]:
+            raise self._error
+
+        yield commit
+
+
+@pytest.mark.parametrize("error", [IndexUnavailable("it is away"), ZeroDivisionError("a bug")])
+def test_a_write_that_may_be_stored_or_not_is_on_record_as_failed(error: Exception, tmp_path: Path) -> None:
+    file = str(tmp_path / "audit.jsonl")
+    commits = GroupCommit(BrokenSink(error), audit=AuditRecord(file))
+    with pytest.raises(type(error)):
+        commits.write([DeletedCompany(id="acme", version=1)])
+    commits.close()
+    [entry] = read_entries(file)
+    assert (entry["action"], entry["outcome"], entry["company_sha256"]) == ("delete", "failed", hashed("acme"))
