@@ -10,13 +10,13 @@ company is named by the SHA-256 of its id, so that an erased id does not stay in
 """
 
 import errno
-import getpass
 import glob
 import gzip
 import hashlib
 import json
 import logging
 import os
+import pwd
 import stat
 import sys
 import threading
@@ -215,8 +215,8 @@ def audit_target(settings: Settings) -> str:
 def system_user() -> str:
     """Who runs this process, for `Entry.who`."""
     try:
-        return f"user:{getpass.getuser()}"
-    except (KeyError, OSError):  # a container's user without a name
+        return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:  # a container's user without a name
         return f"user:{os.getuid()}"
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import pwd
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -184,11 +186,15 @@ def test_a_record_that_is_not_there_is_said_so(tmp_path: Path) -> None:
         list(read_entries(str(tmp_path / "none.jsonl")))
 
 
+def test_who_runs_the_process_is_no_matter_of_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "somebody else")
+    monkeypatch.setenv("LOGNAME", "somebody else")
+    assert system_user() == f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+
+
 def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert system_user().startswith("user:")
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
 
-    def unknown() -> str:
-        raise KeyError("getpwuid(): uid not found: 10001")
-
-    monkeypatch.setattr("getpass.getuser", unknown)
-    assert system_user().removeprefix("user:").isdigit()
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert system_user() == f"user:{os.getuid()}"
