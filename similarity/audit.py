@@ -4,12 +4,13 @@
     with audit.recorded(Action.ROLLBACK, who=system_user()) as act:
         act.subject = index.rollback().name
 
-Several processes may append to one file: a batch of entries is one write to a file opened for appending, and
-it is on the disk before `write` returns. Each batch opens the file anew, so it may be renamed at any time. A
+Several processes may append to one file: a batch of entries is one write to a file that is locked meanwhile,
+and it is on the disk before `write` returns. Each batch opens the file anew, so it may be renamed at any time. A
 company is named by the SHA-256 of its id, so that an erased id does not stay in the record.
 """
 
 import errno
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -262,6 +263,8 @@ def _append(path: Path, content: bytes) -> None:
     is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     try:
+        # Released with the file: by a process that is killed too.
+        fcntl.flock(file, fcntl.LOCK_EX)
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise InvalidInput(f"the audit record {path} is no plain file; name a file, or - for standard error")

@@ -29,7 +29,7 @@ from tests.contract.steps import add_candidate, add_live
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-PROCESSES, BATCHES, ENTRIES = 4, 25, 20
+PROCESSES, BATCHES, ENTRIES = 4, 50, 100
 
 APPEND_MUCH = f"""
 import sys
