@@ -4,16 +4,19 @@
     python -m pipelines.replay --dead-letters s3://bucket/dead-letters --stage decode --column name=title
 
 A replayed message is the message that died: its bytes, its position, its time. So it loses against what
-came for its company since, and replaying twice changes nothing. When the job has succeeded, the files it
-read are moved to FOLDER/replayed/; what `--stage` left out stays behind. What dies again is a new dead letter.
+came for its company since, and replaying twice changes nothing. Delivery is at least once, so a message may
+have several dead letters, in one file or in several; it is replayed once (`DeadLetter.identity`). When the
+job has succeeded, the files it read are moved to FOLDER/replayed/; what `--stage` left out stays behind.
+What dies again is a new dead letter.
 """
 
 import argparse
 import os
 import re
+import sqlite3
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -43,7 +46,7 @@ EXAMPLE_CHARACTERS = 60
 
 
 class ReadDeadLetters(beam.PTransform):
-    """PBegin -> PCollection[Message]: what died at one of the stages, as it was, each position once.
+    """PBegin -> PCollection[Message]: what died at one of the stages, as it was, each message once.
 
     `paths` are files of dead letters (`letter_files`).
     """
@@ -60,9 +63,9 @@ class ReadDeadLetters(beam.PTransform):
             | "Files" >> beam.Create(self._paths, reshuffle=False)
             | "Letters" >> beam.FlatMap(letters_in)
             | "OfStages" >> beam.Filter(_died_at, self._stages)
-            | "ByPosition" >> beam.Map(_with_position).with_output_types(tuple[str, Message])
-            | "OncePerPosition" >> beam.GroupByKey()
-            | "Message" >> beam.Map(_any_message).with_output_types(Message)
+            | "ByIdentity" >> beam.Map(_with_identity).with_output_types(tuple[bytes, Message])
+            | "OncePerMessage" >> beam.GroupByKey()
+            | "Message" >> beam.Map(_newest).with_output_types(Message)
         )
 
 
@@ -103,17 +106,22 @@ def letters_in(path: str) -> Iterator[DeadLetter]:
 def causes(letters: Iterable[DeadLetter], *, stages: frozenset[Stage] = ANY_STAGE) -> list[Cause]:
     """What messages died of, the most frequent cause first. A message that died again counts once, for the last time.
 
-    `letters` come oldest first.
+    `letters` come oldest first. Memory does not grow with their number, only with that of the causes.
     """
-    of_position: dict[str, tuple[Stage, str]] = {}
-    newest: dict[tuple[Stage, str], DeadLetter] = {}
-    for letter in letters:
-        if letter.stage in stages:
-            key = letter.stage, PARTICULARS.sub("…", letter.reason)
-            of_position[letter.message.position] = key
-            newest[key] = letter
-    counts = Counter(of_position.values())
-    return [Cause(stage=key[0], reason=key[1], count=count, newest=newest[key]) for key, count in counts.most_common()]
+    newest: dict[tuple[str, str], DeadLetter] = {}
+    # A database without a name is a temporary file.
+    with closing(sqlite3.connect("")) as database:
+        database.execute("CREATE TABLE died (identity PRIMARY KEY, stage, reason) WITHOUT ROWID")
+        for letter in letters:
+            if letter.stage in stages:
+                cause = letter.stage.value, PARTICULARS.sub("…", letter.reason)
+                database.execute("INSERT OR REPLACE INTO died VALUES (?, ?, ?)", (letter.identity, *cause))
+                newest[cause] = letter
+        counts = database.execute("SELECT stage, reason, count(*) FROM died GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2")
+        return [
+            Cause(stage=Stage(stage), reason=reason, count=count, newest=newest[stage, reason])
+            for stage, reason, count in counts
+        ]
 
 
 def set_aside(folder: str, paths: Iterable[str], *, stages: frozenset[Stage] = ANY_STAGE) -> None:
@@ -214,13 +222,13 @@ def _died_at(letter: DeadLetter, stages: frozenset[Stage]) -> bool:
     return letter.stage in stages
 
 
-def _with_position(letter: DeadLetter) -> tuple[str, Message]:
-    return letter.message.position, letter.message
+def _with_identity(letter: DeadLetter) -> tuple[bytes, Message]:
+    return letter.identity, letter.message
 
 
-def _any_message(of_position: tuple[str, Iterable[Message]]) -> Message:
-    """The first: letters of one position hold the same message."""
-    return next(iter(of_position[1]))
+def _newest(of_identity: tuple[bytes, Iterable[Message]]) -> Message:
+    """A file that is read again gives its messages the time of that run."""
+    return max(of_identity[1], key=lambda message: message.time)
 
 
 if __name__ == "__main__":

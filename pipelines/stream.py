@@ -53,6 +53,7 @@ from pipelines.watch import (
     watch,
 )
 from pipelines.workplace import Workplace
+from similarity.audit import AuditRecord, audit_target, audited, system_user
 from similarity.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.generations.first import ensure_generation, promote_first
@@ -131,9 +132,11 @@ def prepare(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) 
 
 def go_live(workplace: Workplace, environ: Mapping[str, str]) -> None:
     """Makes a first generation live as soon as it holds something."""
-    with closing(open_index(workplace.settings(environ).index, environ)) as index:
+    settings = workplace.settings(environ)
+    with closing(open_index(settings.index, environ)) as index:
+        audit = AuditRecord(audit_target(settings))
         for target in index.write_targets():
-            promote_first(index, target)
+            promote_first(audited(index, audit, who=system_user()), target)
 
 
 def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:

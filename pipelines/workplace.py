@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from similarity.audit import AuditRecord, audit_target, audited, system_user
 from similarity.bundle import ModelBundle
 from similarity.bundle_store import StoredEncoders, store_folder
 from similarity.encoder import TextEncoder
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
+from similarity.outage import Outage, watched
 from similarity.settings import Settings
 
 
@@ -48,13 +50,14 @@ class Workplace:
             IndexUnavailable: the store does not answer.
         """
         settings = self.settings(os.environ)
-        index = open_index(settings.index, os.environ)
+        store = watched(open_index(settings.index, os.environ), Outage("the index"))
+        index = audited(store, AuditRecord(audit_target(settings)), who=system_user())
 
         def open_encoder(bundle: ModelBundle) -> Encoder:
             return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
 
-        store = store_folder(settings.index, settings.bundles)
-        return OpenWorkplace(index, store, StoredEncoders(store, open_encoder))
+        bundles = store_folder(settings.index, settings.bundles)
+        return OpenWorkplace(index, bundles, StoredEncoders(bundles, open_encoder))
 
 
 class OpenWorkplace:

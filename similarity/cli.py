@@ -5,13 +5,14 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from similarity.cli_audit import audit
 from similarity.cli_context import (
     AttributeOption,
     BundleOption,
@@ -33,8 +34,9 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.tables import Line, OutputFormat, show, show_ranking
 
 if TYPE_CHECKING:
+    from similarity.company import DeletedCompany
     from similarity.files import RejectsFile
-    from similarity.index.protocol import GenerationStats
+    from similarity.index.protocol import GenerationStats, WriteResult
     from similarity.load import LoadReport
 
 EPILOG = """
@@ -65,6 +67,7 @@ app = typer.Typer(
 )
 app.add_typer(generations, name="generations")
 app.add_typer(feedback)
+app.command()(audit)
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
 CountOption = Annotated[int, typer.Option("-k", min=1, max=250, help="How many competitors")]
@@ -349,6 +352,7 @@ def erase(
 
     Example: `similarity erase acme --dry-run`, then `similarity erase acme`
     """
+    from similarity.audit import Action, system_user
     from similarity.erasure import erase as erase_company
     from similarity.erasure import own_names
     from similarity.ingest import utc_now
@@ -360,16 +364,19 @@ def erase(
         typer.echo(f"{company_id} is in {', '.join(holding) or 'no generation'}")
         if dry_run:
             return
-        also_called = own_names(work.index, company_id)
-        results = erase_company(work.index, company_id, now=utc_now(), compact=compact)
-        for name, result in results.items():
-            typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
-        if workspace := open_existing_workspace(work.settings.index, os.environ):
-            with closing(workspace):
-                gone = workspace.forget_company(company_id, names=also_called, compact=compact)
-            typer.echo(f"forgotten: {gone.events} verdicts; changed: {gone.lists} lists, {gone.looks} looks at lists")
-        if any(result.outcome not in {"applied", "unchanged"} for result in results.values()):
-            fail(f"{company_id} is not erased everywhere; see above, then run the same command again")
+        with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id):
+            also_called = own_names(work.index, company_id)
+            results = erase_company(work.index, company_id, now=utc_now(), compact=compact)
+            for name, result in results.items():
+                typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
+            if workspace := open_existing_workspace(work.settings.index, os.environ):
+                with closing(workspace):
+                    gone = workspace.forget_company(company_id, names=also_called, compact=compact)
+                typer.echo(
+                    f"forgotten: {gone.events} verdicts; changed: {gone.lists} lists, {gone.looks} looks at lists"
+                )
+            if any(result.outcome not in {"applied", "unchanged"} for result in results.values()):
+                fail(f"{company_id} is not erased everywhere; see above, then run the same command again")
 
 
 def _live_generation(index: str | None) -> str | None:
@@ -394,20 +401,37 @@ def _load(
     bundle: Path | None,
     is_first: bool = False,
 ) -> None:
+    from similarity.audit import Action, Entry, system_user
     from similarity.bundle_store import keep_bundle
     from similarity.files import RejectsFile, count_rows
     from similarity.generations.first import ensure_generation, promote_first
     from similarity.ingest import utc_now
-    from similarity.load import check_columns
+    from similarity.load import check_columns, load_file
+
+    def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
+        record.write(
+            [
+                Entry(
+                    action=Action.DELETE,
+                    outcome=result.outcome.value,
+                    who=who,
+                    company_id=delete.id,
+                    version=delete.version,
+                )
+                for delete, result in deletes
+            ]
+        )
 
     columns = columns_of(column, attribute)
     check_columns(file, columns)
     now = utc_now()
     with opened(index, bundle, create=True) as work:
+        record, who = work.audit, system_user()
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
         with (
+            record.recorded(Action.INGEST if load is load_file else Action.SYNC, who=who, subject=str(file)) as act,
             RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
@@ -419,8 +443,10 @@ def _load(
                 rejects=rejected,
                 now=now,
                 on_rows=on_rows,
+                on_deletes=on_deletes,
             )
-        promoted = not report.failed and promote_first(work.index, generation)
+            act.counts = report.counts
+        promoted = not report.failed and promote_first(work.audited, generation)
         stats = work.index.stats(generation.name)
     _tell(report, rejected, stats, promoted=promoted)
     if rejected.count:

@@ -13,6 +13,7 @@ import typer
 from similarity.settings import Settings
 
 if TYPE_CHECKING:
+    from similarity.audit import AuditRecord
     from similarity.bundle import ModelBundle
     from similarity.bundle_store import StoredEncoders
     from similarity.encoder import TextEncoder
@@ -53,6 +54,20 @@ class Opened:
     index: "CompanyIndex"
     settings: Settings
     store: Path
+
+    @property
+    def audit(self) -> "AuditRecord":
+        """The record of what is changed in the index."""
+        from similarity.audit import AuditRecord, audit_target
+
+        return AuditRecord(audit_target(self.settings))
+
+    @property
+    def audited(self) -> "CompanyIndex":
+        """The index, for what promotes, rolls back or retires: it records that."""
+        from similarity.audit import audited, system_user
+
+        return audited(self.index, self.audit, who=system_user())
 
     def bundle(self) -> "ModelBundle":
         """The chosen bundle, else the one that the index was made with, else the one that ships."""

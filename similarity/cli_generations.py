@@ -135,12 +135,12 @@ def reembed(
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
         gate = _gate(work, judged, trained_on or companies_trained_on(bundle)) if judged else None
+        encoder = work.encoder(new) if planned.encodes else None
         # Before the candidate is there: writers take its encoder from the store.
         keep_bundle(new, work.store)
         with progress("documents", planned.documents) as on_documents:
             options = _options(gate, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
-            encoder = work.encoder(new) if planned.encodes else None
-            report = run(work.index, wanted, encoder=encoder, now=now, options=options)
+            report = run(work.audited, wanted, encoder=encoder, now=now, options=options)
     _tell(report, output, promote=promote)
 
 
@@ -174,7 +174,7 @@ def copy(
             return
         with progress("documents", planned.documents) as on_documents:
             options = _options(None, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
-            report = run(work.index, now=now, options=options)
+            report = run(work.audited, now=now, options=options)
     _tell(report, output, promote=promote)
 
 
@@ -227,7 +227,7 @@ def promote(
         )
     with opened(index) as work:
         judge = _gate(work, judged, trained_on, floor=floor) if judged else None
-        report = run(work.index, name, gate=judge, dry_run=dry_run)
+        report = run(work.audited, name, gate=judge, dry_run=dry_run)
     show_facts(_facts(report), output)
     if report.reasons:
         fail(f"{name} was not promoted: {'; '.join(report.reasons)}")
@@ -251,7 +251,7 @@ def rollback(
         if dry_run:
             show_facts(_facts(rollback_plan(work.index, wait=wait)), output)
             return
-        generation = work.index.rollback(force=force, wait=wait)
+        generation = work.audited.rollback(force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
 
 
@@ -272,7 +272,7 @@ def retire(
         generation = generation_named(work.index, name)
         stats = work.index.stats(name)
         if not dry_run:
-            run(work.index, name)
+            run(work.audited, name)
     done = "would be removed" if dry_run else "removed"
     typer.echo(f"{name} ({generation.state}, {stats.companies:,} companies) {done}")
 

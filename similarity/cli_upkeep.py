@@ -47,7 +47,7 @@ def prune(
     from similarity.ingest import utc_now
 
     with opened(index) as work:
-        names = run(work.index, keep=keep, older_than=timedelta(days=older_than), now=utc_now(), dry_run=dry_run)
+        names = run(work.audited, keep=keep, older_than=timedelta(days=older_than), now=utc_now(), dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
     typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}")
 
@@ -113,6 +113,7 @@ def import_vectors(
 
     Example: `similarity generations import-vectors companies.parquet --encoder-id my-model-1`
     """
+    from similarity.audit import Action, system_user
     from similarity.files import RejectsFile, count_rows
     from similarity.generations.gate import generation_named
     from similarity.generations.import_vectors import import_vectors as run
@@ -132,6 +133,7 @@ def import_vectors(
             work.index.create_generation(new)
         generation = generation_named(work.index, into or new.name)
         with (
+            work.audit.recorded(Action.IMPORT, who=system_user(), subject=f"{file} into {generation.name}") as act,
             RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
@@ -144,6 +146,7 @@ def import_vectors(
                 now=utc_now(),
                 on_rows=on_rows,
             )
+            act.counts = {str(outcome): count for outcome, count in report.outcomes.items()}
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
     typer.echo(f"to make it live: similarity generations promote {generation.name} --judged FILE")

@@ -1,10 +1,11 @@
 """Messages that could not be taken, kept with their bytes and the reason, so that they can be replayed.
 
-A dead letter is one line of JSON; its identity is the position of its message, so a message that died
-twice (a bundle was tried again) is one dead letter.
+A dead letter is one line of JSON. A message that died twice (a bundle was tried again) has two lines and
+one identity: its position and its content.
 """
 
 import base64
+import hashlib
 import json
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,17 @@ class DeadLetter:
     message: Message
     stage: Stage
     reason: str
+
+    @property
+    def identity(self) -> bytes:
+        """32 bytes that the dead letters of one message share, and no others.
+
+        The position alone does not tell messages apart: a topic that was made anew and a file that was replaced give
+        the old positions to other messages.
+        """
+        message = self.message
+        parts = (message.position.encode(), message.key, message.value, message.unreadable.encode())
+        return hashlib.sha256(repr(parts).encode()).digest()
 
     def to_line(self) -> str:
         """One line of JSON, without its end. Key and value are shown as text where they are UTF-8, else in base64."""

@@ -9,6 +9,7 @@ and every thread runs a whole batch: for models of this size that beats sharing 
 """
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -36,6 +37,8 @@ BATCH_TOKENS = 512
 TOKENISED_AT_ONCE = 1_024
 # A token has about five characters. Where this many per token do not fill the limit, all are read.
 CHARACTERS_PER_TOKEN = 32
+# A batch takes well under a second. A graph whose loop never ends is stopped after this long.
+RUN_SECONDS = 30.0
 _UNIT_TOLERANCE = 1e-3
 
 
@@ -125,6 +128,8 @@ class TextEncoder:
         highest = np.array([[0, self._tokenizer.get_vocab_size() - 1]], dtype=np.int64)
         try:
             vectors = np.concatenate([self.encode([""]), self._session.run(highest, np.ones_like(highest))])
+        except InvalidBundle:
+            raise
         except Exception as error:
             raise InvalidBundle(
                 f"{self.bundle.folder}: {TOKENIZER_FILE} and {MODEL_FILE} do not fit each other ({error!s:.200}); "
@@ -216,11 +221,14 @@ def _load_tokenizer(bundle: ModelBundle) -> Tokenizer:
 def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Session:
     model = bundle.read(MODEL_FILE)
     try:
+        session = OnnxRuntimeSession(model, name=str(bundle.folder / MODEL_FILE))
         if runtime == "onnxruntime":
-            return OnnxRuntimeSession(model)
+            return session
+        # OpenVINO's cancel() does not end a loop (2026.4), so a graph that does not end must not get that far.
+        session.run(*padded([np.zeros(1, dtype=np.int64)]))
         if runtime == "openvino":
             return OpenVinoSession(model, threads=threads)
-        return _faster(OnnxRuntimeSession(model), model, threads)
+        return _faster(session, model, threads)
     except SimilarityError:
         raise
     except Exception as error:  # each runtime has exceptions of its own
@@ -269,16 +277,38 @@ def _seconds(session: Session, threads: int) -> float:
 
 
 class OnnxRuntimeSession:
-    """An ONNX model run by onnxruntime on the CPU, one thread for each call."""
+    """An ONNX model run by onnxruntime on the CPU, one thread for each call.
 
-    def __init__(self, model: bytes) -> None:
+    A run that takes longer than RUN_SECONDS is stopped: onnxruntime looks between two nodes, also inside a loop.
+    """
+
+    def __init__(self, model: bytes, *, name: str = MODEL_FILE) -> None:
+        self._name = name
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
-        """float32 `[batch, dimension]` for two int64 `[batch, length]`."""
+        """float32 `[batch, dimension]` for two int64 `[batch, length]`.
+
+        Raises:
+            InvalidBundle: the graph did not end in time.
+        """
         inputs = dict(zip(INPUT_NAMES, (input_ids, attention_mask), strict=True))
-        vectors: NDArray[np.float32] = self._session.run([OUTPUT_NAME], inputs)[0]
+        options = onnxruntime.RunOptions()
+        timer = threading.Timer(RUN_SECONDS, setattr, (options, "terminate", True))
+        timer.daemon = True
+        timer.start()
+        try:
+            vectors: NDArray[np.float32] = self._session.run([OUTPUT_NAME], inputs, options)[0]
+        except Exception as error:
+            if not options.terminate:
+                raise
+            raise InvalidBundle(
+                f"{self._name} did not finish a batch within {RUN_SECONDS:g} seconds, so it was stopped; its graph "
+                "may hold a loop that never ends: export the bundle again"
+            ) from error
+        finally:
+            timer.cancel()
         return vectors

@@ -54,5 +54,9 @@ class IndexUnavailable(SimilarityError):
     """The store behind the index cannot be opened or does not answer."""
 
 
+class AuditUnavailable(SimilarityError):
+    """The audit record cannot be written, so nothing may be changed."""
+
+
 class InvalidInput(SimilarityError):
     """A file, a column mapping or an option that cannot be used as given."""

@@ -24,6 +24,8 @@ MAX_DELETED_SHARE = 0.05
 
 OnRows = Callable[[int], None]
 """Called with how many more rows are finished (written or rejected)."""
+OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
+"""Called with the deletes of a batch and what became of each."""
 
 
 @dataclass(slots=True)
@@ -39,6 +41,12 @@ class LoadReport:
     left_out: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows and deletes by outcome, as the audit record has them."""
+        rows = {outcome.value: count for outcome, count in self.outcomes.items()}
+        return {"rows": self.rows, **rows, "deleted": self.deleted, "failed_deletes": self.failed_deletes}
 
     @property
     def rejected(self) -> int:
@@ -74,6 +82,7 @@ def load_file(
     rejects: RejectsFile,
     now: datetime,
     on_rows: OnRows = lambda rows: None,
+    on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
     """Writes every readable row to the index; the rest goes to `rejects` with a reason each.
 
@@ -84,7 +93,14 @@ def load_file(
     """
     with Writer(index) as writer:
         return _load_rows(
-            path, writer=writer, encoders=encoders, columns=columns, rejects=rejects, now=now, on_rows=on_rows
+            path,
+            writer=writer,
+            encoders=encoders,
+            columns=columns,
+            rejects=rejects,
+            now=now,
+            on_rows=on_rows,
+            on_deletes=on_deletes,
         )
 
 
@@ -98,6 +114,7 @@ def sync_file(
     now: datetime,
     force: bool = False,
     on_rows: OnRows = lambda rows: None,
+    on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
     """Makes the index hold what a full snapshot holds: loads it, and deletes the companies it lacks.
 
@@ -109,12 +126,20 @@ def sync_file(
     version = version_of(now, now=now, deleted=True)
     with Writer(index) as writer:
         report = _load_rows(
-            path, writer=writer, encoders=encoders, columns=columns, rejects=rejects, now=now, on_rows=on_rows
+            path,
+            writer=writer,
+            encoders=encoders,
+            columns=columns,
+            rejects=rejects,
+            now=now,
+            on_rows=on_rows,
+            on_deletes=on_deletes,
         )
         for start in range(0, len(missing), CHUNK_ROWS):
             ids = missing[start : start + CHUNK_ROWS]
             deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in ids]
             results = _write(writer, encoders, deletes, now=now)
+            on_deletes(list(zip(deletes, results, strict=True)))
             report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in results)
     return report
@@ -129,11 +154,13 @@ def _load_rows(
     rejects: RejectsFile,
     now: datetime,
     on_rows: OnRows,
+    on_deletes: OnDeletes,
 ) -> LoadReport:
     report = LoadReport()
     rows = read_rows(path)
     while chunk := list(islice(rows, CHUNK_ROWS)):
-        _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
+        written = _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
+        on_deletes([(change, result) for change, result in written if isinstance(change, DeletedCompany)])
         on_rows(len(chunk))
     return report
 
@@ -177,7 +204,7 @@ def _load_chunk(
     rejects: RejectsFile,
     now: datetime,
     report: LoadReport,
-) -> None:
+) -> list[tuple[Change, WriteResult]]:
     report.rows += len(rows)
     accepted: list[tuple[Row, Change]] = []
     for row in rows:
@@ -196,6 +223,7 @@ def _load_chunk(
         report.outcomes[result.outcome] += 1
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
+    return [(change, result) for (_, change), result in zip(accepted, results, strict=True)]
 
 
 def _write(

@@ -9,7 +9,7 @@ from similarity.errors import InvalidInput
 
 PREFIX = "SIMILARITY_"
 DEFAULT_INDEX = "similarity.db"
-NAMES = ("INDEX", "BUNDLE", "BUNDLES", "THREADS", "RUNTIME")
+NAMES = ("INDEX", "BUNDLE", "BUNDLES", "THREADS", "RUNTIME", "AUDIT")
 # Read by whoever connects, by the search service, and by those who ask it.
 OTHERS = ("ELASTICSEARCH_", "KAFKA_", "SERVICE_", "URL", "API_KEY")
 
@@ -24,7 +24,8 @@ class Settings:
     `index`: the SQLite file, or `https://host:9200/NAME` of Elasticsearch. `bundle`: a bundle folder,
     None for the index's own. `bundles`: where an index's bundles are kept, None for beside it.
     `threads`: of the encoder, None for all cores. `runtime`: of the encoder, "auto" for the faster of
-    those installed.
+    those installed. `audit`: the file of the audit record, "-" for standard error, None for beside the
+    index (`similarity.audit.audit_target`).
     """
 
     index: str = DEFAULT_INDEX
@@ -32,10 +33,11 @@ class Settings:
     bundles: Path | None = None
     threads: int | None = None
     runtime: Runtime = "onnxruntime"
+    audit: str | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Settings":
-        """Reads SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS and _RUNTIME.
+        """Reads SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME and _AUDIT.
 
         SIMILARITY_ELASTICSEARCH_ and SIMILARITY_KAFKA_ variables are for what connects with them, SIMILARITY_SERVICE_
         ones for the search service.
@@ -61,4 +63,5 @@ class Settings:
             bundles=Path(given["BUNDLES"]) if "BUNDLES" in given else None,
             threads=int(threads) if threads else None,
             runtime=runtime,
+            audit=given.get("AUDIT") or None,
         )

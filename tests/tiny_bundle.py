@@ -29,7 +29,7 @@ TABLE = np.array(
     [[9, 9, 9, 9], [0, 0, 0, 1], [0, 0, 0, 0.5], [0, 0, 0, 0.5], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]],
     dtype=np.float32,
 )
-FLOAT, INT64, INT8 = 1, 7, 3
+FLOAT, INT64, INT8, BOOL = 1, 7, 3, 9
 OPSET = 18
 
 
@@ -64,6 +64,22 @@ def node(operator: str, inputs: Sequence[str], output: str, **attributes: int) -
     return message([*((1, name) for name in inputs), (2, output), (4, operator), *settings])
 
 
+def endless_loop(source: str, output: str) -> bytes:
+    """A Loop node without a limit, whose body hands `source` on and asks for one more round each time."""
+    shape = ("batch", DIMENSION)
+    body = message(
+        [
+            (1, node("Identity", ["again"], "once_more")),
+            (1, node("Identity", ["state"], "next_state")),
+            (2, "body"),
+            *((11, value_info(*each)) for each in (("round", INT64, ()), ("again", BOOL, ()), ("state", FLOAT, shape))),
+            *((12, value_info(*each)) for each in (("once_more", BOOL, ()), ("next_state", FLOAT, shape))),
+        ]
+    )
+    graph_attribute = message([(1, "body"), (6, body), (20, 5)])
+    return message([(1, ""), (1, ""), (1, source), (2, output), (4, "Loop"), (5, graph_attribute)])
+
+
 @dataclass(frozen=True, kw_only=True)
 class TinyGraph:
     """What can be made wrong about the graph."""
@@ -73,6 +89,7 @@ class TinyGraph:
     output: str = "embedding"
     output_shape: tuple[int | str, ...] = ("batch", DIMENSION)
     unit_norm: bool = True
+    endless: bool = False
     opset: int = OPSET
     table_extra: tuple[tuple[int, Value], ...] = ()
     nodes: tuple[bytes, ...] = ()
@@ -80,7 +97,8 @@ class TinyGraph:
     def to_bytes(self) -> bytes:
         """The ModelProto."""
         ids, mask = self.inputs[0], self.inputs[-1]
-        pooled = self.output if not self.unit_norm else "mean"
+        last = "last_state" if self.endless else self.output
+        pooled = last if not self.unit_norm else "mean"
         nodes = [
             node("Gather", ["table", ids], "states", axis=0),
             node("Cast", [mask], "real", to=FLOAT),
@@ -91,7 +109,9 @@ class TinyGraph:
             node("Div", ["sum", "count"], pooled),
         ]
         if self.unit_norm:
-            nodes.append(node("LpNormalization", ["mean"], self.output, axis=1, p=2))
+            nodes.append(node("LpNormalization", ["mean"], last, axis=1, p=2))
+        if self.endless:
+            nodes.append(endless_loop(last, self.output))
         initializers = [
             tensor("table", TABLE, *self.table_extra),
             tensor("last", np.array([2], dtype=np.int64)),

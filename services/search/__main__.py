@@ -2,7 +2,7 @@
 
 python -m services.search --index similarity.db
 
-SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME and, where the index is a URL of Elasticsearch,
+SIMILARITY_INDEX, _BUNDLE, _BUNDLES, _THREADS, _RUNTIME, _AUDIT and, where the index is a URL of Elasticsearch,
 SIMILARITY_ELASTICSEARCH_ variables are read from the environment; options win. What it allows and how
 it is run: SIMILARITY_SERVICE_ variables (docs/operating-the-service.md).
 """
@@ -21,7 +21,7 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from services.search.app import create_app
+from services.search.app import WORKSPACE, create_app
 from services.search.guards.connections import Connections, allow_open_files
 from services.search.guards.guards import Guards, host_names, limited
 from services.search.guards.key_ring import KeyRing
@@ -34,6 +34,7 @@ from services.search.guards.telemetry import open_telemetry
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address, ServiceSettings
 from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
 from services.search.writes.writing import WriteMode
+from similarity.audit import AuditRecord, audit_target
 from similarity.bundle import ModelBundle
 from similarity.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.encoder import TextEncoder
@@ -42,6 +43,7 @@ from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
 from similarity.kafka import KafkaSettings
+from similarity.outage import Outage, watched
 from similarity.settings import Settings
 from similarity.workspace.opening import open_workspace
 from similarity.workspace.protocol import Workspace
@@ -81,9 +83,11 @@ def serve(
         index = guards.metrics.timed_index(opened.enter_context(closing(open_index(settings.index, os.environ))))
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
         encoders = encoders_of(settings, index, guards.metrics)
-        writing = writing_of(service, index, encoders, workspace)
-        opened.callback(writing.writes.close)
         warm_up(index)
+        # Until here an absent store ends the start.
+        index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
+        writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))
+        opened.callback(writing.writes.close)
         app = create_app(
             index=index,
             encoders=encoders,
@@ -145,18 +149,25 @@ def encoders_of(settings: Settings, index: CompanyIndex, metrics: ServiceMetrics
 
 
 def writing_of(
-    service: ServiceSettings, index: CompanyIndex, encoders: Mapping[str, Encoder], workspace: Workspace
+    service: ServiceSettings,
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    workspace: Workspace,
+    audit: AuditRecord,
 ) -> Writing:
     """How companies are written, as the settings choose.
 
     Raises:
         InvalidInput: writes go to Kafka, and its settings cannot be used.
+        AuditUnavailable: the audit record cannot be written.
     """
     mode = WriteMode(service.writes)
+    if mode is not WriteMode.OFF:
+        audit.write([])
     kafka = None
     if mode is WriteMode.KAFKA:
         kafka = KafkaTopic(settings=KafkaSettings.from_environment(os.environ), topic=service.kafka_topic)
-    return set_up_writing(mode, index=index, encoders=encoders, workspace=workspace, kafka=kafka)
+    return set_up_writing(mode, index=index, encoders=encoders, workspace=workspace, kafka=kafka, audit=audit)
 
 
 def run(app: FastAPI, address: Address, guards: Guards) -> None:

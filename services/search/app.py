@@ -35,6 +35,7 @@ from services.search.writes.write_setup import Writing, set_up_writing
 from services.search.writes.writing import WriteMode
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
+from similarity.outage import Outage, watched
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.searcher import Searcher
 from similarity.workspace.protocol import Workspace
@@ -42,6 +43,8 @@ from similarity.workspace.sqlite import SqliteWorkspace
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"
+# What the log calls the workspace.
+WORKSPACE = "the store of feedback and lists"
 # For what takes no place: health checks, the page's files, checking how deep a long body is nested.
 SPARE_THREADS = 8
 DESCRIPTION = (
@@ -72,11 +75,13 @@ def create_app(
     What is passed in stays the caller's, to be closed after the application has stopped.
     """
     own = ExitStack()
+    index = watched(index, Outage("the index"))
     take_line_breaks_in_paths()
     guards = guards or Guards()
     encoders = encoders if encoders is not None else {encoder.encoder_id: encoder} if encoder else {}
     if workspace is None:
         workspace = _passing_workspace(own)
+    workspace = watched(workspace, Outage(WORKSPACE))
     if writing is None:
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)

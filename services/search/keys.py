@@ -4,7 +4,8 @@ python -m services.search.keys add analysts --scope read --scope feedback --expi
 python -m services.search.keys list
 python -m services.search.keys revoke analysts --id 0123456789ab
 
-The file is --file, else SIMILARITY_SERVICE_KEYS, else keys.json. A running service takes note of a
+The file is --file, else SIMILARITY_SERVICE_KEYS, else keys.json. Each change is in the audit record:
+SIMILARITY_AUDIT, else that of SIMILARITY_INDEX, else FILE.audit.jsonl. A running service takes note of a
 change within a second. To replace a key: add a second one of the same name, hand it over, revoke the
 first by its id.
 """
@@ -19,9 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from services.search.guards.callers import Scope
-from services.search.guards.key_file import Key, new_key, read_keys, write_keys
+from services.search.guards.key_file import Key, key_id, new_key, read_keys, write_keys
+from similarity.audit import Action, AuditRecord, audit_target, system_user
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest import utc_now
+from similarity.settings import Settings
 
 FILE_VARIABLE = "SIMILARITY_SERVICE_KEYS"
 DEFAULT_FILE = "keys.json"
@@ -60,16 +63,27 @@ def main(arguments: list[str] | None = None) -> None:
     path = options.file or Path(os.environ.get(FILE_VARIABLE, DEFAULT_FILE))
     try:
         if options.action == "add":
-            secret = add(path, options.name, options.scope or [], expires=options.expires)
+            with _audit(path).recorded(Action.KEY_ADD, who=system_user(), subject=options.name) as act:
+                secret = add(path, options.name, options.scope or [], expires=options.expires)
+                act.subject = f"{options.name} {key_id(secret)} {','.join(sorted(options.scope))}"
             sys.stderr.write(f"The key of {options.name}. It is shown this once and kept nowhere:\n")
             sys.stdout.write(secret + "\n")
         elif options.action == "list":
             sys.stdout.write("".join(_line(key) for key in read_keys(path)))
         else:
-            gone = revoke(path, options.name, identity=options.id)
+            subject = f"{options.name} {options.id or ''}".strip()
+            with _audit(path).recorded(Action.KEY_REVOKE, who=system_user(), subject=subject):
+                gone = revoke(path, options.name, identity=options.id)
             sys.stdout.write(f"revoked {gone} key{'s' if gone > 1 else ''} of {options.name}\n")
     except (SimilarityError, OSError) as error:
         sys.exit(f"services.search.keys: {error}")
+
+
+def _audit(path: Path) -> AuditRecord:
+    """The record of the index that the environment names, else one beside the file of keys."""
+    settings = Settings.from_environment(os.environ)
+    named = settings.audit or "SIMILARITY_INDEX" in os.environ
+    return AuditRecord(audit_target(settings) if named else f"{path}.audit.jsonl")
 
 
 def _present(path: Path) -> list[Key]:

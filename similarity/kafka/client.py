@@ -1,7 +1,5 @@
 """What all clients of Kafka share: how they are made, and what their errors mean to a user."""
 
-import logging
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -9,10 +7,9 @@ from typing import Any
 from similarity.errors import InvalidInput
 from similarity.kafka.records import KafkaUnavailable
 from similarity.kafka.settings import PREFIX
+from similarity.outage import Outage
 
 ANSWER_SECONDS = 10.0
-OUTAGE_LOG_SECONDS = 60.0
-LOGGER = logging.getLogger(__name__)
 
 COMMON = {
     # What librdkafka would print itself, again and again while a broker is away; we say it once.
@@ -72,30 +69,24 @@ def translated(confluent: Any, servers: str, what: str) -> Iterator[None]:
         raise KafkaUnavailable(f"Kafka at {servers} does not give {what}: no answer") from error
 
 
-class Outage:
-    """Says once that Kafka is away, again every minute, and that it is back."""
+class ClientErrors:
+    """The errors that a client reports aside: an outage, which is logged, or a refused login."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
-        self._since: float | None = None
-        self._said = 0.0
+        self._outage = Outage(f"Kafka at {servers}")
         self._refusal = ""
 
     def on_error(self, error: Any) -> None:
         """Takes note of what the client reports."""
-        now = time.monotonic()
         if error.name() in LOGIN_ERRORS:
             self._refusal = error.str()
-        elif self._since is None or now - self._said > OUTAGE_LOG_SECONDS:
-            self._since = self._since or now
-            self._said = now
-            LOGGER.warning("Kafka at %s is away (%s); reading goes on when it is back", self._servers, error.str())
+        else:
+            self._outage.away(f"{error.str()}; reading goes on when it is back")
 
     def over(self) -> None:
         """A broker has answered."""
-        if self._since is not None:
-            LOGGER.warning("Kafka at %s is back after %.0f s", self._servers, time.monotonic() - self._since)
-            self._since = None
+        self._outage.over()
 
     def raise_refusal(self) -> None:
         """Raises InvalidInput if the login was refused: no waiting mends that."""

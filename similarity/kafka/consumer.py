@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from similarity.errors import InvalidInput
-from similarity.kafka.client import ANSWER_SECONDS, COMMON, Outage, confluent, made, translated
+from similarity.kafka.client import ANSWER_SECONDS, COMMON, ClientErrors, confluent, made, translated
 from similarity.kafka.records import End, KafkaUnavailable, Lost, Record
 from similarity.kafka.settings import KafkaSettings
 
@@ -46,8 +46,8 @@ class TopicConsumer:
         self._looked = 0.0
         self._settings = settings
         self._confluent = confluent()
-        self._outage = Outage(settings.servers)
-        own = {**CONSUMER, "group.id": group, "error_cb": self._outage.on_error}
+        self._errors = ClientErrors(settings.servers)
+        own = {**CONSUMER, "group.id": group, "error_cb": self._errors.on_error}
         self._consumer = made(self._confluent.Consumer, {**settings.client(), **own})
 
     def partitions(self, *, max_age: float = 0.0) -> tuple[int, ...]:
@@ -80,16 +80,16 @@ class TopicConsumer:
             InvalidInput: the login is refused, or the topic is gone.
         """
         polled = self._consumer.poll(seconds)
-        self._outage.raise_refusal()
+        self._errors.raise_refusal()
         if polled is None:
             return None
         error = polled.error()
         if error is None:
-            self._outage.over()
+            self._errors.over()
             self.positions[polled.partition()] = polled.offset() + 1
             return _record(polled)
         if error.name() == "_PARTITION_EOF":
-            self._outage.over()
+            self._errors.over()
             # Beyond the last record there may be offsets without one: of transactions, or compacted.
             position = max(self.positions[polled.partition()], polled.offset())
             self.positions[polled.partition()] = position
@@ -98,8 +98,8 @@ class TopicConsumer:
             return Lost(partition=polled.partition())
         if error.name() in MISSING:
             raise InvalidInput(_no_topic(self.topic, self._settings.servers))
-        self._outage.on_error(error)
-        self._outage.raise_refusal()
+        self._errors.on_error(error)
+        self._errors.raise_refusal()
         return None
 
     def backlog(self, partition: int, position: int) -> int | None:
@@ -132,7 +132,7 @@ class TopicConsumer:
             self._partitions = ()
             # A refused login looks like a broker that does not answer; what is really wrong is told beside it.
             self._consumer.poll(0)
-            self._outage.raise_refusal()
+            self._errors.raise_refusal()
             raise
 
 

@@ -5,7 +5,6 @@ begins to open its encoder in the background; nothing restarts. Encoders that no
 more are released.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -24,8 +23,6 @@ SECONDS_BETWEEN_LOOKS = 5.0
 """Looking means to read and check whole bundles, which every question would have to wait for."""
 SECONDS_BETWEEN_CLEARINGS = 60.0
 """Generations are retired a few times a week; until then nothing can be let go of."""
-
-log = logging.getLogger(__name__)
 
 
 class OnLookup(Protocol):
@@ -109,8 +106,7 @@ class QueryEncoders:
             known = set(self._models)
         try:
             needed = self._needed()
-        except IndexUnavailable as error:
-            log.warning("encoders that are not needed are kept for another minute: %s", error)
+        except IndexUnavailable:  # they are kept for another minute
             return
         with self._lock:
             for encoder_id in known.difference(needed):

@@ -1,7 +1,9 @@
 """Dead letters from a folder, through the command and its parts."""
 
 import json
+import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,30 @@ def test_messages_come_back_as_they_were_each_once(tmp_path: Path) -> None:
     delete = letter(2, value=None, stage=Stage.WRITE)
     paths = [keep(tmp_path, [letter(1), unreadable]), keep(tmp_path, [letter(1), delete])]
     replayed(paths, [letter(1).message, unreadable.message, delete.message])
+
+
+def test_another_message_at_the_position_of_an_older_one_is_replayed_too(tmp_path: Path) -> None:
+    older, other = letter(1), letter(1, value=b"[")  # the topic was made anew in between
+    paths = [keep(tmp_path, [older, older]), keep(tmp_path, [other, older])]
+    replayed(paths, [older.message, other.message])
+    assert [cause.count for cause in causes(each for path in paths for each in letters_in(path))] == [2]
+
+
+def test_a_file_that_was_read_again_is_replayed_once_at_the_later_time(tmp_path: Path) -> None:
+    first = DeadLetter(
+        message=Message(position="file:a.csv#1", value=b"{", time=T0), stage=Stage.DECODE, reason="value: is not JSON"
+    )
+    again = replace(first, message=replace(first.message, time=T0 + timedelta(days=1)))
+    replayed([keep(tmp_path, [again]), keep(tmp_path, [first])], [again.message])
+
+
+def test_causes_of_many_duplicates_take_no_memory_for_each(tmp_path: Path) -> None:
+    tracemalloc.start()
+    [cause] = causes(letter(number % 20_000) for number in range(40_000))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert cause.count == 20_000
+    assert most < 500_000
 
 
 def test_one_stage_can_be_replayed_alone(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from similarity.bundle import ModelBundle
 from similarity.cli import main
 from similarity.workspace.opening import open_workspace
 from tests.similarity.test_cli import Shell
-from tests.tiny_bundle import expected_vector, write_tiny_bundle
+from tests.tiny_bundle import TinyGraph, expected_vector, write_tiny_bundle
 from tests.workspace_records import make_event, make_list
 
 WORDS = ("anvils", "boats", "cars")
@@ -100,6 +100,17 @@ def test_from_one_encoder_to_the_next_and_back(shell: Shell) -> None:
     shell("generations", "rollback")
     assert generations(shell)["live"]["name"] == first["name"]
     assert "boats" in shell("similar", "late", "-k", "1", "--format", "json")
+
+
+def test_a_bundle_whose_graph_does_not_end_never_becomes_a_candidate(
+    shell: QuickShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tiny_bundle(shell.folder / "endless", TinyGraph(endless=True))
+    monkeypatch.setattr("similarity.encoder.RUN_SECONDS", 0.5)
+    told = shell("generations", "reembed", "--bundle", "endless", "--without-gate", fails=True)
+    assert "did not finish a batch within 0.5 seconds" in told
+    assert list(generations(shell)) == ["live"]
+    assert not (shell.folder / "similarity.db.bundles" / bundle(shell, "endless").encoder_id).exists()
 
 
 def test_a_dry_run_tells_the_cost_and_changes_nothing(shell: Shell) -> None:

@@ -14,6 +14,7 @@ from similarity import encoder as encoder_module
 from similarity.bundle import ModelBundle, seed_folder, write_manifest
 from similarity.encoder import OnnxRuntimeSession, TextEncoder, TokenIds, batches, padded
 from similarity.errors import InvalidBundle, SimilarityError
+from similarity.settings import RUNTIMES, Runtime
 from tests.tiny_bundle import DIMENSION, TINY_MANIFEST, TinyGraph, expected_vector, write_tiny_bundle
 
 
@@ -213,6 +214,18 @@ def test_a_graph_that_cannot_run_is_refused(tmp_path: Path) -> None:
     bundle = write_tiny_bundle(tmp_path / "bundle", TinyGraph(opset=9), opset=9)
     with pytest.raises(InvalidBundle, match="cannot be run"):
         TextEncoder(bundle)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_graph_that_does_not_end_is_given_up(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_module, "RUN_SECONDS", 0.5)
+    bundle = write_tiny_bundle(tmp_path / "endless", TinyGraph(endless=True))
+    began = perf_counter()
+    with pytest.raises(InvalidBundle, match=r"endless/model.onnx did not finish a batch within 0.5 seconds.*export"):
+        TextEncoder(bundle, runtime=runtime)
+    assert perf_counter() - began < 5
 
 
 def test_a_model_swapped_after_loading_is_not_run(tmp_path: Path) -> None:

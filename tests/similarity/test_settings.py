@@ -11,9 +11,9 @@ def test_without_variables_the_defaults_hold() -> None:
 
 
 def test_every_setting_is_read() -> None:
-    given = {"INDEX": "a.db", "BUNDLE": "b", "BUNDLES": "c", "THREADS": "3", "RUNTIME": "openvino"}
+    given = {"INDEX": "a.db", "BUNDLE": "b", "BUNDLES": "c", "THREADS": "3", "RUNTIME": "openvino", "AUDIT": "-"}
     environ = {f"SIMILARITY_{name}": value for name, value in given.items()}
-    expected = Settings(index="a.db", bundle=Path("b"), bundles=Path("c"), threads=3, runtime="openvino")
+    expected = Settings(index="a.db", bundle=Path("b"), bundles=Path("c"), threads=3, runtime="openvino", audit="-")
     assert Settings.from_environment(environ) == expected
 
 

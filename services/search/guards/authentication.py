@@ -6,7 +6,7 @@ from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.search.guards.callers import CALLER, LOCAL, Caller
+from services.search.guards.callers import CALLER, LOCAL, Caller, current_caller
 from services.search.guards.rate_limits import Allowance, Buckets
 from services.search.guards.refusals import client_address, header, refuse
 from services.search.wire import problems
@@ -59,6 +59,7 @@ class Authentication:
             await self._refuse_wrong_key(scope, receive, send)
             return
         scope[CALLER] = caller
+        current_caller.set(caller)
         await self._app(scope, receive, send)
 
     async def _refuse_wrong_key(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -56,6 +57,16 @@ class Caller:
 
 LOCAL = Caller(name="local", scopes=frozenset(Scope))
 """Everybody, where the service runs without keys."""
+
+
+current_caller: ContextVar[Caller] = ContextVar("current_caller", default=LOCAL)
+"""Of the request that is being worked on, in worker threads too."""
+
+
+def who() -> str:
+    """The caller of this request, as the audit record names them."""
+    caller = current_caller.get()
+    return "unauthenticated" if caller is LOCAL else f"key:{caller.name}"
 
 
 def caller_of(request: Request) -> Caller:

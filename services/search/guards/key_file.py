@@ -68,6 +68,11 @@ def new_key(name: str, scopes: Iterable[Scope], *, now: datetime, expires: datet
     return key, secret
 
 
+def key_id(secret: str) -> str:
+    """The id of the key that a secret belongs to; it is public."""
+    return secret.split("_")[1]
+
+
 def hashed(secret: str) -> str:
     """What is kept of a secret: its SHA-256, in hexadecimal."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

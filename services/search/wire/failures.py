@@ -1,6 +1,5 @@
 """Which problem each error becomes."""
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +19,8 @@ from similarity.search.errors import (
     UnknownCompany,
 )
 
-# Said to the client instead of the error's own words, which may name files of the server.
+# Said to the client instead of the error's own words, which may name files of the server; the log has those
+# (`similarity.outage`).
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     IndexUnavailable: (
         problems.INDEX_UNAVAILABLE,
@@ -47,8 +47,6 @@ OFFENCES_TOLD = 20
 LONGEST_NAME = 100
 
 _PARAMETER = re.compile(r"\{[^}]*\}")
-
-log = logging.getLogger(__name__)
 
 
 def answer_failures(app: FastAPI) -> None:
@@ -89,7 +87,6 @@ def _on_problem(request: Request, error: Exception) -> Response:
 
 def _on_store_failure(request: Request, error: Exception) -> Response:
     kind, detail = STORE_FAILURES[type(error)]
-    log.warning("%s: %s", kind.title, error)
     return problem_response(Problem(kind, detail), path=request.url.path)
 
 

@@ -205,7 +205,8 @@ WRITE_FAILED = Kind(
     slug="write-failed",
     status=503,
     title="The write was not taken",
-    meaning="The store or Kafka did not take it in time. It may be written or not: send it again, which is harmless.",
+    meaning="The store or Kafka did not take it in time, or the audit record cannot be written. The write may be "
+    "stored or not: send it again, which is harmless.",
     retry_after=5,
 )
 WRITE_ENCODER_MISSING = Kind(

@@ -38,8 +38,7 @@ class WorkspaceHealth:
     def _look(self, looking: Future[str | None]) -> None:
         try:
             self._workspace.check()
-        except SimilarityError as error:
-            log.warning("the workspace does not answer: %s", error)
+        except SimilarityError:
             looking.set_result(AWAY)
         except BaseException:
             log.exception("the workspace could not be looked at")

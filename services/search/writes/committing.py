@@ -11,15 +11,19 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, TypeAlias
 
+from services.search.guards.callers import who
+from services.search.guards.envelope import request_id
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 from services.search.writes.write_schemas import Outcome
-from similarity.errors import SimilarityError
+from similarity.audit import Action, AuditRecord, Entry
+from similarity.company import DeletedCompany
+from similarity.errors import AuditUnavailable, IndexUnavailable, SimilarityError
 from similarity.ingest import Change
 
 MOST_WAITING = 16
@@ -58,16 +62,27 @@ class Sink(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Request:
     changes: Sequence[Change]
+    who: str = field(default_factory=who)
+    request_id: str = field(default_factory=request_id.get)
     results: "Future[list[Written]]" = field(default_factory=Future)
 
 
 class GroupCommit:
-    """Commits to one sink; safe to share between threads. Its thread starts with the first write."""
+    """Commits to one sink; safe to share between threads. Its thread starts with the first write.
+
+    What became of each change is in `audit` before its request has its results.
+    """
 
     def __init__(
-        self, sink: Sink, *, most_waiting: int = MOST_WAITING, seconds_to_wait: float = SECONDS_TO_WAIT
+        self,
+        sink: Sink,
+        *,
+        audit: AuditRecord | None = None,
+        most_waiting: int = MOST_WAITING,
+        seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
         self._sink = sink
+        self._audit = audit or AuditRecord(None)
         self._most_waiting = most_waiting
         self._seconds_to_wait = seconds_to_wait
         self._waiting: deque[_Request] = deque()
@@ -122,10 +137,11 @@ class GroupCommit:
             try:
                 with self._sink.opened() as commit:
                     while batch:
-                        _settle(batch, commit)
+                        _settle(batch, commit, self._audit)
                         batch = self._next(wait=SECONDS_OPEN)
             except Exception as error:
-                log.warning("the place to write to cannot be opened or closed: %r", error)
+                if not isinstance(error, IndexUnavailable):  # `similarity.outage` logs that
+                    log.warning("the place to write to cannot be opened or closed: %r", error)
                 _fail(batch, error)
 
     def _next(self, *, wait: float | None) -> list[_Request]:
@@ -147,20 +163,42 @@ class GroupCommit:
         return taken
 
 
-def _settle(batch: Sequence[_Request], commit: Commit) -> None:
+def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:
     try:
-        results = iter(commit([change for request in batch for change in request.changes]))
-    except SimilarityError as error:
+        audit.write([])
+        committed = commit([change for request in batch for change in request.changes])
+        audit.write(_entries(batch, committed))
+        results = iter(committed)
+    except AuditUnavailable as error:
         _fail(batch, error)
     except Exception as error:
-        # A fault of ours that one request brought to light is no reason to refuse the others.
-        if len(batch) == 1:
+        if isinstance(error, SimilarityError) or len(batch) == 1:
+            # Some of it may be stored.
+            with suppress(AuditUnavailable):
+                audit.write(_entries(batch, [Written(Outcome.FAILED)] * sum(len(each.changes) for each in batch)))
             _fail(batch, error)
-        for request in batch if len(batch) > 1 else ():
-            _settle([request], commit)
+            return
+        # A fault of ours that one request brought to light is no reason to refuse the others.
+        for request in batch:
+            _settle([request], commit, audit)
     else:
         for request in batch:
             request.results.set_result(list(islice(results, len(request.changes))))
+
+
+def _entries(batch: Sequence[_Request], results: Sequence[Written]) -> list[Entry]:
+    changes = [(request, change) for request in batch for change in request.changes]
+    return [
+        Entry(
+            action=Action.DELETE if isinstance(change, DeletedCompany) else Action.WRITE,
+            outcome=written.outcome.value,
+            who=request.who,
+            request_id=request.request_id,
+            company_id=change.id,
+            version=change.version if written.version is None else written.version,
+        )
+        for (request, change), written in zip(changes, results, strict=True)
+    ]
 
 
 def _fail(batch: Sequence[_Request], error: Exception) -> None:

@@ -8,14 +8,17 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from services.search.guards.callers import who
+from services.search.guards.envelope import request_id
 from services.search.writes.write_schemas import Compaction, ErasedGeneration, ErasureAnswer, Forgotten, Outcome
-from services.search.writes.writing import WriteService, write_one
+from services.search.writes.writing import WriteService, refusal, write_one
+from similarity.audit import FAILED, Action, AuditRecord
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.erasure import erase, own_names
-from similarity.errors import UnknownGeneration
+from similarity.errors import AuditUnavailable, SimilarityError, UnknownGeneration
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import utc_now
 from similarity.workspace.protocol import Workspace
@@ -27,6 +30,7 @@ OTHER_PROCESSES = (
     "Other processes of the service hold its phrases in memory, where no answer finds them, until they end."
 )
 TOPIC = "Older messages about it stay in Kafka until the topic is compacted or its retention ends."
+NOT_REWRITTEN = "the files could not be rewritten; erase again with ?wait=true, or run: similarity erase"
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +70,10 @@ class Compactor:
                 return
             try:
                 self.run(company_id)
+            except SimilarityError as error:
+                log.warning("%s: %s", NOT_REWRITTEN, error)
             except Exception:
-                log.exception("the files could not be rewritten; erase again with ?wait=true, or run: similarity erase")
+                log.exception(NOT_REWRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class ErasureService:
     compactor: Compactor
     workspace: Workspace | None = None
     publishes: bool = False
+    audit: AuditRecord = field(default_factory=lambda: AuditRecord(None))
     clock: Callable[[], datetime] = utc_now
     removed: Callable[[Collection[str]], None] = lambda _: None
 
@@ -88,9 +95,23 @@ class ErasureService:
         Every step may be repeated: after an error, erase again.
 
         Raises:
-            Problem: writing is off, or Kafka did not take the delete; nothing was erased then.
+            Problem: writing is off, Kafka did not take the delete, or the audit record cannot be written; nothing
+                was erased then.
             IndexUnavailable: a store does not answer; what was erased before stays erased.
         """
+        self.writes.require_on()
+        try:
+            with self.audit.recorded(
+                Action.ERASE, who=who(), request_id=request_id.get(), company_id=company_id
+            ) as act:
+                answer = self._erase(company_id, wait=wait)
+                if not answer.erased:
+                    act.outcome = FAILED
+        except AuditUnavailable as error:
+            raise refusal(error) from error
+        return answer
+
+    def _erase(self, company_id: str, *, wait: bool) -> ErasureAnswer:
         commits = self.writes.require_on()
         now = self.clock()
         known = self._known(company_id)

@@ -14,6 +14,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Change, Encoder
 from similarity.kafka import NotDelivered
 from similarity.messages import MAX_FOLLOWED_VERSION, encode, following
+from similarity.outage import Outage
 from similarity.writers import Writer
 
 SECONDS_TO_RETRY = 2.0
@@ -78,6 +79,7 @@ class KafkaSink:
         self._make_producer = make_producer
         self._topic = topic
         self._index = index
+        self._outage = Outage("Kafka")
         self._producer: Producer | None = None
         self._published: dict[str, int] = {}
 
@@ -103,6 +105,9 @@ class KafkaSink:
                 producer.flush()
             except NotDelivered as error:
                 lost = frozenset(error.keys)
+                self._outage.away("it did not acknowledge messages in time")
+            else:
+                self._outage.over()
             failed = Written(Outcome.FAILED, "Kafka did not acknowledge it in time")
             return [
                 failed if change.id.encode() in lost else Written(Outcome.ACCEPTED, version=version)

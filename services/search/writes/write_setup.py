@@ -7,6 +7,7 @@ from services.search.writes.committing import GroupCommit, Sink
 from services.search.writes.erasing import Compactor, ErasureService
 from services.search.writes.sinks import IndexSink, KafkaSink
 from services.search.writes.writing import WriteMode, WriteService
+from similarity.audit import AuditRecord
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
@@ -40,25 +41,32 @@ def set_up_writing(
     encoders: Mapping[str, Encoder],
     workspace: Workspace | None = None,
     kafka: KafkaTopic | None = None,
+    audit: AuditRecord | None = None,
 ) -> Writing:
     """The services for `mode`; `encoders` are needed to write directly, `kafka` to publish.
 
     Raises:
         InvalidInput: writes shall go to Kafka, but no topic is named.
     """
-    writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka), index)
+    writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka, audit=audit), index)
     erasures = ErasureService(
         index,
         writes,
         Compactor(index, workspace),
         workspace=workspace,
         publishes=mode is WriteMode.KAFKA,
+        audit=audit or AuditRecord(None),
     )
     return Writing(writes, erasures)
 
 
 def _commits(
-    mode: WriteMode, *, index: CompanyIndex, encoders: Mapping[str, Encoder], kafka: KafkaTopic | None
+    mode: WriteMode,
+    *,
+    index: CompanyIndex,
+    encoders: Mapping[str, Encoder],
+    kafka: KafkaTopic | None,
+    audit: AuditRecord | None,
 ) -> GroupCommit | None:
     if mode is WriteMode.OFF:
         return None
@@ -68,4 +76,4 @@ def _commits(
             raise InvalidInput("writes shall go to Kafka, but no topic is named; set SIMILARITY_SERVICE_KAFKA_TOPIC")
         place = kafka
         sink = KafkaSink(lambda: KeyedProducer(place.settings, timeout=SECONDS_TO_DELIVER), place.topic, index)
-    return GroupCommit(sink)
+    return GroupCommit(sink, audit=audit)

@@ -25,6 +25,7 @@ from services.search.writes.write_schemas import (
 )
 from similarity.company import DeletedCompany
 from similarity.errors import (
+    AuditUnavailable,
     EncoderMismatch,
     EncodingFailed,
     IndexUnavailable,
@@ -227,6 +228,7 @@ def refusal(error: SimilarityError) -> Exception:
         ),
         EncodingFailed: (problems.WRITE_FAILED, "the encoder fails on every text; nothing was written"),
         IndexUnavailable: (problems.INDEX_UNAVAILABLE, f"the index does not take writes just now; {SEND_AGAIN}"),
+        AuditUnavailable: (problems.WRITE_FAILED, f"the audit record cannot be written; {SEND_AGAIN}"),
         LeaseHeld: (problems.WRITE_FAILED, f"the right to write cannot be had just now; {SEND_AGAIN}"),
         LeaseLost: (problems.WRITE_FAILED, f"the right to write was lost; {SEND_AGAIN}"),
         InvalidInput: (
@@ -237,7 +239,8 @@ def refusal(error: SimilarityError) -> Exception:
     if type(error) not in known:
         return error
     kind, detail = known[type(error)]
-    log.warning("a write was not taken: %s", error)
+    if not isinstance(error, IndexUnavailable | AuditUnavailable):  # `similarity.outage` logs those
+        log.warning("a write was not taken: %s", error)
     return Problem(kind, detail)
 
 

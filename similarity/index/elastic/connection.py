@@ -1,5 +1,6 @@
 """The client, and what its errors mean to the caller. No message holds a secret."""
 
+import logging
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -191,6 +192,8 @@ def connect(settings: ElasticSettings) -> Elasticsearch:
     Raises:
         InvalidInput: the file of authorities cannot be read.
     """
+    # It logs every request with its path, and each failed attempt with a traceback; our errors say what matters.
+    logging.getLogger("elastic_transport").setLevel(logging.ERROR)
     options: dict[str, Any] = {}
     if settings.api_key:
         options["api_key"] = settings.api_key

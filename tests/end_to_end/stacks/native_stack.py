@@ -41,7 +41,7 @@ class NativeStack:
         """All files are below `folder`; nothing is started."""
         self._folder = folder
         self._state = folder / "state"
-        self._state.mkdir()
+        (self._state / "audit").mkdir(parents=True)
         self._settings = _settings(filled((ROOT / ".env.example").read_text(encoding="utf-8")))
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._elasticsearch: ElasticsearchCluster | None = None

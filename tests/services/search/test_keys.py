@@ -9,6 +9,7 @@ import pytest
 from services.search.guards.callers import Scope
 from services.search.guards.key_file import SECRET, hashed, read_keys
 from services.search.keys import add, main, revoke
+from similarity.audit import read_entries
 from similarity.errors import InvalidInput
 
 ROOT = Path(__file__).parents[3]
@@ -85,3 +86,32 @@ def test_keys_added_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     ]
     assert [process.wait() for process in running if process.communicate()] == [0] * 6
     assert len(read_keys(tmp_path / "keys.json")) == 6
+
+
+def test_changes_of_keys_are_on_record_without_secrets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMILARITY_AUDIT", str(tmp_path / "audit.jsonl"))
+    file = str(tmp_path / "keys.json")
+    main(["add", "ann", "--scope", "write", "--scope", "read", "--file", file])
+    secret = capsys.readouterr().out.strip()
+    identity = read_keys(Path(file))[0].id
+    main(["revoke", "ann", "--id", identity, "--file", file])
+    with pytest.raises(SystemExit):
+        main(["revoke", "bob", "--file", file])
+    entries = list(read_entries(str(tmp_path / "audit.jsonl")))
+    assert [
+        (entry["action"], entry["outcome"], entry["subject"]) for entry in entries if entry["outcome"] != "begun"
+    ] == [
+        ("key-add", "done", f"ann {identity} read,write"),
+        ("key-revoke", "done", f"ann {identity}"),
+        ("key-revoke", "failed", "bob"),
+    ]
+    assert secret.split("_", 2)[2] not in (tmp_path / "audit.jsonl").read_text()
+
+
+def test_without_an_index_the_record_is_beside_the_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SIMILARITY_AUDIT", "SIMILARITY_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    main(["add", "ann", "--scope", "read", "--file", str(tmp_path / "keys.json")])
+    assert len(list(read_entries(str(tmp_path / "keys.json.audit.jsonl")))) == 2
