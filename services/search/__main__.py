@@ -81,7 +81,7 @@ def serve(
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
         encoders = encoders_of(settings, index, guards.metrics)
         writing = writing_of(service, index, encoders, workspace)
-        opened.callback(writing.writes.close)
+        opened.callback(writing.close)
         warm_up(index)
         app = create_app(
             index=index,

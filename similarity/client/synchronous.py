@@ -146,6 +146,7 @@ class Client:
     put = _sends(writing.put)
     delete = _sends(writing.delete)
     erase = _sends(writing.erase)
+    erasure = _sends(writing.erasure)
 
     feedback = _sends(judging.feedback)
     verdicts = _sends(judging.verdicts)

@@ -11,6 +11,7 @@ thousand companies; beyond that use Elasticsearch.
     search       exact search on a matrix     words     resolve, find, words of a hybrid search
     hybrid       both, fused                  filters   filters as `lookups` holds them
     leases       who may do what, until when  compaction
+    ledger       what erasures need to know
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -45,6 +46,7 @@ from similarity.index.sqlite import (
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.filters import conditions
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow, document_row
 from similarity.index.sqlite.search import ExactSearch
 from similarity.sqlite_backup import back_up
@@ -84,6 +86,7 @@ class SqliteIndex:
             raise IndexUnavailable(f"the folder of the index {path} cannot be made: {error}; name another") from error
         self._connections = Connections(self.path, busy_timeout=busy_timeout)
         self._search = ExactSearch()
+        self.ledger = SqliteLedger(self._connections)
 
     def create_generation(self, generation: Generation) -> None:
         with self._connections.writing() as connection:
