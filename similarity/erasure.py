@@ -20,7 +20,7 @@ from datetime import datetime
 from functools import partial
 
 from similarity.company import DeletedCompany, EmbeddedCompany, check_id, version_of
-from similarity.errors import NoLiveGeneration, SimilarityError, UnknownGeneration
+from similarity.errors import IndexUnavailable, NoLiveGeneration, SimilarityError, UnknownGeneration
 from similarity.index.ledger import Compaction, ErasureRecord, ErasureState
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest import utc_now
@@ -152,11 +152,12 @@ class Eraser:
         return hashes
 
     def _compact(self) -> None:
+        is_complete = self.workspace is None or self.workspace.compact()
         for generation in self.index.generations():
             with suppress(UnknownGeneration):
-                self.index.compact(generation.name)
-        if self.workspace is not None:
-            self.workspace.compact()
+                is_complete &= self.index.compact(generation.name)
+        if not is_complete:
+            raise IndexUnavailable("a copy of the store is away, and its files keep what was erased until it is back")
 
     def _end(self, record: ErasureRecord, hashes: frozenset[str], compaction: Compaction) -> None:
         ledger = self.index.ledger

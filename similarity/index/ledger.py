@@ -84,6 +84,9 @@ class ErasureLedger(Protocol):
     def running_erasures(self) -> list[ErasureRecord]:
         """The erasures in state running, by id."""
 
+    def purge_erasures(self, *, before: datetime) -> None:
+        """Removes the erasures that are done and were asked for before a time: with the tombstones, the ids go too."""
+
 
 def erasure_members(record: ErasureRecord) -> dict[str, Any]:
     """A record as a JSON object."""

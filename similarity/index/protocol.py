@@ -313,8 +313,11 @@ class CompanyIndex(Protocol):
         What `scan` reads, without the documents: to compare generations.
         """
 
-    def compact(self, generation: str) -> None:
-        """Removes what was replaced or deleted from the disk too; may take long. For erasure, and before serving."""
+    def compact(self, generation: str) -> bool:
+        """Removes what was replaced or deleted from the disk too; may take long. For erasure, and before serving.
+
+        False if it stays for now, because a copy of the store is away.
+        """
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         """Forgets tombstones of deletes before a time; returns how many.

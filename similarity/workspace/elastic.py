@@ -99,10 +99,10 @@ class ElasticWorkspace:
             notes=self._forget_in_notes(names),
         )
 
-    def compact(self) -> None:
+    def compact(self) -> bool:
         self._make_ready()
-        for index in (self._feedback, self._lists):
-            compact_index(self._cluster, index)
+        are_complete = [compact_index(self._cluster, index) for index in (self._feedback, self._lists)]
+        return all(are_complete)
 
     def check(self) -> None:
         self._make_ready()

@@ -201,8 +201,11 @@ class Workspace(Protocol):
         on the disk until `compact`.
         """
 
-    def compact(self) -> None:
-        """Removes from the disk what was removed or replaced; may take a minute on a cluster."""
+    def compact(self) -> bool:
+        """Removes from the disk what was removed or replaced; may take a minute on a cluster.
+
+        False if it stays for now, because a copy of the store is away.
+        """
 
     def check(self) -> None:
         """Reads something and throws it away: raises IndexUnavailable where events or lists cannot be read."""

@@ -114,8 +114,9 @@ class SqliteWorkspace:
                 notes=_forget_in_notes(connection, names),
             )
 
-    def compact(self) -> None:
+    def compact(self) -> bool:
         self._file.rewrite()
+        return True
 
     def check(self) -> None:
         with self._file.reading() as connection:

@@ -197,7 +197,7 @@ def test_what_people_added_about_an_erased_company_goes_with_it(shell: Shell) ->
     with closing(open_workspace(str(shell.folder / "similarity.db"), {})) as workspace:
         workspace.add_event(make_event(anchor="c05", hit="c01"))
         workspace.save_list(make_list("mine", anchors=anchors, exclude=["firm C05", "c02"]))
-    assert "forgotten: 1 verdicts; changed: 1 lists, 0 looks" in shell("erase", "c05")
+    assert "forgotten: 1 verdicts, 0 notes; changed: 1 lists, 0 looks" in shell("erase", "c05")
     assert b"c05" not in (shell.folder / "similarity.db.workspace").read_bytes().lower()
     with closing(open_workspace(str(shell.folder / "similarity.db"), {})) as workspace:
         assert list(workspace.events()) == []

@@ -18,6 +18,8 @@ from similarity.errors import SimilarityError
 from similarity.index.ledger import ErasureRecord
 
 SECONDS_TO_RETRY = 60.0
+LONGEST_SECONDS_TO_RETRY = 3600.0
+"""A node that is down may be so for hours, and each attempt rewrites files."""
 SECONDS_TO_STOP = 5.0
 
 log = logging.getLogger(__name__)
@@ -52,12 +54,16 @@ class ErasureThread:
             thread.join(SECONDS_TO_STOP)
 
     def _run(self) -> None:
-        is_complete = True
+        pause: float | None = None
         while not self._stopping:
-            self._wanted.wait(None if is_complete else self._seconds_to_retry)
+            self._wanted.wait(pause)
             self._wanted.clear()
-            if not self._stopping:
-                is_complete = self._round()
+            if self._stopping:
+                return
+            if self._round():
+                pause = None
+            else:
+                pause = min(2 * pause, LONGEST_SECONDS_TO_RETRY) if pause else self._seconds_to_retry
 
     def _round(self) -> bool:
         """False where it has to be tried again."""

@@ -206,14 +206,14 @@ class ElasticIndex:
             self._cluster.refresh(entry.index)
         return reading.version_pages(self._cluster, entry.index, after=after, batch_size=batch_size)
 
-    def compact(self, generation: str) -> None:
+    def compact(self, generation: str) -> bool:
         """Merges each shard to one segment, which searches are fastest on.
 
         What was replaced or deleted leaves the segments, which takes half a minute where there is any;
         a copy on a node that is down holds it back for up to 12 hours (see `compaction`).
         """
         with self._entry(generation) as entry:
-            compaction.compact(self._cluster, entry.index)
+            return compaction.compact(self._cluster, entry.index)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         version = 2 * ((before - EPOCH) // timedelta(microseconds=1))

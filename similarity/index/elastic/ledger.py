@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from elasticsearch import NotFoundError
@@ -85,8 +86,15 @@ class ElasticLedger:
         return erasure_of(found["_source"]["record"])
 
     def running_erasures(self) -> list[ErasureRecord]:
-        terms = {"kind": "erasure", "state": ErasureState.RUNNING.value}
-        return [erasure_of(source["record"]) for source in self._found(terms)]
+        return list(self._erasures(ErasureState.RUNNING))
+
+    def purge_erasures(self, *, before: datetime) -> None:
+        old = [record.id for record in self._erasures(ErasureState.DONE) if record.requested_at < before]
+        self._bulk({"delete": {"_id": _document_id("erasure", each)}} for each in old)
+
+    def _erasures(self, state: ErasureState) -> Iterator[ErasureRecord]:
+        for source in self._found({"kind": "erasure", "state": state.value}):
+            yield erasure_of(source["record"])
 
     def _make_ready(self) -> None:
         if not self._is_ready:

@@ -222,7 +222,7 @@ class SqliteIndex:
     ) -> Iterator[list[DocumentVersion]]:
         return self._pages(generation, reading.versions_after, after=after, batch_size=batch_size)
 
-    def compact(self, generation: str) -> None:
+    def compact(self, generation: str) -> bool:
         """Rewrites the whole file, because all generations share it; writers wait meanwhile, readers do not.
 
         What lay in it before this was called is then neither in the file nor in its write-ahead log.
@@ -232,6 +232,7 @@ class SqliteIndex:
         self._repeat(writing.sweep)
         with self._connections.borrowed() as connection:
             compaction.compact(connection, path=self.path)
+        return True
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         with self._connections.reading() as connection:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from similarity.index.ledger import ErasureRecord, ErasureState, erasure_members, erasure_of
 from similarity.index.sqlite.connections import Connections
@@ -51,3 +52,9 @@ class SqliteLedger:
                 "SELECT record FROM erasures WHERE state = ? ORDER BY id", (ErasureState.RUNNING.value,)
             ).fetchall()
         return [erasure_of(json.loads(record)) for (record,) in rows]
+
+    def purge_erasures(self, *, before: datetime) -> None:
+        with self._connections.writing() as connection:
+            records = connection.execute("SELECT record FROM erasures WHERE state = ?", (ErasureState.DONE.value,))
+            old = [each.id for (record,) in records if (each := erasure_of(json.loads(record))).requested_at < before]
+            connection.executemany("DELETE FROM erasures WHERE id = ?", [(each,) for each in old])

@@ -1,5 +1,7 @@
 """An erased company is in no event, no list and no look any more; everything else stays."""
 
+from typing import Any
+
 from similarity.workspace.protocol import Forgotten, Look, Verdict, Workspace
 from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
@@ -41,7 +43,9 @@ def test_it_leaves_the_lists_that_ask_about_others_too(workspace: Workspace) -> 
 
 def test_texts_that_contain_a_name_go(workspace: Workspace) -> None:
     texts = ["sells shoes as NIKE does", "Nïke-Inc.: runs", "snikers", "like nike.com, but cheaper"]
-    workspace.save_list(make_list(anchors=[{"text": text} for text in texts], negatives=[{"text": "Unlike Nike, Inc."}]))
+    workspace.save_list(
+        make_list(anchors=[{"text": text} for text in texts], negatives=[{"text": "Unlike Nike, Inc."}])
+    )
     workspace.save_list(make_list("words alone", anchors=[{"text": "a second Nike"}]))
     assert workspace.forget_company(make_names("c17", "Nike, Inc.", "nike.com")) == Forgotten(lists=2)
     assert workspace.saved_list("shoes").question == {"anchors": [{"text": "snikers"}], "negatives": []}
@@ -74,7 +78,7 @@ def test_filter_values_that_are_a_name_go(workspace: Workspace) -> None:
 
 
 def test_a_list_with_a_name_in_its_name_is_renamed_and_its_looks_stay(workspace: Workspace) -> None:
-    question = {"anchors": [{"company": "puma"}]}
+    question: dict[str, Any] = {"anchors": [{"company": "puma"}]}
     workspace.save_list(make_list("Nike's rivals", **question))
     for number in range(60):
         looked(workspace, "Nike's rivals", "adidas", user=f"user {number}")
@@ -99,7 +103,8 @@ def test_notes_on_other_pairs_that_contain_a_name_are_emptied(workspace: Workspa
 
 
 def test_a_name_that_another_company_has_too_stays_where_it_stands_for_a_company(workspace: Workspace) -> None:
-    question = {"anchors": [{"company": "puma"}, {"company": "Nike, Inc."}], "exclude": ["Nike, Inc.", "nike.com"]}
+    anchors = [{"company": "puma"}, {"company": "Nike, Inc."}]
+    question: dict[str, Any] = {"anchors": anchors, "exclude": ["Nike, Inc.", "nike.com"]}
     workspace.save_list(make_list(**question))
     names = make_names("c17", "Nike, Inc.", "nike.com", anothers=("Nike, Inc.",))
     assert workspace.forget_company(names) == Forgotten(lists=1)
