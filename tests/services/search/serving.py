@@ -61,7 +61,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(index: Path, folder: Path, **settings: object) -> Iterator[Service]:
+def running(index: Path | str, folder: Path, **settings: object) -> Iterator[Service]:
     """The service on the file `index`, once it is ready; `settings` are SIMILARITY_SERVICE_ variables."""
     settings = {"logs": "json", **settings}
     variables = {f"SIMILARITY_SERVICE_{name.upper()}": str(value) for name, value in settings.items()}
