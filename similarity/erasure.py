@@ -1,7 +1,7 @@
 """Erasing one company: from every generation, from what people added about it, and from the disk.
 
-    accept   names -> a delete in the message log -> ledger -> tombstones       no search finds it any more
-    finish   tombstones again -> workspace -> files rewritten -> names forgotten           nothing holds it
+    accept   names -> a delete in the message log -> ledger -> tombstones: no search finds it any more
+    finish   tombstones, if a crash left any out -> workspace -> files rewritten -> names forgotten
 
 The service accepts an erasure in a request and finishes it in the background; the command does both.
 Every step may be repeated. The ledger (`index.ledger`) holds what is running, and hashes of all names
@@ -42,8 +42,9 @@ PROCESSES = (
     "logs shipped elsewhere) until these are deleted. On Elasticsearch, a node that is down keeps it until it is back."
 )
 TEXTS = (
-    "Notes, texts and names of lists were searched for whole names. A nickname or a misspelt name stays, and so does "
-    "a name that is one letter, a short number or an ordinary word such as Energy."
+    "Notes, texts and names of lists were searched for whole names. A nickname or a misspelt name stays, and so does a "
+    "name that is one letter, a short number or an ordinary word such as Energy. Ids of events and names of users were "
+    "not searched."
 )
 
 

@@ -62,9 +62,13 @@ class CompanyNames:
         """Whether `reference`, a whole value, means this company and no other. Ids are case-sensitive, names not."""
         if not isinstance(reference, str) or reference == self.id:
             return reference == self.id
-        phrases = [_phrase(form) for form in _references(reference)]
-        hashes = {_hash(self.key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase))}
-        return not self.hashes.isdisjoint(hashes) and not self.is_anothers(reference)
+        return self._is_name(reference) and not self.is_anothers(reference)
+
+    def occur_in(self, value: object) -> bool:
+        """Whether a whole value, typed for a company or a filter, is or contains a name that no other company has."""
+        if not isinstance(value, str) or value == self.id:
+            return value == self.id
+        return (self._is_name(value) or self.are_in(value)) and not self.is_anothers(value)
 
     def are_in(self, text: str) -> bool:
         """Whether a text contains the id or a name, in any case.
@@ -81,6 +85,11 @@ class CompanyNames:
             for run in (words[start : start + length] for start in range(len(words) - length + 1))
             if length > 1 or not (len(run[0]) <= SHORT_WORD_CHARACTERS and run[0].islower())
         )
+
+    def _is_name(self, reference: str) -> bool:
+        phrases = [_phrase(form) for form in _references(reference)]
+        hashes = {_hash(self.key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase))}
+        return not self.hashes.isdisjoint(hashes)
 
     def pseudonym(self, text: str) -> str:
         """What may stand for a text instead: always the same for the same text."""

@@ -58,9 +58,10 @@ class ErasureRecord:
 
 
 class ErasureLedger(Protocol):
-    """The record of one index; contract tests run on each store. Every call raises IndexUnavailable without it.
+    """What one index keeps for erasures. Every method raises IndexUnavailable where the store cannot be reached.
 
-    Every write is durable when it returns, may be repeated, and is seen by every later read.
+    The same tests (`tests/contract/test_ledger.py`) run on each store. Every write is durable when it
+    returns, may be repeated, and is seen by every later read.
     """
 
     def key(self) -> bytes:

@@ -9,8 +9,8 @@ from similarity.name_hashes import CompanyNames
 def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
     """The question without a company; None if no anchor is left. One that does not name it is the same object.
 
-    Out go: anchors and negatives that are this company or texts with a name of it, places in `exclude`,
-    and filter values that are a name. A filter that has nothing left to compare with goes as a whole.
+    Removed are anchors and negatives that are this company or a text with a name of it, and values of
+    `exclude` and of filters with a name in them. A filter that has nothing left to compare with goes as a whole.
     """
 
     def is_it(anchor: Mapping[str, Any]) -> bool:
@@ -20,7 +20,7 @@ def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapp
     kept = {
         "anchors": [each for each in held["anchors"] if not is_it(each)],
         "negatives": [each for each in held["negatives"] if not is_it(each)],
-        "exclude": [each for each in held["exclude"] if not names.mean(each)],
+        "exclude": [each for each in held["exclude"] if not names.occur_in(each)],
         "filters": [left for each in held["filters"] if (left := _forgotten_filter(each, names))],
     }
     if held["anchors"] and not kept["anchors"]:
@@ -36,7 +36,7 @@ def forgotten_list_name(name: str, saved_at: int, names: CompanyNames) -> str:
 
 def _forgotten_filter(given: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
     members = ("any_of", "none_of")
-    kept = {member: [each for each in given.get(member) or [] if not names.mean(each)] for member in members}
+    kept = {member: [each for each in given.get(member) or [] if not names.occur_in(each)] for member in members}
     changed = {member: values for member, values in kept.items() if values != list(given.get(member) or [])}
     has_range = given.get("at_least") is not None or given.get("at_most") is not None
     if changed and not has_range and not any(kept.values()):

@@ -75,7 +75,7 @@ class ErasureThread:
             return False
         except Exception:
             log.exception("an erasure failed; mend the cause, then erase again")
-        return True
+        return True  # trying again mends no fault of ours
 
 
 @dataclass(frozen=True, slots=True)

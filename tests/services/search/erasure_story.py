@@ -66,9 +66,14 @@ def write_everywhere(client: Client) -> None:
 
 
 def erase(client: Client) -> Erasure:
-    """Deletes the company, erases it later, and waits until that has ended."""
+    """Deletes the company, then erases it, and waits until that has ended."""
     client.delete(ID)
     assert client.erase(ID).erased
+    return ended(client)
+
+
+def ended(client: Client) -> Erasure:
+    """The erasure when it is no longer running."""
     deadline = time.monotonic() + SECONDS
     while (erasure := client.erasure(ID)).state == "running":
         assert time.monotonic() < deadline, erasure
