@@ -353,7 +353,7 @@ def erase(
         record = eraser.accept(company_id)
         for name, result in record.results.items():
             typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
-        done = {each.id: each for each in eraser.finish(compact=compact)}
+        done = {each.id: each for each in eraser.finish(only=company_id, compact=compact)}
         record = done.get(company_id, record)
         gone = {"events": 0, "notes": 0, "lists": 0, "looks": 0, **record.forgotten}
         typer.echo(

@@ -91,8 +91,8 @@ class Eraser:
         ledger.save_erasure(record)
         return self._hide(record)
 
-    def finish(self, *, compact: bool = True) -> list[ErasureRecord]:
-        """Completes every erasure that is running; returns their records as they are then.
+    def finish(self, *, only: str = "", compact: bool = True) -> list[ErasureRecord]:
+        """Completes every erasure that is running, or `only` that of one company; returns their records as of then.
 
         One rewriting of the files serves them all. Without `compact` the words stay on the disk until the
         store rewrites its files by itself.
@@ -101,7 +101,7 @@ class Eraser:
             IndexUnavailable: a store does not answer, or its files are in use. The erasures stay running, and
                 the names that they look for are kept.
         """
-        running = self.index.ledger.running_erasures()
+        running = [each for each in self.index.ledger.running_erasures() if only in {"", each.id}]
         try:
             hidden = [record if record.results else self._hide(record) for record in running]
             waiting = [record for record in hidden if record.state is ErasureState.RUNNING]

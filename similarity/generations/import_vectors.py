@@ -10,6 +10,7 @@ that no other encoder has. The file is Parquet (`vector`: a list or fixed-size l
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
-from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
+from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
 from similarity.files import RejectsFile, Row, column_names, read_rows
 from similarity.former_names import remember_lost_names
 from similarity.generations.gate import generation_named
@@ -173,7 +174,8 @@ def _write(index: CompanyIndex, generation: str, chunk: Sequence[_Read]) -> list
     documents = [read.document for read in chunk]
     # The live generation too: promoting and retiring would lose the names that only it holds.
     for name in {generation, *(target.name for target in index.write_targets())}:
-        remember_lost_names(index.ledger, documents, index.get(name, {document.id for document in documents}))
+        with suppress(UnknownGeneration):
+            remember_lost_names(index.ledger, documents, index.get(name, {document.id for document in documents}))
     results = index.upsert(generation, documents)
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):
         raise IndexUnavailable(

@@ -12,6 +12,7 @@ import pytest
 
 from similarity.bundle import ModelBundle
 from similarity.cli import main
+from similarity.index.sqlite import SqliteIndex
 from similarity.workspace.opening import open_workspace
 from tests.similarity.test_cli import Shell
 from tests.tiny_bundle import expected_vector, write_tiny_bundle
@@ -203,7 +204,10 @@ def test_what_people_added_about_an_erased_company_goes_with_it(shell: Shell) ->
         assert list(workspace.events()) == []
         assert workspace.saved_list("mine").question == {"anchors": [{"company": "c01"}], "exclude": ["c02"]}
     assert {row["deleted"] for row in generations(shell).values()} == {1}
-    assert "1 deletions forgotten" in shell("generations", "purge-deleted", "--older-than", "0")
+    with closing(SqliteIndex(shell.folder / "similarity.db")) as index:
+        assert index.ledger.erasure("c05") is not None
+        assert "1 deletions forgotten" in shell("generations", "purge-deleted", "--older-than", "0")
+        assert index.ledger.erasure("c05") is None
     name = generations(shell)["live"]["name"]
     assert f"{name} is compact" in shell("generations", "compact", name)
 

@@ -247,3 +247,12 @@ def test_a_name_that_another_living_company_has_stays_in_lists(index: SqliteInde
     write(index, ACME, replace(ACME, id="c2", aliases=(), domain=""))
     erase(index, workspace)
     assert workspace.saved_list("by exclusion").question["exclude"] == ["Zyzzyva GmbH"]
+
+
+def test_one_erasure_can_be_completed_alone(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    its_eraser = eraser(index, workspace)
+    for company_id in ("c1", "c2"):
+        its_eraser.accept(company_id)
+    [record] = its_eraser.finish(only="c1", compact=False)
+    assert (record.id, record.state) == ("c1", ErasureState.DONE)
+    assert [each.id for each in index.ledger.running_erasures()] == ["c2"]
