@@ -6,7 +6,7 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -344,39 +344,45 @@ def erase(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it is, and change nothing")] = False,
     index: IndexOption = None,
 ) -> None:
-    """Delete one company from every generation, for good: for requests under data protection law.
+    """Erase one company from every generation, for good: for requests under data protection law.
 
-    Feedback about it goes, and its places in saved lists. Its id stays as a mark of the deletion, so that
-    a late message cannot bring it back. Backups, snapshots and message logs are not touched: erase it
-    from those, too.
+    Feedback about it goes, and its names in notes and saved lists, earlier names too. Its id stays as a mark
+    of the deletion, so that a late message cannot bring it back. The end of the output names what is not reached.
 
     Example: `similarity erase acme --dry-run`, then `similarity erase acme`
     """
+    from similarity.audit import FAILED as FAILED_ACT
     from similarity.audit import Action, system_user
-    from similarity.erasure import erase as erase_company
-    from similarity.erasure import own_names
-    from similarity.ingest import utc_now
+    from similarity.erasure import Eraser, remaining
     from similarity.workspace.opening import open_existing_workspace
 
-    with opened(index) as work:
+    with opened(index) as work, ExitStack() as also:
         names = [generation.name for generation in work.index.generations()]
         holding = [name for name in names if work.index.get(name, [company_id])]
         typer.echo(f"{company_id} is in {', '.join(holding) or 'no generation'}")
         if dry_run:
             return
-        with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id):
-            also_called = own_names(work.index, company_id)
-            results = erase_company(work.index, company_id, now=utc_now(), compact=compact)
-            for name, result in results.items():
+        workspace = open_existing_workspace(work.settings.index, os.environ)
+        if workspace is not None:
+            also.enter_context(closing(workspace))
+        eraser = Eraser(work.index, workspace)
+        with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id) as act:
+            record = eraser.accept(company_id)
+            for name, result in record.results.items():
                 typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
-            if workspace := open_existing_workspace(work.settings.index, os.environ):
-                with closing(workspace):
-                    gone = workspace.forget_company(company_id, names=also_called, compact=compact)
-                typer.echo(
-                    f"forgotten: {gone.events} verdicts; changed: {gone.lists} lists, {gone.looks} looks at lists"
-                )
-            if any(result.outcome not in {"applied", "unchanged"} for result in results.values()):
-                fail(f"{company_id} is not erased everywhere; see above, then run the same command again")
+            done = {each.id: each for each in eraser.finish(only=company_id, compact=compact)}
+            record = done.get(company_id, record)
+            gone = {"events": 0, "notes": 0, "lists": 0, "looks": 0, **record.forgotten}
+            typer.echo(
+                f"forgotten: {gone['events']} verdicts, {gone['notes']} notes; changed: {gone['lists']} lists, "
+                f"{gone['looks']} looks at lists"
+            )
+            for line in remaining(record):
+                typer.echo(f"not reached: {line}")
+            if record.problem:
+                act.outcome = FAILED_ACT
+        if record.problem:
+            fail(f"{company_id} is not erased: {record.problem}")
 
 
 def _live_generation(index: str | None) -> str | None:

@@ -190,6 +190,7 @@ def purge_deleted(
         for generation in work.index.generations():
             count = work.index.purge_deleted(generation.name, before=before)
             typer.echo(f"{generation.name}: {count:,} deletions forgotten")
+        work.index.ledger.purge_erasures(before=before)
 
 
 def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":

@@ -37,6 +37,7 @@ from similarity.errors import (
     NoLiveGeneration,
     UnknownGeneration,
 )
+from similarity.former_names import remember_lost_names
 from similarity.index.numbers import is_finite, number_of
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.language import detect_language
@@ -263,6 +264,7 @@ def write_changes(
             require_encoder(encoders, target)
         for encoder_id in dict.fromkeys(target.encoder_id for target in missing):
             stored = _stored(writer.index, [target for target in targets if target.encoder_id == encoder_id], ids)
+            remember_lost_names(writer.index.ledger, changes, stored)
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
         targets = _live_last(writer.targets())  # encoding took its time; another may have been added
     results = _write(writer.index, targets, documents)

@@ -117,6 +117,15 @@ def mask_names(text: str, names: Iterable[str]) -> str:
     return "".join([*pieces, text[position:]])
 
 
+def forms_of_name(name: str) -> dict[str, bool]:
+    """The name, and its forms without legal form, brackets or "Group"; True for those that tell the company alone.
+
+    One letter, one ideograph or ordinary words ("Energy") do not: texts hold them for other reasons.
+    """
+    forms = [(name, _kind(_TOKEN.findall(name))), *_cores(name)]
+    return {form: kind not in {Kind.LETTER, Kind.ORDINARY} for form, kind in forms}
+
+
 def _is_name(kind: Kind, text: str, start: int, end: int, *, has_legal_form: bool) -> bool:
     if has_legal_form or kind is Kind.LOWER_CASE:
         return True

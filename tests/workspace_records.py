@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from similarity.name_hashes import CompanyNames, hashes_of
 from similarity.workspace.protocol import FeedbackEvent, SavedList, Verdict
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -32,3 +33,9 @@ def make_list(name: str = "shoes", /, *, by: str = "ann", at: datetime = NOON, *
     """A list that asks for competitors of Nike, unless `question` says otherwise."""
     asked: dict[str, Any] = {"anchors": [{"company": "nike"}]}
     return SavedList(name=name, question=asked | question, saved_by=by, saved_at=at)
+
+
+def make_names(company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) -> CompanyNames:
+    """What a company is recognised by; another company goes by `anothers` too."""
+    key = b"a key of 32 bytes, as an index's"
+    return CompanyNames(company_id, key, hashes_of(key, names), lambda name: name in anothers)

@@ -87,7 +87,7 @@ def serve(
         # Until here an absent store ends the start.
         index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
         writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))
-        opened.callback(writing.writes.close)
+        opened.callback(writing.close)
         app = create_app(
             index=index,
             encoders=encoders,

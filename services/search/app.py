@@ -85,7 +85,7 @@ def create_app(
     if writing is None:
         mode = WriteMode.DIRECT if encoders else WriteMode.OFF
         writing = set_up_writing(mode, index=index, encoders=encoders, workspace=workspace)
-        own.callback(writing.writes.close)
+        own.callback(writing.close)
     query_encoders = QueryEncoders(
         encoders,
         on_lookup=guards.metrics.cache_asked,
@@ -103,7 +103,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
-        lifespan=_lifespan(own, threads=guards.gates.threads),
+        lifespan=_lifespan(own, threads=guards.gates.threads, at_start=writing.erasures.resume),
         # FastAPI's own spans would hold paths and parameters, that is who was asked about; ours hold the route alone.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
@@ -134,11 +134,14 @@ def _passing_workspace(own: ExitStack) -> Workspace:
     return workspace
 
 
-def _lifespan(own: ExitStack, *, threads: int) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    own: ExitStack, *, threads: int, at_start: Callable[[], None]
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         limiter = current_default_thread_limiter()
         limiter.total_tokens = max(limiter.total_tokens, threads + SPARE_THREADS)
+        at_start()
         yield
         await run_sync(own.close)
 

@@ -150,6 +150,7 @@ class AsyncClient:
     delete = _sends(writing.delete)
     write_status = _sends(writing.write_status)
     erase = _sends(writing.erase)
+    erasure = _sends(writing.erasure)
 
     feedback = _sends(judging.feedback)
     verdicts = _sends(judging.verdicts)

@@ -147,6 +147,7 @@ class Client:
     delete = _sends(writing.delete)
     write_status = _sends(writing.write_status)
     erase = _sends(writing.erase)
+    erasure = _sends(writing.erasure)
 
     feedback = _sends(judging.feedback)
     verdicts = _sends(judging.verdicts)

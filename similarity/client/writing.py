@@ -64,27 +64,30 @@ class ErasedGeneration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was removed of what people had added about a company."""
+    """How much was removed of what people had added about a company."""
 
     events: int = 0
     lists: int = 0
     looks: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What an erasure did. Where `erased` is false, `generations` says why: erase again.
+    """How far an erasure is. `state` is running, done, or failed: erase again.
 
-    `compaction` is `running` while the words are still on the disk. `remaining` is what the service
-    cannot reach, and what to do there.
+    `erased`: nobody finds the company any more. `compaction` is `running` while the words are still on
+    the disk. `remaining` is what the service cannot reach, and what to do there.
     """
 
     id: str
+    state: str
     erased: bool
+    problem: str = ""
     generations: tuple[ErasedGeneration, ...] = ()
     published: bool = False
     forgotten: Forgotten = Forgotten()
-    compaction: str = "done"
+    compaction: str = "running"
     remaining: tuple[str, ...] = ()
 
 
@@ -110,14 +113,17 @@ def write_status(company_id: str, version: int) -> Call[WriteStatus]:
     return Call(method="GET", path=path_of("companies", company_id, "writes", str(version)), read=reading(WriteStatus))
 
 
-def erase(company_id: str, *, wait: bool = False) -> Call[Erasure]:
-    """Deletes a company everywhere and for good, with what people said of it.
+def erase(company_id: str) -> Call[Erasure]:
+    """Erases a company everywhere and for good, with what people said of it.
 
-    With `wait` the answer comes when it is gone from the disk too, which may take minutes: give the
-    client a `timeout` and `Retries` with a `deadline` for that.
+    The answer comes when nobody finds it any more. The rest goes on in the service: `erasure` says how far it is.
     """
-    path = path_of("companies", company_id, "erasure", parameters={"wait": "true" if wait else None})
-    return Call(method="POST", path=path, read=reading(Erasure))
+    return Call(method="POST", path=path_of("companies", company_id, "erasure"), read=reading(Erasure))
+
+
+def erasure(company_id: str) -> Call[Erasure]:
+    """How far the last erasure of a company is."""
+    return Call(method="GET", path=path_of("companies", company_id, "erasure"), read=reading(Erasure))
 
 
 def bulk(changes: Iterable[Change], *, at_once: int = LINES_AT_ONCE) -> Iterator[Call[tuple[LineResult, ...]]]:

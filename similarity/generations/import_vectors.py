@@ -10,6 +10,7 @@ that no other encoder has. The file is Parquet (`vector`: a list or fixed-size l
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -18,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
-from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
+from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
 from similarity.files import RejectsFile, Row, column_names, read_rows
+from similarity.former_names import remember_lost_names
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
 from similarity.ingest import Columns, parse_record
@@ -169,7 +171,12 @@ def _document(row: Row, generation: Generation, *, columns: Columns, vector_colu
 
 
 def _write(index: CompanyIndex, generation: str, chunk: Sequence[_Read]) -> list[WriteResult]:
-    results = index.upsert(generation, [read.document for read in chunk])
+    documents = [read.document for read in chunk]
+    # The live generation too: promoting and retiring would lose the names that only it holds.
+    for name in {generation, *(target.name for target in index.write_targets())}:
+        with suppress(UnknownGeneration):
+            remember_lost_names(index.ledger, documents, index.get(name, {document.id for document in documents}))
+    results = index.upsert(generation, documents)
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):
         raise IndexUnavailable(
             f"the store took none of {len(results):,} rows ({results[0].reason}); import the file again when it does"

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
@@ -33,6 +33,9 @@ from similarity.company import (
 )
 from similarity.errors import InvalidFilter
 from similarity.index.numbers import is_finite, is_number
+
+if TYPE_CHECKING:
+    from similarity.index.ledger import ErasureLedger
 
 FILTER_FIELDS = ("country", "industry", "tags", "domain")
 ROLLBACK_SECONDS = 10.0
@@ -235,6 +238,10 @@ class CompanyIndex(Protocol):
     def retire(self, name: str) -> None:
         """Removes a generation with all its documents. GenerationConflict if it is live."""
 
+    @property
+    def ledger(self) -> "ErasureLedger":
+        """What erasures need to know; it belongs to no generation."""
+
     def revision(self) -> int:
         """A number that grows with every change of the generations (created, registered, promoted, retired ...).
 
@@ -320,8 +327,11 @@ class CompanyIndex(Protocol):
         What `scan` reads, without the documents: to compare generations.
         """
 
-    def compact(self, generation: str) -> None:
-        """Removes what was replaced or deleted from the disk too; may take long. For erasure, and before serving."""
+    def compact(self, generation: str) -> bool:
+        """Removes what was replaced or deleted from the disk too; may take long. For erasure, and before serving.
+
+        False if it stays for now, because a copy of the store is away.
+        """
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         """Forgets tombstones of deletes before a time; returns how many.

@@ -5,7 +5,7 @@ cheap here: verdicts and lists come at the pace of people. Every write names its
 may be repeated when an answer is lost.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,8 +14,9 @@ from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.mapping import Body
+from similarity.name_hashes import CompanyNames
 from similarity.workspace import elastic_mapping as mapping
-from similarity.workspace.forgetting import forgotten_question
+from similarity.workspace.forgetting import forgotten_list_name, forgotten_question
 from similarity.workspace.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
 from similarity.workspace.rules import page_sizes, same_or_conflict, unknown_list
 
@@ -60,11 +61,7 @@ class ElasticWorkspace:
 
     def save_list(self, saved: SavedList) -> bool:
         self._make_ready()
-        with self._cluster.explained():
-            answer = self._cluster.reading.index(
-                index=self._lists, id=mapping.list_key(saved.name), document=mapping.list_source(saved)
-            )
-        return bool(answer["result"] == "created")
+        return self._write(mapping.list_key(saved.name), mapping.list_source(saved))
 
     def lists(self) -> list[SavedList]:
         return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
@@ -84,9 +81,7 @@ class ElasticWorkspace:
     def add_look(self, look: Look) -> None:
         if self._list_document(mapping.list_key(look.list_name)) is None:
             raise unknown_list(look.list_name)
-        key = mapping.look_key(look.list_name, look.user)
-        with self._cluster.explained():
-            self._cluster.reading.index(index=self._lists, id=key, document=mapping.look_source(look))
+        self._write(mapping.look_key(look.list_name, look.user), mapping.look_source(look))
 
     def last_look(self, name: str, user: str) -> Look | None:
         source = self._list_document(mapping.look_key(name, user))
@@ -95,16 +90,19 @@ class ElasticWorkspace:
     def looks(self, user: str) -> list[Look]:
         return [mapping.look_of(hit["_source"]) for hit in self._listed({"kind": "look", "user": user})]
 
-    def forget_company(self, company_id: str, *, names: Collection[str] = (), compact: bool = True) -> Forgotten:
+    def forget_company(self, names: CompanyNames) -> Forgotten:
         self._make_ready()
-        forgotten = Forgotten(
-            events=self._forget_events(company_id),
-            lists=self._forget_in_lists(company_id, names),
-            looks=self._forget_in_looks(company_id),
+        return Forgotten(
+            events=self._forget_events(names.id),
+            lists=self._forget_in_lists(names),
+            looks=self._forget_in_looks(names.id),
+            notes=self._forget_in_notes(names),
         )
-        for index in (self._feedback, self._lists) if compact else ():
-            compact_index(self._cluster, index)
-        return forgotten
+
+    def compact(self) -> bool:
+        self._make_ready()
+        are_complete = [compact_index(self._cluster, index) for index in (self._feedback, self._lists)]
+        return all(are_complete)
 
     def check(self) -> None:
         self._make_ready()
@@ -195,25 +193,55 @@ class ElasticWorkspace:
                     raise self._cluster.problem(item["delete"]["status"], item["delete"]["error"])
             count += len(found)
 
-    def _forget_in_lists(self, company_id: str, names: Collection[str]) -> int:
+    def _forget_in_lists(self, names: CompanyNames) -> int:
         changed = 0
         for _ in range(ATTEMPTS):
             overtaken = False
             for hit in self._listed({"kind": "list"}):
-                question = hit["_source"]["question"]
-                without = forgotten_question(question, company_id, names)
-                if without is question:
+                name, question, at = (hit["_source"][member] for member in ("name", "question", "at"))
+                without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
+                if without is question and renamed == name:
                     continue
                 if without is None:
                     with suppress(UnknownList):
-                        self.remove_list(hit["_source"]["name"])
-                elif not self._replace(hit, {**hit["_source"], "question": without}):
+                        self.remove_list(name)
+                elif renamed != name:
+                    self._rename(hit, {**hit["_source"], "name": renamed, "question": without})
+                elif not self._replace(self._lists, hit, {**hit["_source"], "question": without}):
                     overtaken = True
                     continue
                 changed += 1
             if not overtaken:
                 return changed
-        raise IndexUnavailable(f"lists were saved all the while {company_id} was erased from them; erase again")
+        raise IndexUnavailable(f"lists were saved all the while {names.id} was erased from them; erase again")
+
+    def _rename(self, hit: Mapping[str, Any], source: Body) -> None:
+        """Moves a list and the looks at it to another name; if it is cut short, repeating it completes it."""
+        old, new = hit["_source"]["name"], source["name"]
+        self._write(mapping.list_key(new), source)
+        while found := self._looks_found({"term": {"name": old}}):
+            for look in found:
+                self._write(mapping.look_key(new, look["_source"]["user"]), {**look["_source"], "name": new})
+                self._delete(look["_id"])
+        self._delete(hit["_id"])
+
+    def _write(self, key: str, source: Body) -> bool:
+        """Whether there was no such list or look before."""
+        with self._cluster.explained():
+            answer = self._cluster.reading.index(index=self._lists, id=key, document=source)
+        return bool(answer["result"] == "created")
+
+    def _forget_in_notes(self, names: CompanyNames) -> int:
+        """Notes are only stored, so every event is read; it is as rare as an erasure."""
+        query = {**mapping.events_query(company="", user="", before=None, size=PAGE), "seq_no_primary_term": True}
+        cleared = 0
+        self._cluster.refresh(self._feedback)
+        while page := self._hits(self._feedback, query):
+            found = [hit for hit in page if names.are_in(hit["_source"]["note"])]
+            # Events are never changed but here, so whoever came in between erased it, or emptied the note too.
+            cleared += sum(self._replace(self._feedback, hit, {**hit["_source"], "note": ""}) for hit in found)
+            query["search_after"] = page[-1]["sort"]
+        return cleared
 
     def _forget_in_looks(self, company_id: str) -> int:
         changed = in_vain = 0
@@ -224,15 +252,15 @@ class ElasticWorkspace:
             rewritten = 0
             for hit in found:
                 seen = [each for each in hit["_source"]["seen"] if each != company_id]
-                rewritten += self._replace(hit, {**hit["_source"], "seen": seen})
+                rewritten += self._replace(self._lists, hit, {**hit["_source"], "seen": seen})
             changed += rewritten
             in_vain += not rewritten
         raise IndexUnavailable(f"lists were looked at all the while {company_id} was erased; erase again")
 
-    def _replace(self, hit: Mapping[str, Any], source: Body) -> bool:
+    def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:
         """Writes a document anew; False if somebody else did so since it was read."""
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=CONFLICT)
             place = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-            answer = client.index(index=self._lists, id=hit["_id"], document=source, **place)
+            answer = client.index(index=index, id=hit["_id"], document=source, **place)
         return bool(answer.meta.status != CONFLICT)

@@ -14,7 +14,7 @@ and every later read, in whatever process, sees it.
 """
 
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 
 from similarity.company import check_stored_id
 from similarity.errors import InvalidInput, SimilarityError
+from similarity.name_hashes import CompanyNames
 
 Pair: TypeAlias = tuple[str, str]
 """The ids of two companies, sorted: a verdict is about a pair, whichever of the two was the anchor."""
@@ -115,8 +116,8 @@ class FeedbackEvent:
 class SavedList:
     """A saved list: its question, who saved it last, and when. `question` is the JSON of the service's question.
 
-    Its members `anchors` and `negatives` are lists of objects that may name a `company`, and `exclude`
-    is a list of companies: `forget_company` looks for them there.
+    Its members `anchors` and `negatives` are lists of objects with a `company` or a `text`, `exclude` is a
+    list of companies, and `filters` are objects with `any_of` and `none_of`: `forget_company` looks there.
     """
 
     name: str
@@ -146,11 +147,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What an erasure took out: `events` removed, `lists` and `looks` removed or rewritten."""
+    """What an erasure took out: `events` removed, `lists` and `looks` removed or changed, `notes` emptied."""
 
     events: int = 0
     lists: int = 0
     looks: int = 0
+    notes: int = 0
 
 
 class Workspace(Protocol):
@@ -190,13 +192,19 @@ class Workspace(Protocol):
     def looks(self, user: str) -> list[Look]:
         """The user's last looks at all lists, by the lists' names."""
 
-    def forget_company(self, company_id: str, *, names: Collection[str] = (), compact: bool = True) -> Forgotten:
-        """Erases a company: all events about it, its places in lists, and itself from looks.
+    def forget_company(self, names: CompanyNames) -> Forgotten:
+        """Erases a company: events about it, its names in notes and lists, and itself from looks.
 
-        `names` are other names it goes by (domain, name, aliases), for places where it was typed by
-        name. A list that has no anchor without it is removed. With `compact` it is gone from the disk
-        too when this returns, which may take a minute on a cluster; without, once the store rewrites
-        its files. Erase the company from the index first, or it may be judged again meanwhile.
+        A list that has no anchor without it is removed; one whose own name contains a name is renamed
+        (`forgetting`). A note that contains a name becomes empty; its verdict on other companies stays.
+        Erase the company from the index first, or it may be judged again meanwhile. What was removed is
+        on the disk until `compact`.
+        """
+
+    def compact(self) -> bool:
+        """Removes from the disk what was removed or replaced; may take a minute on a cluster.
+
+        False if it stays for now, because a copy of the store is away.
         """
 
     def check(self) -> None:

@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from similarity.json_text import read_json
-from similarity.workspace.forgetting import forgotten_question
+from similarity.name_hashes import CompanyNames
+from similarity.workspace.forgetting import forgotten_list_name, forgotten_question
 from similarity.workspace.protocol import (
     FeedbackEvent,
     Forgotten,
@@ -104,17 +105,19 @@ class SqliteWorkspace:
             rows = connection.execute(query, (user,)).fetchall()
         return [_look_of(row) for row in rows]
 
-    def forget_company(self, company_id: str, *, names: Collection[str] = (), compact: bool = True) -> Forgotten:
+    def forget_company(self, names: CompanyNames) -> Forgotten:
         with self._file.writing() as connection:
-            deleted = connection.execute("DELETE FROM events WHERE anchor = ?1 OR hit = ?1", (company_id,))
-            forgotten = Forgotten(
+            deleted = connection.execute("DELETE FROM events WHERE anchor = ?1 OR hit = ?1", (names.id,))
+            return Forgotten(
                 events=deleted.rowcount,
-                lists=_forget_in_lists(connection, company_id, names),
-                looks=_forget_in_looks(connection, company_id),
+                lists=_forget_in_lists(connection, names),
+                looks=_forget_in_looks(connection, names.id),
+                notes=_forget_in_notes(connection, names),
             )
-        if compact:
-            self._file.rewrite()
-        return forgotten
+
+    def compact(self) -> bool:
+        self._file.rewrite()
+        return True
 
     def check(self) -> None:
         with self._file.reading() as connection:
@@ -152,17 +155,30 @@ class SqliteWorkspace:
         return [_event_of(row) for row in rows]
 
 
-def _forget_in_lists(connection: sqlite3.Connection, company_id: str, names: Collection[str]) -> int:
+def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int:
     changed = 0
-    for name, text in connection.execute("SELECT name, question FROM lists").fetchall():
+    # Looks name the list they are at: they may do so before it is renamed, within this transaction.
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    for name, text, at in connection.execute("SELECT name, question, saved_at FROM lists").fetchall():
         question = _read("list", text)
-        without = forgotten_question(question, company_id, names)
+        without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
         if without is None:
             connection.execute("DELETE FROM lists WHERE name = ?", (name,))
-        elif without is not question:
-            connection.execute("UPDATE lists SET question = ? WHERE name = ?", (_json(without), name))
-        changed += without is not question
+        elif without is not question or renamed != name:
+            values = (renamed, _json(without), name)
+            connection.execute("UPDATE lists SET name = ?, question = ? WHERE name = ?", values)
+            connection.execute("UPDATE looks SET list_name = ? WHERE list_name = ?", (renamed, name))
+        else:
+            continue
+        changed += 1
     return changed
+
+
+def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int:
+    noted = connection.execute("SELECT user, id, note FROM events WHERE note <> ''")
+    found = [(user, event_id) for user, event_id, note in noted if names.are_in(note)]
+    connection.executemany("UPDATE events SET note = '' WHERE user = ? AND id = ?", found)
+    return len(found)
 
 
 def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from similarity.company import DeletedCompany, version_of
-from similarity.erasure import erase
-from similarity.index.protocol import WriteOutcome, WriteResult
+from similarity.erasure import Eraser
+from similarity.index.elastic import ElasticIndex
+from similarity.index.ledger import ErasureRecord
+from similarity.index.protocol import WriteOutcome
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.integration.elasticsearch_place import Place
@@ -29,10 +31,10 @@ JSON = {"accept": "application/json", "content-type": "application/json"}
 
 @dataclass(frozen=True)
 class Erased:
-    """A place where a company was erased: the results, and which files held its words before and after."""
+    """A place where a company was erased: its record, and which files held its words before and after."""
 
     place: Place
-    results: dict[str, WriteResult]
+    record: ErasureRecord
     seconds: float
     files_before: list[Path]
     files_after: list[Path]
@@ -51,10 +53,17 @@ def erased(secured_cluster: ElasticsearchCluster) -> Iterator[Erased]:
     assert place.client.count(index=f"{place.name}-*", query={"match": {"words.name": SECRET}})["count"] == 3
     before = files_with_the_words(secured_cluster, place)
     began = time.monotonic()
-    results = erase(index, "gone", now=NOW)
+    record = erase(index)
     seconds = time.monotonic() - began
-    yield Erased(place, results, seconds, before, files_with_the_words(secured_cluster, place))
+    yield Erased(place, record, seconds, before, files_with_the_words(secured_cluster, place))
     place.remove()
+
+
+def erase(index: ElasticIndex, *, compact: bool = True) -> ErasureRecord:
+    eraser = Eraser(index, clock=lambda: NOW)
+    eraser.accept("gone")
+    [record] = eraser.finish(compact=compact)
+    return record
 
 
 def files_with_the_words(cluster: ElasticsearchCluster, place: Place) -> list[Path]:
@@ -73,7 +82,7 @@ def files_with_the_words(cluster: ElasticsearchCluster, place: Place) -> list[Pa
 
 def test_the_company_becomes_a_tombstone_in_every_generation(erased: Erased) -> None:
     applied = dict.fromkeys(GENERATIONS, WriteOutcome.APPLIED)
-    assert {name: result.outcome for name, result in erased.results.items()} == applied
+    assert {name: result.outcome for name, result in erased.record.results.items()} == applied
     index = erased.place.open()
     for name in GENERATIONS:
         assert index.get(name, ["gone"]) == {}
@@ -134,5 +143,5 @@ def test_no_search_finds_the_company_once_it_is_erased(place: Place, compact: bo
     index.upsert("first", [make_embedded("gone"), make_embedded("kept")])
     index.promote("first")
     assert set(found(index.similar("first", unit_vector(1), k=2))) == {"gone", "kept"}
-    erase(index, "gone", now=NOW, compact=compact)
+    erase(index, compact=compact)
     assert found(index.similar("first", unit_vector(1), k=2)) == ["kept"]

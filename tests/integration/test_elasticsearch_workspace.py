@@ -15,7 +15,7 @@ from tests.contract.steps import add_live
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.ports import free_ports
-from tests.workspace_records import NOON, make_event, make_list
+from tests.workspace_records import NOON, make_event, make_list, make_names
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,8 @@ def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluste
         for name in ("feedback", "lists"):
             place.client.indices.flush(index=f"{place.name}-{name}")
         assert files_with_the_words(secured_cluster, place)
-        assert workspace.forget_company(SECRET) == Forgotten(events=1, lists=2, looks=1)
+        assert workspace.forget_company(make_names(SECRET)) == Forgotten(events=1, lists=2, looks=1)
+        workspace.compact()
         assert files_with_the_words(secured_cluster, place) == []
         assert list(workspace.events()) == [kept]
         assert workspace.saved_list("shared").question["exclude"] == ["puma"]

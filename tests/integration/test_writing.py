@@ -13,9 +13,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.writes.committing import GroupCommit
-from services.search.writes.erasing import Compactor, ErasureService
 from services.search.writes.sinks import KafkaSink
-from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
+from services.search.writes.write_setup import KafkaTopic, Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
 from similarity.delivery import Delivery
 from similarity.index.protocol import CompanyIndex
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.integration
 @contextmanager
 def serving(writing: Writing) -> Iterator[TestClient]:
     yield client_of(writing)
-    writing.writes.close()
+    writing.close()
 
 
 @pytest.fixture
@@ -179,7 +178,7 @@ def test_what_kafka_accepted_reaches_the_index_as_it_was_answered(topic: KafkaTo
 def test_an_erasure_is_in_the_topic_and_in_the_index(topic: KafkaTopic, index: SqliteIndex) -> None:
     with serving(set_up_writing(WriteMode.KAFKA, index=index, encoders={}, kafka=topic)) as client:
         put(client)
-        assert client.post("/companies/acme/erasure?wait=true").json()["published"] is True
+        assert client.post("/companies/acme/erasure").json()["published"] is True
     changes = [decode(record.message(utc_now())).change for record in records(topic)]
     with Writer(index) as writer:
         outcomes = [end.outcome.value for end in Delivery(writer, {ENCODER_ID: CountingEncoder()}).deliver(changes)]
@@ -190,8 +189,7 @@ def test_without_a_broker_nothing_is_accepted(index: SqliteIndex) -> None:
     [port] = free_ports(1)
     nobody = KafkaSettings(servers=f"127.0.0.1:{port}")
     writes = WriteService(GroupCommit(KafkaSink(lambda: KeyedProducer(nobody, timeout=1), "companies", index)), index)
-    erasures = ErasureService(index, writes, Compactor(index, None), publishes=True)
-    with serving(Writing(writes, erasures)) as client:
+    with serving(Writing(writes, erasure_service(index, writes, publishes=True))) as client:
         problem(put(client), "write-failed")
         problem(client.delete("/companies/acme"), "write-failed")
         [line] = bulk(client, json.dumps({"id": "a", **ANVILS})).text.splitlines()

@@ -112,3 +112,11 @@ def test_nothing_is_written_where_the_workspaces_place_is_taken(index: SqliteInd
             with pytest.raises(InvalidInput, match=rf"copy\.db\.workspace .*{why}"):
                 backed_up(index, target, overwrite=overwrite)
     assert not target.exists()
+
+
+def test_a_backup_holds_what_erasures_need_to_know(index: SqliteIndex, tmp_path: Path) -> None:
+    index.ledger.remember({"a": ["1:hash"]})
+    backed_up(index, tmp_path / "kept" / "copy.db")
+    with closing(SqliteIndex(tmp_path / "kept" / "copy.db")) as copy:
+        assert copy.ledger.remembered("a") == {"1:hash"}
+        assert copy.ledger.key() == index.ledger.key()

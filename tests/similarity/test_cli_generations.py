@@ -12,6 +12,7 @@ import pytest
 
 from similarity.bundle import ModelBundle
 from similarity.cli import main
+from similarity.index.sqlite import SqliteIndex
 from similarity.workspace.opening import open_workspace
 from tests.similarity.test_cli import Shell
 from tests.tiny_bundle import TinyGraph, expected_vector, write_tiny_bundle
@@ -208,13 +209,16 @@ def test_what_people_added_about_an_erased_company_goes_with_it(shell: Shell) ->
     with closing(open_workspace(str(shell.folder / "similarity.db"), {})) as workspace:
         workspace.add_event(make_event(anchor="c05", hit="c01"))
         workspace.save_list(make_list("mine", anchors=anchors, exclude=["firm C05", "c02"]))
-    assert "forgotten: 1 verdicts; changed: 1 lists, 0 looks" in shell("erase", "c05")
+    assert "forgotten: 1 verdicts, 0 notes; changed: 1 lists, 0 looks" in shell("erase", "c05")
     assert b"c05" not in (shell.folder / "similarity.db.workspace").read_bytes().lower()
     with closing(open_workspace(str(shell.folder / "similarity.db"), {})) as workspace:
         assert list(workspace.events()) == []
         assert workspace.saved_list("mine").question == {"anchors": [{"company": "c01"}], "exclude": ["c02"]}
     assert {row["deleted"] for row in generations(shell).values()} == {1}
-    assert "1 deletions forgotten" in shell("generations", "purge-deleted", "--older-than", "0")
+    with closing(SqliteIndex(shell.folder / "similarity.db")) as index:
+        assert index.ledger.erasure("c05") is not None
+        assert "1 deletions forgotten" in shell("generations", "purge-deleted", "--older-than", "0")
+        assert index.ledger.erasure("c05") is None
     name = generations(shell)["live"]["name"]
     assert f"{name} is compact" in shell("generations", "compact", name)
 

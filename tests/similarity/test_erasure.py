@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
-from similarity.erasure import erase
+from similarity.erasure import Eraser
 from similarity.errors import InvalidCompany
+from similarity.index.ledger import Compaction, ErasureRecord, ErasureState
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
@@ -22,10 +23,10 @@ class WatchedIndex(SqliteIndex):
         super().__init__(path)
         self.compacted: list[str] = []
 
-    def compact(self, generation: str) -> None:
+    def compact(self, generation: str) -> bool:
         assert all(not self.get(other.name, ["acme"]) for other in self.generations())
         self.compacted.append(generation)
-        super().compact(generation)
+        return super().compact(generation)
 
 
 @pytest.fixture
@@ -47,36 +48,48 @@ def fill(index: SqliteIndex) -> None:
         index.upsert(name, [make_embedded("acme", description=SECRET), make_embedded("other")])
 
 
+def erase(index: SqliteIndex, company_id: str, *, compact: bool = True) -> ErasureRecord:
+    """Erases a company at noon; the record of it."""
+    eraser = Eraser(index, clock=lambda: NOW)
+    eraser.accept(company_id)
+    [record] = eraser.finish(compact=compact)
+    return record
+
+
+def outcomes(record: ErasureRecord) -> dict[str, WriteOutcome]:
+    return {name: result.outcome for name, result in record.results.items()}
+
+
 def on_disk(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
 def test_a_company_is_erased_from_every_generation(index: WatchedIndex) -> None:
-    results = erase(index, "acme", now=NOW)
-    assert {name: result.outcome for name, result in results.items()} == dict.fromkeys(
-        ["previous", "live", "candidate", "building"], WriteOutcome.APPLIED
-    )
-    for name in results:
+    record = erase(index, "acme")
+    assert outcomes(record) == dict.fromkeys(["previous", "live", "candidate", "building"], WriteOutcome.APPLIED)
+    assert (record.state, record.compaction) == (ErasureState.DONE, Compaction.DONE)
+    for name in record.results:
         assert set(index.get(name, ["acme", "other"])) == {"other"}
         assert index.stats(name).deleted == 1
-    assert sorted(index.compacted) == sorted(results)
+    assert sorted(index.compacted) == sorted(record.results)
 
 
 def test_its_words_leave_the_disk(index: WatchedIndex, tmp_path: Path) -> None:
     assert SECRET.encode() in on_disk(tmp_path)
-    erase(index, "acme", now=NOW)
+    erase(index, "acme")
     assert SECRET.encode() not in on_disk(tmp_path)
     assert b"zyzzyva" not in on_disk(tmp_path)
     assert b"acme" in on_disk(tmp_path)  # the tombstone
 
 
 def test_without_compaction_only_tombstones_are_written(index: WatchedIndex) -> None:
-    assert len(erase(index, "acme", now=NOW, compact=False)) == 4
+    record = erase(index, "acme", compact=False)
+    assert (len(record.results), record.state, record.compaction) == (4, ErasureState.DONE, Compaction.SKIPPED)
     assert index.compacted == []
 
 
 def test_a_replay_does_not_bring_it_back(index: WatchedIndex) -> None:
-    erase(index, "acme", now=NOW, compact=False)
+    erase(index, "acme", compact=False)
     late = make_embedded("acme", version=version_of(NOW, now=NOW))
     for name in ("previous", "live", "candidate", "building"):
         assert index.upsert(name, [late])[0].outcome is WriteOutcome.SUPERSEDED
@@ -85,8 +98,7 @@ def test_a_replay_does_not_bring_it_back(index: WatchedIndex) -> None:
 def test_a_document_from_a_clock_ahead_is_erased_too(index: WatchedIndex) -> None:
     ahead = NOW + timedelta(minutes=4)
     index.upsert("candidate", [make_embedded("acme", version=version_of(ahead, now=NOW))])
-    results = erase(index, "acme", now=NOW, compact=False)
-    assert {result.outcome for result in results.values()} == {WriteOutcome.APPLIED}
+    assert set(outcomes(erase(index, "acme", compact=False)).values()) == {WriteOutcome.APPLIED}
     [tombstone] = [
         document for batch in index.scan("live") for document in batch if isinstance(document, DeletedCompany)
     ]
@@ -94,12 +106,12 @@ def test_a_document_from_a_clock_ahead_is_erased_too(index: WatchedIndex) -> Non
 
 
 def test_erasing_twice_is_harmless(index: WatchedIndex) -> None:
-    erase(index, "acme", now=NOW, compact=False)
-    assert {result.outcome for result in erase(index, "acme", now=NOW).values()} == {WriteOutcome.UNCHANGED}
+    erase(index, "acme", compact=False)
+    assert set(outcomes(erase(index, "acme")).values()) == {WriteOutcome.UNCHANGED}
 
 
 def test_an_unknown_company_is_kept_out_too(index: WatchedIndex) -> None:
-    assert erase(index, "nobody-yet", now=NOW, compact=False)["live"].outcome is WriteOutcome.APPLIED
+    assert outcomes(erase(index, "nobody-yet", compact=False))["live"] is WriteOutcome.APPLIED
     early = make_embedded("nobody-yet", version=version_of(NOW - timedelta(days=1), now=NOW))
     assert index.upsert("live", [early])[0].outcome is WriteOutcome.SUPERSEDED
 
@@ -107,7 +119,7 @@ def test_an_unknown_company_is_kept_out_too(index: WatchedIndex) -> None:
 def test_an_impossible_id_writes_nothing(index: WatchedIndex) -> None:
     index.close()  # so that any use of it would fail in another way
     with pytest.raises(InvalidCompany, match="id"):
-        erase(index, "not an id", now=NOW)
+        erase(index, "not an id")
 
 
 class RetiringIndex(WatchedIndex):
@@ -122,7 +134,7 @@ class RetiringIndex(WatchedIndex):
 def test_a_generation_that_is_retired_meanwhile_is_left_out(tmp_path: Path) -> None:
     index = RetiringIndex(tmp_path / "retiring.db")
     fill(index)
-    assert set(erase(index, "acme", now=NOW)) == {"previous", "live", "building"} == set(index.compacted)
+    assert set(erase(index, "acme").results) == {"previous", "live", "building"} == set(index.compacted)
     index.close()
 
 
@@ -140,11 +152,11 @@ class RegisteringIndex(WatchedIndex):
 def test_a_re_embed_that_begins_meanwhile_waits_for_it(tmp_path: Path) -> None:
     index = RegisteringIndex(tmp_path / "registering.db")
     fill(index)
-    erase(index, "acme", now=NOW)
+    erase(index, "acme")
     assert index.leases() == []
     index.close()
 
 
 def test_no_lease_is_left_behind(index: WatchedIndex) -> None:
-    erase(index, "acme", now=NOW)
+    erase(index, "acme")
     assert index.leases() == []

@@ -17,6 +17,7 @@ from similarity.errors import IndexUnavailable, InvalidBundle, InvalidCompany, I
 from similarity.files import read_rows
 from similarity.json_text import MOST_LEVELS, check_depth, read_json
 from similarity.messages import Message, decode
+from similarity.name_hashes import CompanyNames
 from similarity.workspace.sqlite import SqliteWorkspace
 from tests.services.search.corpus import filled_index
 from tests.services.search.wire.test_failures import problem
@@ -102,4 +103,4 @@ def test_a_saved_list_and_a_look(tmp_path: Path, depth: int) -> None:
             for path in ("/lists", "/lists/shoes"):
                 assert problem(client.get(path), "index-unavailable")["status"] == 503
         with pytest.raises(IndexUnavailable, match="a list that cannot be read"):
-            workspace.forget_company("acme")
+            workspace.forget_company(CompanyNames("acme"))

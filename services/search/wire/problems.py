@@ -217,6 +217,12 @@ WRITE_ENCODER_MISSING = Kind(
     "Put the missing bundle into the index's bundle folder (SIMILARITY_BUNDLES), or retire its generation.",
     retry_after=60,
 )
+UNKNOWN_ERASURE = Kind(
+    slug="unknown-erasure",
+    status=404,
+    title="No erasure of this company",
+    meaning="Nobody has asked to erase it: `POST` to the same address does. Ids are case-sensitive.",
+)
 EVENT_CONFLICT = Kind(
     slug="event-conflict",
     status=409,
@@ -290,6 +296,7 @@ KINDS = (
     WRITE_CONFLICT,
     WRITE_FAILED,
     WRITE_ENCODER_MISSING,
+    UNKNOWN_ERASURE,
     EVENT_CONFLICT,
     UNKNOWN_LIST,
     UNUSABLE_LIST,

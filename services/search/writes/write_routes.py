@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,18 +42,6 @@ class DeleteQuery(BaseModel):
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])
 
 
-class ErasureQuery(BaseModel):
-    """The parameters of an erasure."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    wait: bool = Field(
-        default=False,
-        description="Answer only when the company's words are off the disk too. That rewrites files and may take "
-        "minutes, longer perhaps than a request is given; without, it goes on in the background.",
-    )
-
-
 WRITE_PROBLEMS = (
     problems.WRITES_OFF,
     problems.WRITE_REJECTED,
@@ -68,6 +56,12 @@ ACCEPTED: Responses = {
         "model": WriteAnswer,
         "description": "Kafka holds it; the stream will store it",
         "headers": {"Location": {"description": "Tells what became of it", "schema": {"type": "string"}}},
+    }
+}
+ERASURE_ACCEPTED: Responses = {
+    202: {
+        "description": "No search finds the company any more; the rest goes on",
+        "headers": {"Location": {"description": "Where the state of the erasure is.", "schema": {"type": "string"}}},
     }
 }
 LINES_DESCRIBED: Responses = {
@@ -151,20 +145,29 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
     @router.post(
         "/companies/{company_id}/erasure",
         summary="Erase a company everywhere",
-        responses=declared(*WRITE_PROBLEMS),
+        status_code=202,
+        responses={**ERASURE_ACCEPTED, **declared(*WRITE_PROBLEMS)},
     )
-    def erase_company(_: Writer, company_id: CompanyId, query: Annotated[ErasureQuery, Query()]) -> ErasureAnswer:
-        """Erases a company from every generation, with all feedback about it and its places in lists.
+    def erase_company(
+        _: Writer, company_id: CompanyId, query: Annotated[NoQuery, Query()], response: Response
+    ) -> ErasureAnswer:
+        """Erases a company from every generation, from feedback and lists, and from the disk.
 
-        In Kafka mode a delete is published too. Nobody finds the company any more when this is answered;
-        `remaining` says what the service cannot reach. It may be repeated.
+        In Kafka mode a delete is published too. Nobody finds the company any more when this is answered. The rest
+        goes on in the background, which may take minutes; `Location` tells how far it is. It may be repeated.
         """
-        return erasures.erase(company_id, wait=query.wait)
+        answer = erasures.erase(company_id)
+        response.headers["Location"] = f"/companies/{company_id}/erasure"
+        return answer
 
-    @router.get("/companies/{company_id}/erasure", include_in_schema=False)
-    def no_erasure_to_read(company_id: str) -> None:
-        """Otherwise `GET /companies/` would take the whole of it for a company's name."""
-        raise HTTPException(405)
+    @router.get(
+        "/companies/{company_id}/erasure",
+        summary="How far an erasure is",
+        responses=declared(problems.UNKNOWN_ERASURE, problems.INVALID_REQUEST, problems.INDEX_UNAVAILABLE),
+    )
+    def erasure_status(_: Writer, company_id: CompanyId, query: Annotated[NoQuery, Query()]) -> ErasureAnswer:
+        """The state of the last erasure of this id. `remaining` says what the service cannot reach."""
+        return erasures.status(company_id)
 
     return router
 

@@ -14,6 +14,7 @@ from similarity.company import (
     MAX_NAME_CHARACTERS,
     AttributeValue,
 )
+from similarity.index.ledger import Compaction, ErasureState
 
 MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048
@@ -152,30 +153,33 @@ class ErasedGeneration(BaseModel):
 
 
 class Forgotten(BaseModel):
-    """What was removed of what people had added about the company."""
+    """How much was removed of what people had added about the company; counted when the lists have been searched."""
 
-    events: int = Field(description="Feedback about it.")
-    lists: int = Field(description="Saved lists that named it; removed where it was their only anchor.")
-    looks: int = Field(description="Memories of what somebody last saw of a list.")
-
-
-class Compaction(StrEnum):
-    """How far the disk is."""
-
-    DONE = "done"
-    RUNNING = "running"
+    events: int = Field(default=0, description="Feedback about it.")
+    lists: int = Field(
+        default=0,
+        description="Saved lists that named it: changed, renamed where their name did, removed where it was their only "
+        "anchor.",
+    )
+    looks: int = Field(default=0, description="Memories of what somebody last saw of a list.")
+    notes: int = Field(default=0, description="Notes on other companies that named it; they are empty now.")
 
 
 class ErasureAnswer(BaseModel):
-    """What an erasure did. Nobody finds the company any more if `erased` is true."""
+    """How far an erasure is. Nobody finds the company any more if `erased` is true."""
 
     id: str
-    erased: bool = Field(description="False if a generation did not take it, or holds something newer: erase again.")
+    state: ErasureState = Field(
+        description="`running`: accepted; it goes on in the background, also after a restart. `done`: complete. "
+        "`failed`: it ended incomplete, erase again."
+    )
+    problem: str = Field(description="Why it is not complete; empty if there is no trouble.")
+    erased: bool = Field(description="Whether every generation has taken the deletion.")
     generations: list[ErasedGeneration]
     published: bool = Field(description="Whether a delete was written to Kafka too.")
     forgotten: Forgotten
     compaction: Compaction = Field(
-        description="`running`: the words are still on the disk until the files are rewritten, which has begun; "
-        "`?wait=true` answers when it is done."
+        description="`running`: the words are still on the disk. `done`: its files are rewritten. `skipped`: the "
+        "command was told to leave that to the store."
     )
-    remaining: list[str] = Field(description="What the service cannot reach, and what to do there.")
+    remaining: list[str] = Field(description="What an erasure does not reach, and what to do there.")

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.search.writes.committing import GroupCommit, Sink
-from services.search.writes.erasing import Compactor, ErasureService
+from services.search.writes.erasing import ErasureService, ErasureThread
 from services.search.writes.sinks import IndexSink, KafkaSink
-from services.search.writes.writing import WriteMode, WriteService
+from services.search.writes.writing import WriteMode, WriteService, write_one
 from similarity.audit import AuditRecord
+from similarity.company import DeletedCompany
+from similarity.erasure import Eraser
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest import Encoder
@@ -28,10 +30,15 @@ class KafkaTopic:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The services behind `write_routes`. `writes` is closed before the index is."""
+    """The services behind `write_routes`, closed before the index is."""
 
     writes: WriteService
     erasures: ErasureService
+
+    def close(self) -> None:
+        """Finishes the writes that wait; erasures that are under way are left to the next start."""
+        self.erasures.thread.close()
+        self.writes.close()
 
 
 def set_up_writing(
@@ -49,15 +56,26 @@ def set_up_writing(
         InvalidInput: writes shall go to Kafka, but no topic is named.
     """
     writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka, audit=audit), index)
-    erasures = ErasureService(
-        index,
-        writes,
-        Compactor(index, workspace),
-        workspace=workspace,
-        publishes=mode is WriteMode.KAFKA,
-        audit=audit or AuditRecord(None),
-    )
+    erasures = erasure_service(index, writes, workspace, publishes=mode is WriteMode.KAFKA, audit=audit)
     return Writing(writes, erasures)
+
+
+def erasure_service(
+    index: CompanyIndex,
+    writes: WriteService,
+    workspace: Workspace | None = None,
+    *,
+    publishes: bool = False,
+    audit: AuditRecord | None = None,
+) -> ErasureService:
+    """The service that erases from `index` and `workspace`; `publishes` says that `writes` go to Kafka."""
+
+    def publish(tombstone: DeletedCompany) -> None:
+        write_one(writes.require_on(), tombstone)
+
+    eraser = Eraser(index, workspace, publish if publishes else None)
+    record = audit or AuditRecord(None)
+    return ErasureService(eraser, writes, ErasureThread(eraser, audit=record), record)
 
 
 def _commits(

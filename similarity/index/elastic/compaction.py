@@ -26,18 +26,22 @@ def compact(
     *,
     sleep: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
-) -> None:
-    """Merges each shard to one segment. UnknownGeneration if the index is gone."""
+) -> bool:
+    """Merges each shard to one segment; False if a copy that is away kept what was deleted from leaving.
+
+    UnknownGeneration if the index is gone.
+    """
     with cluster.explained():
         client = cluster.client.options(request_timeout=MERGE_SECONDS)
         _merge(client, index)
         newest = _newest_operations(client, index)
         give_up = monotonic() + CATCH_UP_SECONDS
         if not _holds_deleted(client, index):
-            return
-        while _holds_back(client, index, newest) and monotonic() < give_up:
+            return True
+        while (is_held_back := _holds_back(client, index, newest)) and monotonic() < give_up:
             sleep(POLL_SECONDS)
         _merge(client, index)
+    return not is_held_back
 
 
 def _merge(client: Elasticsearch, index: str) -> None:

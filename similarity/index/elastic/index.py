@@ -5,7 +5,7 @@
     documents   documents <-> sources, pure                       writing         bulk, outcomes
     queries     query bodies, pure                                reading         get, scan, versions, stats
     connection  the client and its errors                         search, words   similar; resolve, find
-    compaction  one segment, without what was deleted
+    compaction  one segment, without what was deleted             ledger          what erasures need to know
 
 Readers ask the registry which generation is live and then name that generation's own index in every
 request: no alias can change under a request that is half done. All state is on the cluster, so any
@@ -25,6 +25,7 @@ from similarity.index import rules
 from similarity.index.comparing import refuse_lagging
 from similarity.index.elastic import compaction, reading, search, words
 from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.ledger import ElasticLedger
 from similarity.index.elastic.mapping import (
     building_settings,
     differences,
@@ -63,6 +64,7 @@ class ElasticIndex:
         self._cluster = Cluster(settings)
         self._registry = RegistryStore(self._cluster, clock=clock)
         self._writer = BulkWriter(self._cluster)
+        self.ledger = ElasticLedger(self._cluster)
         # An index's name is never used twice, so what is known of it stays true until it is gone.
         self._known: dict[str, Entry] = {}
         self._guarded: set[str] = set()
@@ -212,14 +214,14 @@ class ElasticIndex:
             self._cluster.refresh(entry.index)
         return reading.version_pages(self._cluster, entry.index, after=after, batch_size=batch_size)
 
-    def compact(self, generation: str) -> None:
+    def compact(self, generation: str) -> bool:
         """Merges each shard to one segment, which searches are fastest on.
 
         What was replaced or deleted leaves the segments, which takes half a minute where there is any;
         a copy on a node that is down holds it back for up to 12 hours (see `compaction`).
         """
         with self._entry(generation) as entry:
-            compaction.compact(self._cluster, entry.index)
+            return compaction.compact(self._cluster, entry.index)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         version = 2 * ((before - EPOCH) // timedelta(microseconds=1))

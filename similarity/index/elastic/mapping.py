@@ -90,6 +90,19 @@ def registry_body() -> Body:
     }
 
 
+def ledger_body() -> Body:
+    """Mapping and settings of the erasure ledger's index."""
+    keyword = {"type": "keyword"}
+    properties = {
+        **dict.fromkeys(("kind", "id", "hash", "state"), keyword),
+        "record": {"type": "object", "enabled": False},
+    }
+    return {
+        "mappings": {"dynamic": "strict", "properties": properties},
+        "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-2", "translog.durability": "request"}},
+    }
+
+
 def guard(found: Mapping[str, Any], generation: Generation) -> list[str]:
     """How an index's mapping differs from what this generation's must be; build-time settings do not count."""
     vector = found.get("properties", {}).get("vector", {}).get("index_options", {})

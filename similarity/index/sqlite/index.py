@@ -11,6 +11,7 @@ thousand companies; beyond that use Elasticsearch.
     search       exact search on a matrix     words     resolve, find, words of a hybrid search
     hybrid       both, fused                  filters   filters as `lookups` holds them
     leases       who may do what, until when  compaction
+    ledger       what erasures need to know
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -47,6 +48,7 @@ from similarity.index.sqlite import (
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.filters import conditions
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow, document_row
 from similarity.index.sqlite.search import ExactSearch
 from similarity.sqlite_backup import back_up
@@ -86,6 +88,7 @@ class SqliteIndex:
             raise IndexUnavailable(f"the folder of the index {path} cannot be made: {error}; name another") from error
         self._connections = Connections(self.path, busy_timeout=busy_timeout)
         self._search = ExactSearch()
+        self.ledger = SqliteLedger(self._connections)
 
     @property
     def location(self) -> str:
@@ -233,7 +236,7 @@ class SqliteIndex:
     ) -> Iterator[list[DocumentVersion]]:
         return self._pages(generation, reading.versions_after, after=after, batch_size=batch_size)
 
-    def compact(self, generation: str) -> None:
+    def compact(self, generation: str) -> bool:
         """Rewrites the whole file, because all generations share it; writers wait meanwhile, readers do not.
 
         What lay in it before this was called is then neither in the file nor in its write-ahead log.
@@ -243,6 +246,7 @@ class SqliteIndex:
         self._repeat(writing.sweep)
         with self._connections.borrowed() as connection:
             compaction.compact(connection, path=self.path)
+        return True
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
         with self._connections.reading() as connection:

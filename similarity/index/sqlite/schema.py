@@ -3,7 +3,7 @@
     generations --< documents --- companies (words: FTS5 over it)
                               --- vectors
                               --< lookups
-    registry, leases
+    registry, leases, former_names, erasures
 
 A tombstone is a row of `documents` alone. `lookups` holds what a company is found by exactly: its
 names and every filter value, all in `company.name_key` form, and the key of every number
@@ -188,7 +188,14 @@ THIRD_VERSION: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION)
+FORMER_NAMES: Migration = (
+    "CREATE TABLE former_names (id TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (id, hash)) WITHOUT ROWID",
+    "CREATE TABLE erasures (id TEXT PRIMARY KEY, state TEXT NOT NULL, record TEXT NOT NULL)",  # record: JSON
+    "ALTER TABLE registry ADD COLUMN name_key BLOB",  # the secret of the hashes
+    "UPDATE registry SET name_key = randomblob(32)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION, FORMER_NAMES)
 
 
 def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:

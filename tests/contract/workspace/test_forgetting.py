@@ -1,7 +1,9 @@
 """An erased company is in no event, no list and no look any more; everything else stays."""
 
-from similarity.workspace.protocol import Forgotten, Look, Workspace
-from tests.workspace_records import NOON, make_event, make_list, moment
+from typing import Any
+
+from similarity.workspace.protocol import Forgotten, Look, Verdict, Workspace
+from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 
 def looked(workspace: Workspace, name: str, *seen: str, user: str = "ann") -> None:
@@ -18,7 +20,7 @@ def test_all_events_about_it_go_and_no_other(workspace: Workspace) -> None:
     workspace.add_event(make_event("1", anchor="nike", hit="adidas"))
     workspace.add_event(make_event("2", anchor="puma", hit="nike", user="bob"))
     kept = workspace.add_event(make_event("3", anchor="puma", hit="adidas"))
-    assert workspace.forget_company("nike", compact=False) == Forgotten(events=2)
+    assert workspace.forget_company(make_names("nike")) == Forgotten(events=2)
     assert list(workspace.events()) == [kept]
 
 
@@ -30,20 +32,99 @@ def test_it_leaves_the_lists_that_ask_about_others_too(workspace: Workspace) -> 
             exclude=["adidas", "nike", "Nike, Inc.", "https://www.NIKE.com/shoes", "nikee"],
         )
     )
-    forgotten = workspace.forget_company("nike", names=("Nike,  INC.", "nike.com", ""), compact=False)
+    forgotten = workspace.forget_company(make_names("nike", "Nike,  INC.", "nike.com", ""))
     assert forgotten == Forgotten(lists=1)
     assert workspace.saved_list("shoes").question == {
         "anchors": [{"company": "puma", "weight": 2.0}, {"text": "makes shoes"}],
-        "negatives": [{"text": "nike"}],
+        "negatives": [],
         "exclude": ["adidas", "nikee"],
     }
+
+
+def test_texts_that_contain_a_name_go(workspace: Workspace) -> None:
+    texts = ["sells shoes as NIKE does", "Nïke-Inc.: runs", "snikers", "like nike.com, but cheaper"]
+    workspace.save_list(
+        make_list(anchors=[{"text": text} for text in texts], negatives=[{"text": "Unlike Nike, Inc."}])
+    )
+    workspace.save_list(make_list("words alone", anchors=[{"text": "a second Nike"}]))
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.", "nike.com")) == Forgotten(lists=2)
+    assert workspace.saved_list("shoes").question == {"anchors": [{"text": "snikers"}], "negatives": []}
+    assert [each.name for each in workspace.lists()] == ["shoes"]
+
+
+def test_names_in_other_scripts_are_found_without_spaces(workspace: Workspace) -> None:
+    workspace.add_event(make_event("1", anchor="puma", note="我们与阿里巴巴竞争"))
+    workspace.add_event(make_event("2", anchor="puma", note="삼성전자는 크다"))
+    kept = workspace.add_event(make_event("3", anchor="puma", note="阿里山"))
+    assert workspace.forget_company(make_names("c17", "阿里巴巴有限公司", "삼성전자")) == Forgotten(notes=2)
+    assert [event.note for event in workspace.events() if event.id != kept.id] == ["", ""]
+    assert kept in workspace.events()
+
+
+def test_filter_values_with_a_name_in_them_go(workspace: Workspace) -> None:
+    filters = [
+        {"field": "domain", "none_of": ["nike.com", "puma.com"]},
+        {"field": "attributes.parent", "any_of": ["NIKE, Inc."]},
+        {"field": "attributes.size", "any_of": ["Nike Inc"], "at_least": 1},
+        {"field": "tags", "any_of": ["nikes", "likes Nike"]},
+    ]
+    workspace.save_list(make_list(anchors=[{"company": "puma"}], filters=filters))
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.", "nike.com")) == Forgotten(lists=1)
+    assert workspace.saved_list("shoes").question["filters"] == [
+        {"field": "domain", "none_of": ["puma.com"]},
+        {"field": "attributes.size", "any_of": [], "at_least": 1},
+        {"field": "tags", "any_of": ["nikes"]},
+    ]
+
+
+def test_a_list_with_a_name_in_its_name_is_renamed_and_its_looks_stay(workspace: Workspace) -> None:
+    question: dict[str, Any] = {"anchors": [{"company": "puma"}]}
+    workspace.save_list(make_list("Nike's rivals", **question))
+    for number in range(60):
+        looked(workspace, "Nike's rivals", "adidas", user=f"user {number}")
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1)
+    [renamed] = workspace.lists()
+    assert "nike" not in renamed.name.casefold()
+    assert renamed == make_list(renamed.name, **question)
+    assert {seen(workspace, renamed.name, f"user {number}") for number in range(60)} == {("adidas",)}
+    workspace.save_list(make_list("Nike's rivals", at=moment(1), **question))
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1)
+    assert len({each.name for each in workspace.lists()}) == 2
+
+
+def test_notes_on_other_pairs_that_contain_a_name_are_emptied(workspace: Workspace) -> None:
+    for number in range(600):
+        note = "bigger than Nike" if number % 200 == 7 else "a likely rival"
+        workspace.add_event(make_event(str(number), anchor="puma", hit="adidas", at=moment(number), note=note))
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(notes=3)
+    events = {event.id: event for event in workspace.events()}
+    assert (events["207"].note, events["207"].verdict) == ("", Verdict.COMPETITOR)
+    assert sum(not event.note for event in events.values()) == 3
+
+
+def test_a_name_that_another_company_has_too_stays_where_it_stands_for_a_company(workspace: Workspace) -> None:
+    anchors = [{"company": "puma"}, {"company": "Nike, Inc."}]
+    question: dict[str, Any] = {"anchors": anchors, "exclude": ["Nike, Inc.", "nike.com", "nike-japan", "Nike Peru"]}
+    workspace.save_list(make_list(**question))
+    names = make_names("c17", "Nike, Inc.", "nike.com", anothers=("Nike, Inc.", "nike-japan"))
+    assert workspace.forget_company(names) == Forgotten(lists=1)
+    assert workspace.saved_list("shoes").question == {**question, "exclude": ["Nike, Inc.", "nike-japan"]}
+
+
+def test_words_that_are_everywhere_are_not_taken_for_a_name(workspace: Workspace) -> None:
+    notes = ["energy is dear", "there are 360 of them", "turn it on", "an x"]
+    for number, note in enumerate(notes):
+        workspace.add_event(make_event(str(number), anchor="puma", note=note))
+    assert workspace.forget_company(make_names("42", "Energy", "360", "On", "X")) == Forgotten()
+    workspace.add_event(make_event("capital", anchor="puma", note="shoes by On"))
+    assert workspace.forget_company(make_names("42", "Energy", "360", "On", "X")) == Forgotten(notes=1)
 
 
 def test_a_list_about_it_alone_goes_with_its_looks(workspace: Workspace) -> None:
     workspace.save_list(make_list("alone"))
     workspace.save_list(make_list("other", anchors=[{"company": "puma"}]))
     looked(workspace, "alone", "adidas")
-    assert workspace.forget_company("nike", compact=False) == Forgotten(lists=1)
+    assert workspace.forget_company(make_names("nike")) == Forgotten(lists=1)
     assert [each.name for each in workspace.lists()] == ["other"]
     assert workspace.last_look("alone", "ann") is None
 
@@ -52,7 +133,7 @@ def test_it_leaves_what_users_saw(workspace: Workspace) -> None:
     workspace.save_list(make_list())
     looked(workspace, "shoes", "adidas", "puma", "asics")
     looked(workspace, "shoes", "asics", user="bob")
-    assert workspace.forget_company("puma", compact=False) == Forgotten(looks=1)
+    assert workspace.forget_company(make_names("puma")) == Forgotten(looks=1)
     assert seen(workspace, "shoes") == ("adidas", "asics")
     assert seen(workspace, "shoes", "bob") == ("asics",)
 
@@ -60,16 +141,16 @@ def test_it_leaves_what_users_saw(workspace: Workspace) -> None:
 def test_forgetting_twice_or_an_unknown_company_does_nothing(workspace: Workspace) -> None:
     workspace.add_event(make_event())
     workspace.save_list(make_list())
-    assert workspace.forget_company("nobody", compact=False) == Forgotten()
-    workspace.forget_company("adidas", compact=False)
-    assert workspace.forget_company("adidas", compact=False) == Forgotten()
+    assert workspace.forget_company(make_names("nobody")) == Forgotten()
+    workspace.forget_company(make_names("adidas"))
+    assert workspace.forget_company(make_names("adidas")) == Forgotten()
     assert workspace.saved_list("shoes") == make_list()
 
 
 def test_an_id_is_matched_as_it_is_written(workspace: Workspace) -> None:
     kept = workspace.add_event(make_event(anchor="Nike"))
     workspace.save_list(make_list(anchors=[{"company": "Nike"}]))
-    assert workspace.forget_company("nike", compact=False) == Forgotten()
+    assert workspace.forget_company(make_names("nike")) == Forgotten()
     assert list(workspace.events()) == [kept]
 
 
@@ -77,14 +158,15 @@ def test_many_events_and_lists_go_in_one_call(workspace: Workspace) -> None:
     for number in range(30):
         workspace.add_event(make_event(str(number), hit=f"hit-{number}", at=moment(number)))
         workspace.save_list(make_list(f"{number:02}", anchors=[{"company": "puma"}], exclude=["nike", str(number)]))
-    assert workspace.forget_company("nike", compact=False) == Forgotten(events=30, lists=30)
+    assert workspace.forget_company(make_names("nike")) == Forgotten(events=30, lists=30)
     assert workspace.saved_list("07").question["exclude"] == ["7"]
 
 
 def test_what_is_left_can_be_read_after_compacting(workspace: Workspace) -> None:
     workspace.add_event(make_event("1"))
     kept = workspace.add_event(make_event("2", anchor="puma"))
-    workspace.forget_company("nike")
+    workspace.forget_company(make_names("nike"))
+    workspace.compact()
     assert list(workspace.events()) == [kept]
     workspace.add_event(make_event("1"))
     assert len(list(workspace.events())) == 2

@@ -1,5 +1,6 @@
 """The Python client on what changes something (companies, verdicts, lists), on the map, and on names to match."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -87,8 +88,12 @@ def test_bulk_says_what_became_of_every_line(service: Client) -> None:
 
 def test_a_company_is_erased_with_what_was_said_of_it(service: Client) -> None:
     service.feedback("acme", "boots", "competitor")
-    erased = service.erase("boots", wait=True)
-    assert (erased.erased, erased.forgotten.events, erased.compaction) == (True, 1, "done")
+    assert (service.erase("boots").erased, service.similar("acme").hits[0].company.id) == (True, "clogs")
+    deadline = time.monotonic() + 30
+    while (erased := service.erasure("boots")).state == "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert (erased.state, erased.forgotten.events, erased.compaction) == ("done", 1, "done")
     assert [each.outcome for each in erased.generations] == ["applied"]
     assert service.history().events == ()
 

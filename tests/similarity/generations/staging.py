@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from similarity.company import DeletedCompany
 from similarity.generations.reembed import Options
+from similarity.index.ledger import ErasureLedger
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Change, VersionedCompany, write_changes
@@ -48,6 +49,11 @@ class Watched:
         self.index = index
         self.on_call = on_call
         self.calls = 0
+
+    @property
+    def ledger(self) -> ErasureLedger:
+        """The index's own; calls of it are not counted."""
+        return self.index.ledger
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.index, name)

@@ -18,7 +18,8 @@ from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest import Columns
 from similarity.load import CHUNK_ROWS, LoadReport
-from tests.factories import make_generation
+from similarity.name_hashes import hashes_of
+from tests.factories import make_embedded, make_generation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXTERNAL = "external-openai-3-small"
@@ -233,6 +234,18 @@ def test_progress_counts_every_row(index: SqliteIndex, tmp_path: Path) -> None:
             path, index=index, generation="external", columns=Columns(), rejects=rejects, now=NOW, on_rows=seen.append
         )
     assert seen == [2]
+
+
+def test_names_that_only_the_live_generation_has_are_remembered_for_erasures(
+    index: SqliteIndex, tmp_path: Path
+) -> None:
+    index.create_generation(make_generation("live"))
+    index.register_candidate("live")
+    index.promote("live")
+    index.upsert("live", [make_embedded("a", name="Old Name"), make_embedded("b", name="Firm b")])
+    run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0]), record("b", [1, 0, 0])]))
+    assert index.ledger.remembered("a") == hashes_of(index.ledger.key(), ["Old Name"])
+    assert index.ledger.remembered("b") == frozenset()
 
 
 def test_only_the_named_generation_is_written_to(index: SqliteIndex, tmp_path: Path) -> None:

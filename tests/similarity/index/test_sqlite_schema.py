@@ -17,7 +17,7 @@ from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2, 3)]
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2, 3, 4)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 

@@ -11,7 +11,7 @@ import pytest
 from similarity.errors import IndexUnavailable
 from similarity.workspace.protocol import Look
 from similarity.workspace.sqlite import SqliteWorkspace
-from tests.workspace_records import NOON, make_event, make_list, moment
+from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 ROOT = Path(__file__).parents[3]
 WRITE = """
@@ -74,7 +74,8 @@ def test_an_erased_company_is_on_no_disk(tmp_path: Path) -> None:
         workspace.save_list(make_list(exclude=["secretive-gmbh", "puma", "Secretive GmbH"]))
         workspace.add_look(Look(list_name="shoes", user="ann", at=NOON, seen=("secretive-gmbh", "puma")))
         assert b"secretive" in on_disk(path)
-        workspace.forget_company("secretive-gmbh", names=("secretive gmbh",))
+        workspace.forget_company(make_names("secretive-gmbh", "secretive gmbh"))
+        workspace.compact()
         assert b"secretive" not in on_disk(path).lower()
         assert b"about puma" in on_disk(path)
 
@@ -86,7 +87,7 @@ def test_it_says_when_the_log_could_not_be_emptied(tmp_path: Path) -> None:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM events").fetchall()
         with pytest.raises(IndexUnavailable, match="erase again when nobody reads"):
-            workspace.forget_company("nike")
+            workspace.compact()
 
 
 def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.writes.committing import GroupCommit
-from services.search.writes.erasing import Compactor, ErasureService
 from services.search.writes.sinks import KafkaSink
-from services.search.writes.write_setup import Writing, set_up_writing
+from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
@@ -68,9 +67,9 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 @pytest.fixture
 def client(index: SqliteIndex, producer: FakeProducer) -> Iterator[TestClient]:
     writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies", index)), index)
-    erasures = ErasureService(index, writes, Compactor(index, None), publishes=True)
-    yield client_of(Writing(writes, erasures))
-    writes.close()
+    writing = Writing(writes, erasure_service(index, writes, publishes=True))
+    yield client_of(writing)
+    writing.close()
 
 
 def test_a_write_is_accepted_when_it_is_acknowledged(
@@ -135,9 +134,7 @@ def test_a_status_of_what_cannot_be_a_write_is_refused(client: TestClient, index
     for path in ("/companies/acme/writes/-1", f"/companies/acme/writes/{2**63}", "/companies/a b/writes/1"):
         problem(client.get(path), "invalid-request")
     empty = WriteService(None, SqliteIndex(index.path.with_name("empty.db")))
-    answer = client_of(Writing(empty, ErasureService(empty.index, empty, Compactor(empty.index, None)))).get(
-        "/companies/acme/writes/1"
-    )
+    answer = client_of(Writing(empty, erasure_service(empty.index, empty))).get("/companies/acme/writes/1")
     problem(answer, "no-live-generation")
     empty.index.close()
 
@@ -177,7 +174,7 @@ def test_where_the_index_cannot_be_read_writes_are_accepted_all_the_same(
 ) -> None:
     index = SqliteIndex(tmp_path / "empty.db")
     writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies", index)), index)
-    client = client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None))))
+    client = client_of(Writing(writes, erasure_service(index, writes)))
     answer = put(client)
     assert (answer.status_code, producer.changes()[0].version) == (202, answer.json()["version"])
     writes.close()
@@ -220,7 +217,7 @@ def test_an_erasure_is_published_at_the_tombstones_version(
 ) -> None:
     soon = 2 * int((datetime.now(UTC) + timedelta(minutes=4)).timestamp() * 1_000_000)
     index.upsert("first", [make_embedded("acme", version=soon)])
-    answer = client.post("/companies/acme/erasure?wait=true").json()
+    answer = client.post("/companies/acme/erasure").json()
     assert (answer["erased"], answer["published"]) == (True, True)
     [tombstone] = [document for page in index.scan("first") for document in page]
     assert producer.changes() == [tombstone] == [DeletedCompany(id="acme", version=soon + 1)]
@@ -234,6 +231,7 @@ def test_an_erasure_that_cannot_be_published_erases_nothing(
     producer.refused = {b"acme"}
     problem(client.post("/companies/acme/erasure"), "write-failed")
     assert "acme" in index.get("first", ["acme"])
+    problem(client.get("/companies/acme/erasure"), "unknown-erasure")
 
 
 def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteIndex) -> None:
@@ -241,7 +239,7 @@ def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteInd
         raise InvalidInput("Kafka needs its client: pip install in /secret/place")
 
     writes = WriteService(GroupCommit(KafkaSink(missing, "companies", index)), index)
-    answer = put(client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None)))))
+    answer = put(client_of(Writing(writes, erasure_service(index, writes))))
     problem(answer, "write-failed")
     assert "secret" not in answer.text
     writes.close()

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.search.writes.committing import GroupCommit
-from services.search.writes.erasing import Compactor, ErasureService
 from services.search.writes.sinks import IndexSink
 from services.search.writes.write_schemas import MAX_BULK_LINES
-from services.search.writes.write_setup import Writing, set_up_writing
+from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
 from similarity.bundle_store import StoredEncoders, keep_bundle, store_folder
 from similarity.company import DeletedCompany, EmbeddedCompany
@@ -294,7 +293,7 @@ def impatient_client(index: SqliteIndex) -> TestClient:
     """Tries a write only once."""
     commits = GroupCommit(IndexSink(index, {ENCODER_ID: CountingEncoder()}, seconds_to_retry=0))
     writes = WriteService(commits, index)
-    return client_of(Writing(writes, ErasureService(index, writes, Compactor(index, None))))
+    return client_of(Writing(writes, erasure_service(index, writes)))
 
 
 def test_a_store_that_takes_nothing_is_said_without_its_secrets(broken: BrokenIndex) -> None:

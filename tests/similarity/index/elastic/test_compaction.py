@@ -18,6 +18,7 @@ class Indices:
     leases_move: bool = True
     now: float = 0.0
     merges: list[float] = field(default_factory=list)
+    is_complete: bool = False
 
     def flush(self, **_: Any) -> None:
         pass
@@ -53,12 +54,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 
 def run(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, indices: Indices) -> Indices:
     monkeypatch.setattr(cluster.client, "indices", indices)
-    compact(cluster, "companies-first-1", sleep=indices.sleep, monotonic=lambda: indices.now)
+    indices.is_complete = compact(cluster, "companies-first-1", sleep=indices.sleep, monotonic=lambda: indices.now)
     return indices
 
 
 def test_where_nothing_was_deleted_one_merge_is_enough(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(cluster, monkeypatch, Indices(deleted=0)).merges == [0]
+    indices = run(cluster, monkeypatch, Indices(deleted=0))
+    assert (indices.merges, indices.is_complete) == ([0], True)
 
 
 def test_what_the_first_merge_left_goes_once_no_copy_asks_for_it(
@@ -66,8 +68,9 @@ def test_what_the_first_merge_left_goes_once_no_copy_asks_for_it(
 ) -> None:
     indices = run(cluster, monkeypatch, Indices())
     assert indices.merges == [0, 30]
-    assert indices.deleted == 0
+    assert (indices.deleted, indices.is_complete) == (0, True)
 
 
 def test_a_copy_that_is_away_is_not_waited_for_for_ever(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(cluster, monkeypatch, Indices(leases_move=False)).merges == [0, CATCH_UP_SECONDS]
+    indices = run(cluster, monkeypatch, Indices(leases_move=False))
+    assert (indices.merges, indices.is_complete) == ([0, CATCH_UP_SECONDS], False)

@@ -1,0 +1,135 @@
+"""The erasure ledger on a cluster: the index `<name>-names`, made when it is first needed.
+
+Reads by search refresh first, so that each sees every write before it. Names are lost, and companies
+erased, rarely enough for that.
+"""
+
+import base64
+import hashlib
+import json
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from elasticsearch import NotFoundError
+
+from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.mapping import Body, ledger_body
+from similarity.index.ledger import KEY_BYTES, ErasureRecord, ErasureState, erasure_members, erasure_of
+
+KEY_DOCUMENT = "key"
+CONFLICT = 409
+PAGE = 1_000
+
+
+class ElasticLedger:
+    """An `ErasureLedger` on the cluster of an index."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._index = f"{cluster.settings.name}-names"
+        self._key = b""
+        self._is_ready = False
+
+    def key(self) -> bytes:
+        if not self._key:
+            self._make_ready()
+            made = {"kind": "key", "record": {"key": base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}}
+            with self._cluster.explained():
+                client = self._cluster.reading.options(ignore_status=CONFLICT)
+                client.create(index=self._index, id=KEY_DOCUMENT, document=made)
+                found = self._cluster.reading.get(index=self._index, id=KEY_DOCUMENT)
+            self._key = base64.b64decode(found["_source"]["record"]["key"])
+        return self._key
+
+    def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
+        self._make_ready()
+        self._bulk(
+            line
+            for company_id, of_company in hashes.items()
+            for each in of_company
+            for line in (
+                {"index": {"_id": _document_id("name", company_id, each)}},
+                {"kind": "name", "id": company_id, "hash": each},
+            )
+        )
+
+    def remembered(self, company_id: str) -> frozenset[str]:
+        return frozenset(source["hash"] for source in self._found({"kind": "name", "id": company_id}))
+
+    def forget(self, company_id: str, hashes: Collection[str]) -> None:
+        self._make_ready()
+        self._bulk({"delete": {"_id": _document_id("name", company_id, each)}} for each in hashes)
+
+    def save_erasure(self, record: ErasureRecord) -> None:
+        self._make_ready()
+        with self._cluster.explained():
+            self._cluster.reading.index(
+                index=self._index,
+                id=_document_id("erasure", record.id),
+                document={
+                    "kind": "erasure",
+                    "id": record.id,
+                    "state": record.state.value,
+                    "record": erasure_members(record),
+                },
+            )
+
+    def erasure(self, company_id: str) -> ErasureRecord | None:
+        with self._cluster.explained():
+            try:
+                found = self._cluster.reading.get(index=self._index, id=_document_id("erasure", company_id))
+            except NotFoundError:
+                return None
+        return erasure_of(found["_source"]["record"])
+
+    def running_erasures(self) -> list[ErasureRecord]:
+        return list(self._erasures(ErasureState.RUNNING))
+
+    def purge_erasures(self, *, before: datetime) -> None:
+        old = [record.id for record in self._erasures(ErasureState.DONE) if record.requested_at < before]
+        self._bulk({"delete": {"_id": _document_id("erasure", each)}} for each in old)
+
+    def _erasures(self, state: ErasureState) -> Iterator[ErasureRecord]:
+        for source in self._found({"kind": "erasure", "state": state.value}):
+            yield erasure_of(source["record"])
+
+    def _make_ready(self) -> None:
+        if not self._is_ready:
+            self._cluster.create_index(self._index, **ledger_body())  # leaves one that is there as it is
+            self._is_ready = True
+
+    def _found(self, terms: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+        """Every source that has these values, by company id; none if the index was never made."""
+        try:
+            self._cluster.refresh(self._index)
+        except UnknownGeneration:
+            return
+        query: Body = {
+            "query": {"bool": {"filter": [{"term": {field: value}} for field, value in terms.items()]}},
+            "sort": [{"id": "asc"}, {"hash": {"order": "asc", "missing": "_first"}}],
+            "size": PAGE,
+        }
+        while True:
+            page = self._cluster.search(self._index, query)["hits"]["hits"]
+            yield from (hit["_source"] for hit in page)
+            if len(page) < PAGE:
+                return
+            query["search_after"] = page[-1]["sort"]
+
+    def _bulk(self, lines: Iterator[Body]) -> None:
+        operations = list(lines)
+        if not operations:
+            return
+        with self._cluster.explained():
+            answer = self._cluster.reading.bulk(index=self._index, operations=operations)
+        for item in answer["items"]:
+            [(_, result)] = item.items()
+            if "error" in result:
+                raise IndexUnavailable(str(self._cluster.problem(result["status"], result["error"])))
+
+
+def _document_id(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
