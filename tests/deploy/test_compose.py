@@ -98,7 +98,7 @@ def refusal(**variables: str) -> str:
     assert service.environment["SIMILARITY_SERVICE_PUBLISHED_ADDRESS"] == published
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SIMILARITY_")}
     # Nothing listens there: a service that may start says so next.
-    environment |= service.environment | {"SIMILARITY_INDEX": "http://127.0.0.1:1/companies"}
+    environment |= {**service.environment, "SIMILARITY_INDEX": "http://127.0.0.1:1/companies"}
     command = [sys.executable, *service.command[1:]]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1

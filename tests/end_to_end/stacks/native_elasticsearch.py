@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deploy.environment import ROOT
 from tests.end_to_end.stacks.compose_file import Service
+from tests.end_to_end.stacks.stack import StackFailed
 from tests.servers.elasticsearch import USER, ElasticsearchCluster
 
 CONFIG = "/usr/share/elasticsearch/config/"
@@ -33,13 +34,11 @@ def elasticsearch_of(service: Service, folder: Path, *, java_options: Sequence[s
     entrypoint = node.folder / "docker-entrypoint.sh"
     entrypoint.write_text("#!/bin/sh\n", encoding="utf-8")
     entrypoint.chmod(0o755)
-    environment = node.environment()
     path = f"{node.folder}:{node.home / 'bin'}:{os.environ['PATH']}"
-    subprocess.run(
-        service.command,
-        check=True,
-        cwd=node.folder,
-        env={**environment, **service.environment, "ES_JAVA_OPTS": "", "PATH": path},
-        stdout=subprocess.DEVNULL,
+    environment = {**service.environment, **node.environment(), "PATH": path}
+    done = subprocess.run(
+        service.command, check=False, cwd=node.folder, env=environment, capture_output=True, text=True
     )
+    if done.returncode:
+        raise StackFailed(f"elasticsearch: its command ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return cluster

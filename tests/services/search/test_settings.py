@@ -6,7 +6,6 @@ import pytest
 from services.search.settings import Address, ServiceSettings, settings_table
 from similarity.errors import InvalidInput
 
-
 LOOPBACK = ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"]
 NETWORK = ["0.0.0.0", "::", "[::]", "192.168.1.7", "2001:db8::7", "example.com", "127.0.0.1.example.com", "127.1"]
 
@@ -19,7 +18,7 @@ def test_without_keys_this_machine_may_reach_the_service(host: str) -> None:
 
 @pytest.mark.parametrize("host", [*NETWORK, ""])
 def test_without_keys_the_service_does_not_listen_to_the_network(host: str) -> None:
-    with pytest.raises(InvalidInput, match="python -m services.search.keys add NAME --scope read --file keys.json"):
+    with pytest.raises(InvalidInput, match=r"python -m services\.search\.keys add NAME --scope read --file keys\.json"):
         Address(host=host)
     assert Address(host=host, authenticated=True).host == host
 
