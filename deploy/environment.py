@@ -2,7 +2,8 @@
 
     python -m deploy.environment
 
-An .env that is there is left alone: its secrets are those of data that exists.
+An .env that is there keeps all that it has: its secrets are those of data that exists. Secrets that it lacks, because
+they came with a newer release, are added.
 """
 
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EMPTY = re.compile(r"^([A-Z_]+)=$", re.MULTILINE)
+GIVEN = re.compile(r"^([A-Z_]+)=.", re.MULTILINE)
 
 
 def filled(example: str) -> str:
@@ -21,17 +23,29 @@ def filled(example: str) -> str:
 
 
 def main(folder: Path = ROOT) -> None:
-    """Writes the file, for its owner only; ends with status 1 where there is one already."""
+    """Writes the file, for its owner only, or adds what it lacks; ends with status 1 where it lacks nothing."""
     target = folder / ".env"
+    example = (folder / ".env.example").read_text(encoding="utf-8")
     try:
         handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
+        _add_missing(target, example)
+        return
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(filled(example))
+    sys.stdout.write(f"{target} is written; read it, then: docker compose up --build\n")
+
+
+def _add_missing(target: Path, example: str) -> None:
+    given = GIVEN.findall(target.read_text(encoding="utf-8"))
+    missing = [name for name in EMPTY.findall(example) if name not in given]
+    if not missing:
         sys.exit(
             f"{target} is there already and stays as it is; remove it only together with the data: docs/compose.md"
         )
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(filled((folder / ".env.example").read_text(encoding="utf-8")))
-    sys.stdout.write(f"{target} is written; read it, then: docker compose up --build\n")
+    with target.open("a", encoding="utf-8") as file:
+        file.write("\n" + filled("".join(f"{name}=\n" for name in missing)))
+    sys.stdout.write(f"{target} is there already; added to it: {', '.join(missing)}\n")
 
 
 if __name__ == "__main__":

@@ -267,9 +267,6 @@ def export(
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on")] = 8080,
-    allow_unauthenticated_network: Annotated[
-        bool, typer.Option("--allow-unauthenticated-network", help="Listen beyond this machine; nobody has to log in")
-    ] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
@@ -292,7 +289,6 @@ def serve(
         service=service_settings(),
         host=host,
         port=port,
-        allow_unauthenticated_network=allow_unauthenticated_network,
     )
 
 

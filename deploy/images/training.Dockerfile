@@ -15,7 +15,8 @@ FROM ${PYTHON_IMAGE} AS image
 RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3.*/ensurepip /usr/local/lib/python3.*/site-packages/* \
     && groupadd --gid 10001 similarity \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin similarity \
-    && install --directory --owner 10001 --group 10001 /var/lib/similarity /var/lib/similarity/audit
+    && install --directory --owner 10001 --group 10001 /var/lib/similarity \
+        /var/lib/similarity/files /var/lib/similarity/models
 COPY --from=packages /opt/venv /opt/venv
 COPY deploy/images/similarity deploy/images/healthy /usr/local/bin/
 WORKDIR /app

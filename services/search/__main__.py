@@ -31,7 +31,7 @@ from services.search.guards.metrics import ServiceMetrics
 from services.search.guards.shedding import early_refusal
 from services.search.guards.slow_clients import patient_connection
 from services.search.guards.telemetry import open_telemetry
-from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, NETWORK_OPTION, Address, ServiceSettings
+from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
 from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
 from services.search.writes.writing import WriteMode
 from similarity.audit import AuditRecord, audit_target
@@ -57,7 +57,6 @@ def serve(
     service: ServiceSettings | None = None,
     host: str = DEFAULT_HOST,
     port: int = DEFAULT_PORT,
-    allow_unauthenticated_network: bool = False,
 ) -> None:
     """Answers over HTTP until it is told to stop (Ctrl-C, SIGTERM); requests under way are finished.
 
@@ -73,8 +72,8 @@ def serve(
     address = Address(
         host=host,
         port=port,
+        published=service.published_address,
         authenticated=service.keys is not None,
-        allow_unauthenticated_network=allow_unauthenticated_network,
     )
     guards = guards_of(service, address)
     # uvicorn raises the signal again when it has stopped; the default would end us before the index is closed.
@@ -240,7 +239,6 @@ def main(arguments: list[str] | None = None) -> None:
             service=service,
             host=options.host,
             port=options.port,
-            allow_unauthenticated_network=options.allow_unauthenticated_network,
         )
     except SimilarityError as error:
         sys.exit(f"services.search: {error}")
@@ -252,9 +250,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bundle", type=Path, help="model bundle folder (SIMILARITY_BUNDLE, else the one that ships)")
     parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on (%(default)s)")
-    parser.add_argument(
-        NETWORK_OPTION, action="store_true", help="listen beyond this machine although nobody has to log in"
-    )
     return parser
 
 

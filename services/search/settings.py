@@ -12,13 +12,14 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from services.search.guards.key_file import MAKE_A_KEY
 from services.search.guards.logs import LogFormat
 from similarity.errors import InvalidInput
 
 PREFIX = "SIMILARITY_SERVICE_"
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
-NETWORK_OPTION = "--allow-unauthenticated-network"
+COMPOSE_KEYS = "/var/lib/similarity/keys/keys.json"
 SHORTEST_SECRET = 16
 
 
@@ -26,27 +27,33 @@ SHORTEST_SECRET = 16
 class Address:
     """A host and port to listen on.
 
-    Without authentication, any host but this machine's own must be asked for twice.
+    `authenticated`: there are keys. `published`: the address that a container engine publishes the port on. In a
+    container the service listens on 0.0.0.0 and cannot see that address, so it must be passed in.
 
     Raises:
-        InvalidInput: the port is out of range, or the host is reachable from the network and neither
-            `authenticated` (there are keys) nor `allow_unauthenticated_network` is set.
+        InvalidInput: the port is out of range, or there are no keys and other machines can reach the service.
     """
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
+    published: str = ""
     authenticated: bool = False
-    allow_unauthenticated_network: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.port < 65_536:
             raise InvalidInput(f"port {self.port} is out of range; choose one between 1 and 65535")
-        if not (is_loopback(self.host) or self.authenticated or self.allow_unauthenticated_network):
+        if not (self.authenticated or is_loopback(self.reached)):
             raise InvalidInput(
-                f"{self.host or 'an empty host'} can be reached from the network and the service has no "
-                f"authentication; listen on {DEFAULT_HOST}, or add {NETWORK_OPTION} if something in front of it "
-                f"decides who may ask, or make keys (python -m services.search.keys) and set {PREFIX}KEYS"
+                f"the network can reach {self.reached or 'an empty host'} and there are no keys: anybody could read, "
+                f"change and erase companies. Make a key: {MAKE_A_KEY} keys.json, and set {PREFIX}KEYS=keys.json; "
+                f"with docker compose: docker compose run --rm keys {MAKE_A_KEY} {COMPOSE_KEYS}, and set "
+                f"SEARCH_KEYS={COMPOSE_KEYS} in .env. Without keys the service can only be at {DEFAULT_HOST}"
             )
+
+    @property
+    def reached(self) -> str:
+        """The address that clients use: the published one, if there is one."""
+        return self.published or self.host
 
 
 def is_loopback(host: str) -> bool:
@@ -54,7 +61,7 @@ def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
     except ValueError:
         return False
 
@@ -73,6 +80,10 @@ class ServiceSettings:
 
     keys: Path | None = field(
         default=None, metadata=_says("file of API keys; without it nobody has to log in, on this machine only")
+    )
+    published_address: str = field(
+        default="",
+        metadata=_says("address that a container's port is published on; without keys it must be a loopback address"),
     )
     writes: str = field(
         default="direct",

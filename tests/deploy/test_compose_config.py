@@ -37,4 +37,4 @@ def test_our_reader_and_compose_agree_on_every_service() -> None:
 def test_a_missing_secret_stops_it_with_what_to_do() -> None:
     done = config("--quiet", **{**SECRETS, "ELASTIC_PASSWORD": ""})
     assert done.returncode != 0
-    assert "make env writes a .env" in done.stderr
+    assert "make env writes it into .env" in done.stderr

@@ -126,8 +126,8 @@ def test_the_health_check_is_that_of_an_answer(image: str) -> None:
 def test_the_service_becomes_healthy_and_stops_in_order(images: dict[str, str], volume: str, companies: str) -> None:
     image = images["search"]
     succeeds(image, "similarity", "ingest", "/companies.jsonl", options=(*HARDENED, volume, companies))
-    command = [*json.loads(inspect(image, "{{json .Config.Cmd}}")), "--allow-unauthenticated-network"]
-    started = ["docker", "run", "--detach", *HARDENED, volume, image, *command]
+    published = "--env=SIMILARITY_SERVICE_PUBLISHED_ADDRESS=127.0.0.1"
+    started = ["docker", "run", "--detach", *HARDENED, volume, published, image]
     container = subprocess.check_output(started, text=True).strip()
     try:
         assert health(container) == "healthy"

@@ -23,7 +23,7 @@ from tests.deploy.kubernetes_objects import (
 GUIDE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 # Made by who runs the cluster.
 BROUGHT = {
-    "Secret": {"elasticsearch-login", "kafka-login", "search-keys", "search-cursor"},
+    "Secret": {"elasticsearch-login", "search-elasticsearch-login", "kafka-login", "search-keys", "search-cursor"},
     "ConfigMap": {"judged-pairs"},
 }
 OPTIONAL = {"elasticsearch-ca", "kafka-ca"}
@@ -180,7 +180,11 @@ def test_pods_reach_the_stores_whose_login_they_have(overlay: str) -> None:
     for each in pods(rendered(overlay)):
         logins = {ref["name"] for ref in values(each.spec, "secretRef")}
         for store in ("elasticsearch", "kafka"):
-            assert (each.labels.get(f"uses-{store}") == "true") == (f"{store}-login" in logins), each.owner
+            found = {f"{store}-login", f"search-{store}-login"} & logins
+            assert (each.labels.get(f"uses-{store}") == "true") == bool(found), each.owner
+        # Its key has fewer rights.
+        if each.owner == "Deployment/search":
+            assert logins == {"search-elasticsearch-login", "kafka-login"}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -1,14 +1,17 @@
 """Commands and variables of the manifests, read by the programs that get them."""
 
+import json
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 from services.search.__main__ import _parser as search_parser
 from services.search.settings import Address, ServiceSettings
+from similarity.errors import InvalidInput
 from similarity.index.elastic.settings import ElasticSettings
 from similarity.kafka import KafkaSettings
 from similarity.settings import Settings
@@ -80,8 +83,26 @@ def test_every_path_of_a_command_is_in_the_image_or_mounted(overlay: str, owner:
     assert not [part for part in arguments(found, objects) if "$(" in part]
 
 
+def test_the_guide_gives_the_keys_of_elasticsearch_the_rights_of_the_roles() -> None:
+    roles = yaml.safe_load((ROOT / "deploy" / "elasticsearch" / "roles.yml").read_text(encoding="utf-8"))
+    keys = [json.loads(body) for body in re.findall(r"-d '(\{\"name\": \"similarity-.*?)'", GUIDE, re.DOTALL)]
+    assert {key["name"]: key["role_descriptors"][key["name"]] for key in keys} == roles
+
+
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_search_may_listen_beyond_its_pod(overlay: str) -> None:
+def test_only_one_container_serves_and_it_has_keys(overlay: str) -> None:
+    objects = rendered(overlay)
+    serving = [
+        each.owner
+        for each in pods(objects)
+        for container in each.containers
+        if {"services.search", "serve"} & {*container.get("command", ()), *container.get("args", ())}
+    ]
+    assert serving == ["Deployment/search"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_search_may_listen_beyond_its_pod_because_it_has_keys(overlay: str) -> None:
     found, objects = container_of(overlay, "Deployment/search", "search")
     command, environ = arguments(found, objects), variables(found, objects)
     assert command[:3] == ["python", "-m", "services.search"]
@@ -89,8 +110,14 @@ def test_search_may_listen_beyond_its_pod(overlay: str) -> None:
     service = ServiceSettings.from_environment(
         {name: value for name, value in environ.items() if name.startswith(PREFIX)}
     )
+    # Without keys it would not start: a pod's address is one that others reach, and it is not published on another.
     assert service.keys is not None
-    Address(host=options.host, port=options.port, authenticated=True)
+    assert service.published_address == ""
+    with pytest.raises(InvalidInput, match="there are no keys"):
+        Address(host=options.host, port=options.port)
+    [mount] = [each for each in found["volumeMounts"] if Path(each["mountPath"]) == service.keys.parent]
+    [volume] = [each for each in pod(objects, "Deployment/search").spec["volumes"] if each["name"] == mount["name"]]
+    assert not volume["secret"].get("optional")
     assert service.writes == "kafka"
     assert service.logs == "json"
     assert service.cursor_secret

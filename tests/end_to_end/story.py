@@ -166,7 +166,13 @@ def _feedback(stack: Stack, client: Client, transcript: Transcript) -> None:
             "competitor" if pair["label"] == "positive" else "not_competitor"
         )
         client.feedback(pair["company_a"], pair["company_b"], verdict)
-    command = ("similarity", "pairs", f"{STATE}/feedback.jsonl", "--companies", f"{STATE}/feedback.companies")
+    command = (
+        "similarity",
+        "pairs",
+        f"{STATE}/files/feedback.jsonl",
+        "--companies",
+        f"{STATE}/files/feedback.companies",
+    )
     said = stack.run("load", *command, "--url", "http://search:8080")
     assert f"{len(judged):,} pairs" in said, said
     transcript.command(f"docker compose run --rm load {' '.join(command)} --url http://search:8080", said)

@@ -26,7 +26,7 @@ class ElasticsearchNode:
     def __init__(self, folder: Path, *, home: Path, heap: str, java_options: Sequence[str]) -> None:
         self.folder = folder
         self.log = folder / "console.log"
-        self._home = home
+        self.home = home
         self._java_options = (f"-Xms{heap}", f"-Xmx{heap}", *java_options)
         self._process: ServerProcess | None = None
 
@@ -46,7 +46,7 @@ class ElasticsearchNode:
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Writes the configuration of a node that does not run yet."""
-        shutil.copytree(self._home / "config", self.folder / "config")
+        shutil.copytree(self.home / "config", self.folder / "config")
         (self.folder / "tmp").mkdir()
         own = {"node.name": self.name, "path.data": str(self.folder / "data"), "path.logs": str(self.folder / "logs")}
         # Every line of JSON values is YAML, too.
@@ -58,7 +58,7 @@ class ElasticsearchNode:
         for arguments, text in ((("create",), ""), (("add", "--stdin", name), value)):
             command = self._command("elasticsearch-keystore", *arguments)
             done = subprocess.run(
-                command, env=self._environment(), input=text, capture_output=True, text=True, check=False
+                command, env=self.environment(), input=text, capture_output=True, text=True, check=False
             )
             if done.returncode:
                 raise RuntimeError(f"elasticsearch-keystore failed: {done.stdout}{done.stderr}")
@@ -69,7 +69,7 @@ class ElasticsearchNode:
             raise RuntimeError(f"{self.name} runs already; kill or stop it first")
         pid_file = self.folder / "pid"
         command = self._command("elasticsearch", "-p", str(pid_file))
-        self._process = ServerProcess(command, environment=self._environment(), pid_file=pid_file, log=self.log)
+        self._process = ServerProcess(command, environment=self.environment(), pid_file=pid_file, log=self.log)
 
     def kill(self) -> None:
         """Ends the node with SIGKILL, as a crash does; its ports and files are free afterwards."""
@@ -93,9 +93,10 @@ class ElasticsearchNode:
             self._process.resume()
 
     def _command(self, name: str, *arguments: str) -> list[str]:
-        return [*(AS_NOBODY if os.geteuid() == 0 else ()), str(self._home / "bin" / name), *arguments]
+        return [*(AS_NOBODY if os.geteuid() == 0 else ()), str(self.home / "bin" / name), *arguments]
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """The variables of the server and of its command line tools, which are in `home / "bin"`."""
         return {
             **os.environ,
             "ES_JAVA_HOME": str(java_home()),

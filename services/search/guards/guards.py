@@ -49,18 +49,18 @@ class Guards:
 
 
 def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
-    """What `Host` may say to a service that listens on `address`.
+    """What `Host` may say to a service at `address`.
 
-    On loopback and without authentication only known names, against DNS rebinding. Elsewhere the names
-    are the network's business, unless the settings name them.
+    On a loopback address only known names, against DNS rebinding. Elsewhere the names are the network's
+    business, unless the settings name them.
     """
-    if is_loopback(address.host):
-        return (*LOCAL_NAMES, address.host, *settings.hosts)
+    if is_loopback(address.reached):
+        return (*LOCAL_NAMES, address.reached, *settings.hosts)
     return (*settings.hosts, *LOCAL_NAMES) if settings.hosts else (ANY,)
 
 
 def limited(address: Address) -> bool:
-    """Whether rates are limited: always, but for a service without keys that only this machine can reach."""
+    """Whether rates are limited: always, except without keys on a socket that only this machine can reach."""
     return address.authenticated or not is_loopback(address.host)
 
 

@@ -24,6 +24,8 @@ from similarity.json_text import read_json
 NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MEMBERS = frozenset({"id", "name", "scopes", "sha256", "created", "expires"})
+MAKE_A_KEY = "python -m services.search.keys add NAME --scope read --file"
+"""The command that makes a key; the path of the file of keys comes last."""
 MAX_FILE_BYTES = 1_000_000
 PRIVATE = 0o600
 
@@ -89,10 +91,7 @@ def read_keys(path: Path) -> list[Key]:
             raise InvalidInput(f"{path} is too large for a file of keys")
         document = read_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InvalidInput(
-            f"there is no file of keys {path}; make one with: "
-            f"python -m services.search.keys add NAME --scope read --file {path}"
-        ) from error
+        raise InvalidInput(f"there is no file of keys {path}; make one with: {MAKE_A_KEY} {path}") from error
     except OSError as error:
         raise InvalidInput(f"the file of keys {path} cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from services.search.guards.callers import Caller
-from services.search.guards.key_file import PRIVATE, SECRET, Key, hashed, read_keys
+from services.search.guards.key_file import MAKE_A_KEY, PRIVATE, SECRET, Key, hashed, read_keys
 from similarity.errors import InvalidInput
 from similarity.ingest import utc_now
 
@@ -28,7 +28,7 @@ class KeyRing:
     nothing: the keys of before stay, and the log says so once.
 
     Raises:
-        InvalidInput: the file cannot be used at the start.
+        InvalidInput: the file cannot be used at the start, or holds no key.
     """
 
     def __init__(
@@ -44,6 +44,8 @@ class KeyRing:
         self._looked = clock()
         self._state = self._file_state()
         self._keys = _by_id(read_keys(path))
+        if not self._keys:
+            raise InvalidInput(f"the file of keys {path} holds no key; make one with: {MAKE_A_KEY} {path}")
         if self._state and path.stat().st_mode & 0o777 & ~PRIVATE:
             log.warning("others than its owner may use the file of keys %s; chmod 600 keeps it private", path)
 

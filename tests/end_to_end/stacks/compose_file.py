@@ -25,6 +25,8 @@ class Service:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     health: tuple[str, ...]
+    volumes: tuple[str, ...]
+    """Each `NAME:PATH`, or `NAME:PATH:ro`."""
     needs: Mapping[str, str]
     """Service -> the condition it must be in: service_healthy, service_completed_successfully, service_started."""
     profiles: tuple[str, ...]
@@ -99,6 +101,7 @@ def _service(name: str, described: Mapping[str, Any]) -> Service:
         command=_words(described.get("command", [])),
         environment={key: str(value) for key, value in described.get("environment", {}).items()},
         health=_words(described.get("healthcheck", {}).get("test", [])),
+        volumes=tuple(described.get("volumes", ())),
         needs={each: how["condition"] for each, how in needs.items() if how.get("required", True)},
         profiles=tuple(described.get("profiles", ())),
         once=described.get("restart") == "no",

@@ -25,8 +25,8 @@ class DockerStack:
         self._project = f"story-{secrets.token_hex(3)}"
         self._env_file = folder / "env"
         self._env_file.write_text(filled((ROOT / ".env.example").read_text(encoding="utf-8")), encoding="utf-8")
-        search, kafka = free_ports(2)
-        self._settings = {"SEARCH_PORT": str(search), "KAFKA_PORT": str(kafka), "VERSION": VERSION}
+        [search] = free_ports(1)
+        self._settings = {"SEARCH_PORT": str(search), "VERSION": VERSION}
         self.url = f"http://127.0.0.1:{search}"
 
     def __enter__(self) -> Self:

@@ -12,15 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from deploy.environment import ROOT, filled
 from tests.end_to_end.stacks.compose_file import Service, in_order, read_services
+from tests.end_to_end.stacks.native_elasticsearch import elasticsearch_of
 from tests.end_to_end.stacks.stack import StackFailed
-from tests.servers.elasticsearch import USER, ElasticsearchCluster
+from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.kafka import KafkaBroker
 from tests.servers.ports import free_ports
 from tests.servers.prism_installation import install as install_prism
@@ -41,8 +41,11 @@ class NativeStack:
         """All files are below `folder`; nothing is started."""
         self._folder = folder
         self._state = folder / "state"
-        (self._state / "audit").mkdir(parents=True)
-        self._settings = _settings(filled((ROOT / ".env.example").read_text(encoding="utf-8")))
+        self._settings = settings_in(filled((ROOT / ".env.example").read_text(encoding="utf-8")))
+        for volume in {volume for service in self._services().values() for volume in service.volumes}:
+            inside = volume.split(":")[1]
+            if inside.startswith(STATE):
+                (self._state / Path(inside).relative_to(STATE)).mkdir(parents=True, exist_ok=True)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._elasticsearch: ElasticsearchCluster | None = None
         self._kafka: KafkaBroker | None = None
@@ -118,17 +121,9 @@ class NativeStack:
             self._wait_until_healthy(service)
 
     def _start_elasticsearch(self, service: Service) -> None:
-        if self._elasticsearch is not None:
-            return
-        password = service.environment["ELASTIC_PASSWORD"]
-        own = ("cluster.name", "discovery.type", "path.repo")
-        settings = {key: value for key, value in service.environment.items() if "." in key and key not in own}
-        heap = service.environment["ES_JAVA_OPTS"].rpartition("-Xmx")[2]
-        cluster = ElasticsearchCluster(self._folder / "elasticsearch", heap=heap, settings=settings)
-        cluster.connection = replace(cluster.connection, user=USER, password=password)
-        cluster.nodes[0].store_secret("bootstrap.password", password)
-        cluster.start()
-        self._elasticsearch = cluster
+        if self._elasticsearch is None:
+            self._elasticsearch = elasticsearch_of(service, self._folder / "elasticsearch")
+            self._elasticsearch.start()
 
     def _start_kafka(self, service: Service) -> None:
         if self._kafka is not None:
@@ -201,7 +196,8 @@ class NativeStack:
         return self._folder / f"{service}.log"
 
 
-def _settings(text: str) -> dict[str, str]:
+def settings_in(text: str) -> dict[str, str]:
+    """The variables of a file like .env."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return dict(line.split("=", 1) for line in lines)
 

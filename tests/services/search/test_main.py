@@ -15,6 +15,7 @@ import pytest
 
 from services.search.__main__ import encoders_of, main, serve
 from services.search.guards.metrics import ServiceMetrics
+from services.search.settings import ServiceSettings
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.settings import Settings
@@ -30,9 +31,18 @@ def test_it_does_not_start_without_an_index(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-def test_it_does_not_listen_to_the_network_unasked() -> None:
-    with pytest.raises(InvalidInput, match="the service has no authentication"):
+def test_it_does_not_listen_to_the_network_without_keys() -> None:
+    with pytest.raises(InvalidInput, match="there are no keys"):
         serve(Settings(), host="0.0.0.0")
+
+
+def test_it_does_not_start_where_its_port_is_published_to_the_network_without_keys(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"the network can reach 10\.0\.0\.7 and there are no keys"):
+        serve(Settings(), service=ServiceSettings(published_address="10.0.0.7"), host="0.0.0.0")
+    empty = tmp_path / "keys.json"
+    empty.write_text('{"keys": []}')
+    with pytest.raises(InvalidInput, match="holds no key"):
+        serve(Settings(), service=ServiceSettings(published_address="10.0.0.7", keys=empty), host="0.0.0.0")
 
 
 def test_a_bundle_that_is_named_must_be_one(tmp_path: Path) -> None:
@@ -43,7 +53,7 @@ def test_a_bundle_that_is_named_must_be_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--host", "0.0.0.0"], "add --allow-unauthenticated-network"),
+        (["--host", "0.0.0.0"], "Make a key: python -m services.search.keys add NAME"),
         (["--port", "0"], "port 0 is out of range"),
         (["--index", "/nowhere/none.db"], "there is no index /nowhere/none.db yet"),
     ],

@@ -6,27 +6,35 @@ import pytest
 from services.search.settings import Address, ServiceSettings, settings_table
 from similarity.errors import InvalidInput
 
+LOOPBACK = ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"]
+NETWORK = ["0.0.0.0", "::", "[::]", "192.168.1.7", "2001:db8::7", "example.com", "127.0.0.1.example.com", "127.1"]
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_this_machine_may_listen_to_itself(host: str) -> None:
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_without_keys_this_machine_may_reach_the_service(host: str) -> None:
     assert Address(host=host).port == 8080
+    assert Address(host="0.0.0.0", published=host).reached == host
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.com", ""])
-def test_the_network_must_be_asked_for_twice(host: str) -> None:
-    with pytest.raises(InvalidInput, match=r"listen on 127\.0\.0\.1, or add --allow-unauthenticated-network"):
+@pytest.mark.parametrize("host", [*NETWORK, ""])
+def test_without_keys_the_service_does_not_listen_to_the_network(host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"python -m services\.search\.keys add NAME --scope read --file keys\.json"):
         Address(host=host)
-    assert Address(host=host, allow_unauthenticated_network=True).host == host
+    assert Address(host=host, authenticated=True).host == host
+
+
+@pytest.mark.parametrize("published", NETWORK)
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_without_keys_the_port_is_not_published_to_the_network(host: str, published: str) -> None:
+    with pytest.raises(InvalidInput, match=r"docker compose run --rm keys .* set SEARCH_KEYS="):
+        Address(host=host, published=published)
+    assert Address(host=host, published=published, authenticated=True).reached == published
 
 
 @pytest.mark.parametrize("port", [0, -1, 65_536])
 def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(InvalidInput, match=f"port {port} is out of range"):
         Address(port=port)
-
-
-def test_with_keys_the_service_may_listen_anywhere() -> None:
-    assert Address(host="0.0.0.0", authenticated=True).host == "0.0.0.0"
 
 
 def test_every_setting_has_a_variable_and_a_default_that_is_allowed() -> None:

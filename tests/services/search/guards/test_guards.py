@@ -141,7 +141,9 @@ def test_metrics_are_not_among_the_addresses(client_of: MakeClient) -> None:
         (Address(authenticated=True), (), {"localhost", "127.0.0.1", "::1"}, True),
         (Address(host="0.0.0.0", authenticated=True), (), {ANY}, True),
         (Address(host="0.0.0.0", authenticated=True), ("box",), {"localhost", "127.0.0.1", "::1", "box"}, True),
-        (Address(host="0.0.0.0", allow_unauthenticated_network=True), (), {ANY}, True),
+        (Address(host="0.0.0.0", published="127.0.0.1"), (), {"localhost", "127.0.0.1", "::1"}, True),
+        (Address(host="0.0.0.0", published="127.0.0.1"), ("box",), {"localhost", "127.0.0.1", "::1", "box"}, True),
+        (Address(host="0.0.0.0", published="10.0.0.7", authenticated=True), (), {ANY}, True),
     ],
 )
 def test_rates_are_off_only_on_loopback_and_names_are_checked_there(

@@ -130,6 +130,15 @@ def test_a_service_does_not_start_with_a_broken_file(tmp_path: Path) -> None:
         KeyRing(tmp_path / "none.json")
 
 
+def test_a_service_does_not_start_with_a_file_that_holds_no_key(case: Case) -> None:
+    write_keys(case.path, [])
+    with pytest.raises(InvalidInput, match=f"holds no key; make one with: python -m .* --file {case.path}$"):
+        KeyRing(case.path)
+    case.path.write_bytes(b"")
+    with pytest.raises(InvalidInput, match="is not a file of keys"):
+        KeyRing(case.path)
+
+
 def test_a_file_that_others_may_read_is_warned_of(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
     case.path.chmod(0o640)
