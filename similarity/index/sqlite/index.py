@@ -43,7 +43,7 @@ from similarity.index.sqlite import (
     writing,
 )
 from similarity.index.sqlite.connections import Connections
-from similarity.index.sqlite.filters import conditions
+from similarity.index.sqlite.filters import conditions, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import DocumentRow, document_row
 from similarity.index.sqlite.search import ExactSearch
@@ -196,6 +196,7 @@ class SqliteIndex:
                     connection, generation, vector, k=k, conditions=asked, exclude=exclude
                 )
             found = reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
+            require_passing(asked, [facts.company for facts in found])
         hits = (
             SimilarCompany(
                 company=facts.company,

@@ -7,8 +7,10 @@ from collections.abc import Collection, Sequence
 from similarity.company import ID_PATTERN, name_key, normalize_domain
 from similarity.errors import InvalidCompany
 from similarity.index.rules import filter_key, storable
+from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
 from similarity.index.sqlite.filters import Conditions, where
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
 
 LAST_CHARACTER = "\U0010ffff"
@@ -20,14 +22,14 @@ def resolve(connection: sqlite3.Connection, generation: StoredGeneration, refere
     """Ids of the companies whose id, else domain, else name or alias is `reference`, sorted."""
     if ID_PATTERN.fullmatch(reference):
         row = connection.execute(
-            "SELECT id FROM documents WHERE generation = ? AND id = ? AND NOT deleted", (generation.number, reference)
+            f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?", (generation.number, reference)
         ).fetchone()
-        if row:
+        if row and not checked_header(row).deleted:
             return [reference]
     documents = _with_domain(connection, generation, reference) or _with_value(
         connection, generation, field=NAME_FIELD, value=filter_key(reference)
     )
-    return sorted(_id(connection, document) for document in documents)
+    return sorted(facts.company.id for facts in company_facts(connection, documents))
 
 
 def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
@@ -111,8 +113,3 @@ def _with_words(connection: sqlite3.Connection, generation: StoredGeneration, te
         (query, generation.number, limit),
     )
     return [document for (document,) in rows]
-
-
-def _id(connection: sqlite3.Connection, document: int) -> str:
-    row = connection.execute("SELECT id FROM documents WHERE document = ?", (document,)).fetchone()
-    return str(row[0])
