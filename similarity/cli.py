@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from similarity.cli_check import check
 from similarity.cli_context import (
     AttributeOption,
     BundleOption,
@@ -65,6 +66,7 @@ app = typer.Typer(
 )
 app.add_typer(generations, name="generations")
 app.add_typer(feedback)
+app.add_typer(check)
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
 CountOption = Annotated[int, typer.Option("-k", min=1, max=250, help="How many competitors")]

@@ -46,12 +46,12 @@ def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> I
     """
     try:
         yield
-    except (sqlite3.DatabaseError, DamagedRow) as error:
+    except (sqlite3.DatabaseError, DamagedRow, UnicodeDecodeError) as error:
         code = "SQLITE_CORRUPT" if _is_damage(error) else getattr(error, "sqlite_errorname", "")
         for prefix, what_to_do in advice.items():
             if code.startswith(prefix):
                 reason = PUBLIC_DAMAGED.format(kind=kind) if prefix == "SQLITE_CORRUPT" else ""
-                message = f"the {kind} {path} does not answer: {what_to_do} ({error})"
+                message = f"the {kind} {path} does not answer: {what_to_do} ({error!s:.300})"
                 raise IndexUnavailable(message, reason=reason) from error
         raise
 
@@ -135,12 +135,18 @@ def migrate(
         raise
 
 
+def damaged_pages(connection: sqlite3.Connection) -> Iterator[str]:
+    """What SQLite's own check finds wrong with pages, tables and their indexes, one line each."""
+    return (line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok")
+
+
 def _is_damage(error: Exception) -> bool:
     """Whether only a damaged file explains the error.
 
     Every statement of ours is tested, so one that SQLite cannot run (SQLITE_ERROR) found other tables than ours.
+    Text that is not UTF-8 is an OperationalError without a code in a row, a UnicodeDecodeError in SQLite's message.
     """
-    if isinstance(error, DamagedRow) or str(error).startswith("Could not decode to UTF-8"):
+    if not isinstance(error, sqlite3.Error) or str(error).startswith("Could not decode to UTF-8"):
         return True
     return getattr(error, "sqlite_errorname", "").startswith(DAMAGE)
 

@@ -2,10 +2,12 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from similarity.errors import SimilarityError
+from similarity.sqlite_files import DamagedRow, damaged_pages
 from similarity.workspace.forgetting import forgotten_question
 from similarity.workspace.protocol import (
     FeedbackEvent,
@@ -22,6 +24,8 @@ from similarity.workspace.sqlite_file import WorkspaceFile
 COLUMNS = "user, id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note"
 LIST_COLUMNS = "name, question, saved_by, saved_at"
 LOOK_COLUMNS = "list_name, user, at, seen"
+
+Decoded = TypeVar("Decoded")
 
 
 class SqliteWorkspace:
@@ -44,7 +48,8 @@ class SqliteWorkspace:
             if row is None:
                 connection.execute(f"INSERT INTO events ({COLUMNS}) VALUES (?{', ?' * 11})", _row_of(event))
                 return event
-        return same_or_conflict(event, known=_event_of(row))
+            known = _read(_event_of, row)
+        return same_or_conflict(event, known=known)
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
         for size in page_sizes():
@@ -66,15 +71,15 @@ class SqliteWorkspace:
 
     def lists(self) -> list[SavedList]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists ORDER BY name").fetchall()
-        return [_list_of(row) for row in rows]
+            rows = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists ORDER BY name")
+            return [_read(_list_of, row) for row in rows]
 
     def saved_list(self, name: str) -> SavedList:
         with self._file.reading() as connection:
             row = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise unknown_list(name)
-        return _list_of(row)
+            if row is None:
+                raise unknown_list(name)
+            return _read(_list_of, row)
 
     def remove_list(self, name: str) -> None:
         with self._file.writing() as connection:
@@ -95,13 +100,12 @@ class SqliteWorkspace:
             row = connection.execute(
                 f"SELECT {LOOK_COLUMNS} FROM looks WHERE list_name = ? AND user = ?", (name, user)
             ).fetchone()
-        return None if row is None else _look_of(row)
+            return None if row is None else _read(_look_of, row)
 
     def looks(self, user: str) -> list[Look]:
         with self._file.reading() as connection:
             query = f"SELECT {LOOK_COLUMNS} FROM looks WHERE user = ? ORDER BY list_name"
-            rows = connection.execute(query, (user,)).fetchall()
-        return [_look_of(row) for row in rows]
+            return [_read(_look_of, row) for row in connection.execute(query, (user,))]
 
     def forget_company(self, company_id: str, *, names: Collection[str] = (), compact: bool = True) -> Forgotten:
         with self._file.writing() as connection:
@@ -118,6 +122,18 @@ class SqliteWorkspace:
     def check(self) -> None:
         with self._file.reading() as connection:
             connection.execute("SELECT EXISTS (SELECT 1 FROM events), EXISTS (SELECT 1 FROM lists)").fetchone()
+
+    def damage(self) -> list[str]:
+        """What is wrong with the file, one line each and one a table; empty where nothing is."""
+        with self._file.reading() as connection:
+            found = list(damaged_pages(connection))
+            for table, columns, decode in TABLES:
+                try:
+                    for row in connection.execute(f"SELECT {columns} FROM {table}"):
+                        _read(decode, row)
+                except (sqlite3.DatabaseError, DamagedRow) as problem:
+                    found.append(f"{table}: {problem!s:.200}")
+        return found
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the workspace to another file while it is in use, and checks the copy.
@@ -147,14 +163,14 @@ class SqliteWorkspace:
                 f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(conditions)} "
                 "ORDER BY at DESC, user DESC, id DESC LIMIT ?",
                 [*values, size],
-            ).fetchall()
-        return [_event_of(row) for row in rows]
+            )
+            return [_read(_event_of, row) for row in rows]
 
 
 def _forget_in_lists(connection: sqlite3.Connection, company_id: str, names: Collection[str]) -> int:
     changed = 0
     for name, text in connection.execute("SELECT name, question FROM lists").fetchall():
-        question = json.loads(text)
+        question = _read(json.loads, text)
         without = forgotten_question(question, company_id, names)
         if without is None:
             connection.execute("DELETE FROM lists WHERE name = ?", (name,))
@@ -167,7 +183,7 @@ def _forget_in_lists(connection: sqlite3.Connection, company_id: str, names: Col
 def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
     changed = 0
     for name, user, text in connection.execute("SELECT list_name, user, seen FROM looks").fetchall():
-        seen = json.loads(text)
+        seen = _read(json.loads, text)
         if company_id in seen:
             without = _json([each for each in seen if each != company_id])
             connection.execute("UPDATE looks SET seen = ? WHERE list_name = ? AND user = ?", (without, name, user))
@@ -177,6 +193,14 @@ def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
 
 def _holds_list(connection: sqlite3.Connection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM lists WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _read(decode: Callable[[Any], Decoded], stored: Any) -> Decoded:
+    """The record of a row. DamagedRow if no record could have been stored so."""
+    try:
+        return decode(stored)
+    except (ValueError, TypeError, OverflowError, SimilarityError) as error:
+        raise DamagedRow(f"a row cannot be read: {error!s:.200}") from error
 
 
 def _row_of(event: FeedbackEvent) -> tuple[object, ...]:
@@ -209,6 +233,13 @@ def _list_of(row: tuple[str, str, str, int]) -> SavedList:
 def _look_of(row: tuple[str, str, int, str]) -> Look:
     name, user, at, seen = row
     return Look(list_name=name, user=user, at=time_of(at), seen=tuple(json.loads(seen)))
+
+
+TABLES: Sequence[tuple[str, str, Callable[[Any], object]]] = (
+    ("events", COLUMNS, _event_of),
+    ("lists", LIST_COLUMNS, _list_of),
+    ("looks", LOOK_COLUMNS, _look_of),
+)
 
 
 def _json(value: object) -> str:

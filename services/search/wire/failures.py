@@ -56,6 +56,8 @@ def _on_problem(request: Request, error: Exception) -> Response:
 
 def _on_store_failure(request: Request, error: Exception) -> Response:
     kind, detail = STORE_FAILURES[type(error)]
+    if isinstance(error, IndexUnavailable) and error.reason:
+        detail = error.reason
     log.warning("%s: %s", kind.title, error)
     return problem_response(Problem(kind, detail), path=request.url.path)
 

@@ -4,7 +4,7 @@ import logging
 import threading
 from concurrent.futures import Future
 
-from similarity.errors import SimilarityError
+from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.workspace.protocol import Workspace
 
 SECONDS_TO_ANSWER = 0.5
@@ -40,7 +40,7 @@ class WorkspaceHealth:
             self._workspace.check()
         except SimilarityError as error:
             log.warning("the workspace does not answer: %s", error)
-            looking.set_result(AWAY)
+            looking.set_result((isinstance(error, IndexUnavailable) and error.reason) or AWAY)
         except BaseException:
             log.exception("the workspace could not be looked at")
             looking.set_result(AWAY)

@@ -34,9 +34,9 @@ class Condition(NamedTuple):
     """A filter whose values are as stored, sorted and distinct; equal for filters of equal meaning."""
 
     field: str
-    any_of: tuple[str, ...]
-    none_of: tuple[str, ...]
-    range: KeyRange | None
+    any_of: tuple[str, ...] = ()
+    none_of: tuple[str, ...] = ()
+    range: KeyRange | None = None
 
 
 Conditions: TypeAlias = tuple[Condition, ...]
@@ -64,7 +64,7 @@ def where(asked: Conditions) -> tuple[str, list[str]]:
     return terms, values
 
 
-def require_passing(asked: Conditions, hits: Iterable[Company]) -> None:
+def require_passing(asked: Sequence[Condition], hits: Iterable[Company]) -> None:
     """Raises DamagedRow if a hit's profile breaks a condition: then `lookups` let it pass wrongly."""
     for company in hits if asked else ():
         held = lookup_values(company)

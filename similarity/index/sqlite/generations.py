@@ -56,16 +56,17 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
 
 def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
     """All generations, oldest first."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM generations ORDER BY created_at, number")
+    rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY created_at, number")
     return [_stored(row) for row in rows]
 
 
 def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
     """The generation of this name. UnknownGeneration if there is none."""
-    row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        raise rules.unknown_generation(name, [stored.record.name for stored in every(connection)])
-    return _stored(row)
+    # From all rows, which are few: a damaged name would hide its row from a query by name.
+    known = {stored.record.name: stored for stored in every(connection)}
+    if name not in known:
+        raise rules.unknown_generation(name, list(known))
+    return known[name]
 
 
 def live(connection: sqlite3.Connection) -> StoredGeneration:
@@ -153,10 +154,7 @@ def _lagging(connection: sqlite3.Connection, ahead: StoredGeneration, behind: St
 
 
 def _live(connection: sqlite3.Connection) -> StoredGeneration | None:
-    row = connection.execute(
-        f"SELECT {COLUMNS} FROM generations WHERE state = ?", (GenerationState.LIVE.value,)
-    ).fetchone()
-    return _stored(row) if row else None
+    return next((stored for stored in every(connection) if stored.record.state is GenerationState.LIVE), None)
 
 
 def _set_state(connection: sqlite3.Connection, generation: StoredGeneration, state: GenerationState) -> None:

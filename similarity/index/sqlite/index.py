@@ -10,7 +10,8 @@ thousand companies; beyond that use Elasticsearch.
     generations  the state machine            reading   get, scan, stats
     search       exact search on a matrix     words     resolve, find, words of a hybrid search
     hybrid       both, fused                  filters   filters as `lookups` holds them
-    leases       who may do what, until when  compaction
+    leases       who may do what, until when  compaction  removing for good
+    checksums    over each row                checking    finding damage
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,6 +35,7 @@ from similarity.index.protocol import (
     WriteResult,
 )
 from similarity.index.sqlite import (
+    checking,
     compaction,
     generations,
     hybrid,
@@ -235,6 +237,16 @@ class SqliteIndex:
         with self._connections.reading() as connection:
             stored = generations.named(connection, generation)
         return self._repeat(lambda connection: writing.purge_tombstones(connection, stored, before=before))
+
+    def damage(self) -> list[str]:
+        """What is wrong with the file, one line each, the first hundred; empty where nothing is.
+
+        Reads the whole file. Writers wait while the words are checked.
+        """
+        with self._connections.writing() as connection:
+            found = checking.damaged_words(connection)
+        with self._connections.reading() as connection:
+            return found + checking.damage(connection)
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the index to another file while it is in use, and checks the copy.
