@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from similarity.cli_audit import audit
+from similarity.cli_check import check
 from similarity.cli_context import (
     AttributeOption,
     BundleOption,
@@ -68,6 +69,7 @@ app = typer.Typer(
 app.add_typer(generations, name="generations")
 app.add_typer(feedback)
 app.command()(audit)
+app.add_typer(check)
 
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
 CountOption = Annotated[int, typer.Option("-k", min=1, max=250, help="How many competitors")]

@@ -51,7 +51,14 @@ class InvalidFilter(SimilarityError):
 
 
 class IndexUnavailable(SimilarityError):
-    """The store behind the index cannot be opened or does not answer."""
+    """The store behind the index cannot be opened or does not answer.
+
+    `reason` says what is wrong without naming a file or a host, for people who may not see these; often empty.
+    """
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class AuditUnavailable(SimilarityError):

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from similarity.errors import IndexUnavailable
 
 Migration: TypeAlias = Sequence[str]
+FileIdentity: TypeAlias = tuple[int, int]
 
 SECONDS_BETWEEN_TRIES = 0.01
 
@@ -28,22 +29,54 @@ ADVICE: Mapping[str, str] = {
     "SQLITE_FULL": "the disk is full; free some space and try again",
     "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
 }
+DAMAGE = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_INTERNAL")
+PUBLIC_DAMAGED = "the {kind} is damaged; the log says where and what to do"
+PUBLIC_MOVED = "the file of the {kind} was moved or deleted while in use; put it back or restart the service"
+
+
+class DamagedRow(Exception):
+    """A row that is not what was written; the message names it."""
 
 
 @contextmanager
 def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> Iterator[None]:
     """Turns what SQLite says about the file of this `kind` into an IndexUnavailable that says what to do.
 
-    Mistakes of our own (wrong SQL, broken constraints) pass through unchanged.
+    Mistakes of our own (broken constraints, misuse of the module) pass through unchanged.
     """
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        name = getattr(error, "sqlite_errorname", "")
-        for code, what_to_do in advice.items():
-            if name.startswith(code):
-                raise IndexUnavailable(f"the {kind} {path} does not answer: {what_to_do} ({error})") from error
+    except (sqlite3.DatabaseError, DamagedRow, UnicodeDecodeError) as error:
+        code = "SQLITE_CORRUPT" if _is_damage(error) else getattr(error, "sqlite_errorname", "")
+        for prefix, what_to_do in advice.items():
+            if code.startswith(prefix):
+                reason = PUBLIC_DAMAGED.format(kind=kind) if prefix == "SQLITE_CORRUPT" else ""
+                message = f"the {kind} {path} does not answer: {what_to_do} ({error!s:.300})"
+                raise IndexUnavailable(message, reason=reason) from error
         raise
+
+
+def identity(path: Path) -> FileIdentity:
+    """What tells the file at `path` from any other: its device and inode."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def require_same_file(path: Path, opened: FileIdentity, *, kind: str) -> None:
+    """Raises IndexUnavailable unless `path` is still the file that was opened, with its log beside it.
+
+    An open file that was deleted or replaced still takes writes, which nobody would ever read.
+    """
+    try:
+        is_same = identity(path) == opened and path.with_name(f"{path.name}-wal").exists()
+    except FileNotFoundError:
+        is_same = False
+    if not is_same:
+        raise IndexUnavailable(
+            f"the file {path} or its log {path.name}-wal was moved or deleted while in use: put it back or restart "
+            "the service",
+            reason=PUBLIC_MOVED.format(kind=kind),
+        )
 
 
 def refuse_foreign(connection: sqlite3.Connection, *, path: Path, application_id: int, what_to_do: str) -> None:
@@ -100,6 +133,22 @@ def migrate(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def damaged_pages(connection: sqlite3.Connection) -> Iterator[str]:
+    """What SQLite's own check finds wrong with pages, tables and their indexes, one line each."""
+    return (line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok")
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether only a damaged file explains the error.
+
+    Every statement of ours is tested, so one that SQLite cannot run (SQLITE_ERROR) found other tables than ours.
+    Text that is not UTF-8 is an OperationalError without a code in a row, a UnicodeDecodeError in SQLite's message.
+    """
+    if not isinstance(error, sqlite3.Error) or str(error).startswith("Could not decode to UTF-8"):
+        return True
+    return getattr(error, "sqlite_errorname", "").startswith(DAMAGE)
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:

@@ -2,12 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from similarity.errors import SimilarityError
 from similarity.json_text import read_json
 from similarity.name_hashes import CompanyNames
+from similarity.sqlite_files import DamagedRow, damaged_pages
 from similarity.workspace.forgetting import forgotten_list_name, forgotten_question
 from similarity.workspace.protocol import (
     FeedbackEvent,
@@ -18,12 +20,14 @@ from similarity.workspace.protocol import (
     Shown,
     Verdict,
 )
-from similarity.workspace.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list, unreadable
+from similarity.workspace.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list
 from similarity.workspace.sqlite_file import WorkspaceFile
 
 COLUMNS = "user, id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note"
 LIST_COLUMNS = "name, question, saved_by, saved_at"
 LOOK_COLUMNS = "list_name, user, at, seen"
+
+Decoded = TypeVar("Decoded")
 
 
 class SqliteWorkspace:
@@ -46,7 +50,8 @@ class SqliteWorkspace:
             if row is None:
                 connection.execute(f"INSERT INTO events ({COLUMNS}) VALUES (?{', ?' * 11})", _row_of(event))
                 return event
-        return same_or_conflict(event, known=_event_of(row))
+            known = _read(_event_of, row)
+        return same_or_conflict(event, known=known)
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
         for size in page_sizes():
@@ -68,15 +73,15 @@ class SqliteWorkspace:
 
     def lists(self) -> list[SavedList]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists ORDER BY name").fetchall()
-        return [_list_of(row) for row in rows]
+            rows = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists ORDER BY name")
+            return [_read(_list_of, row) for row in rows]
 
     def saved_list(self, name: str) -> SavedList:
         with self._file.reading() as connection:
             row = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise unknown_list(name)
-        return _list_of(row)
+            if row is None:
+                raise unknown_list(name)
+            return _read(_list_of, row)
 
     def remove_list(self, name: str) -> None:
         with self._file.writing() as connection:
@@ -97,13 +102,12 @@ class SqliteWorkspace:
             row = connection.execute(
                 f"SELECT {LOOK_COLUMNS} FROM looks WHERE list_name = ? AND user = ?", (name, user)
             ).fetchone()
-        return None if row is None else _look_of(row)
+            return None if row is None else _read(_look_of, row)
 
     def looks(self, user: str) -> list[Look]:
         with self._file.reading() as connection:
             query = f"SELECT {LOOK_COLUMNS} FROM looks WHERE user = ? ORDER BY list_name"
-            rows = connection.execute(query, (user,)).fetchall()
-        return [_look_of(row) for row in rows]
+            return [_read(_look_of, row) for row in connection.execute(query, (user,))]
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
         with self._file.writing() as connection:
@@ -122,6 +126,18 @@ class SqliteWorkspace:
     def check(self) -> None:
         with self._file.reading() as connection:
             connection.execute("SELECT EXISTS (SELECT 1 FROM events), EXISTS (SELECT 1 FROM lists)").fetchone()
+
+    def damage(self) -> list[str]:
+        """What is wrong with the file, one line each and one a table; empty where nothing is."""
+        with self._file.reading() as connection:
+            found = list(damaged_pages(connection))
+            for table, columns, decode in TABLES:
+                try:
+                    for row in connection.execute(f"SELECT {columns} FROM {table}"):
+                        _read(decode, row)
+                except (sqlite3.DatabaseError, DamagedRow) as problem:
+                    found.append(f"{table}: {problem!s:.200}")
+        return found
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the workspace to another file while it is in use, and checks the copy.
@@ -151,8 +167,8 @@ class SqliteWorkspace:
                 f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(conditions)} "
                 "ORDER BY at DESC, user DESC, id DESC LIMIT ?",
                 [*values, size],
-            ).fetchall()
-        return [_event_of(row) for row in rows]
+            )
+            return [_read(_event_of, row) for row in rows]
 
 
 def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int:
@@ -160,7 +176,7 @@ def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int
     # Looks name the list they are at: they may do so before it is renamed, within this transaction.
     connection.execute("PRAGMA defer_foreign_keys = ON")
     for name, text, at in connection.execute("SELECT name, question, saved_at FROM lists").fetchall():
-        question = _read("list", text)
+        question = _read(read_json, text)
         without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
         if without is None:
             connection.execute("DELETE FROM lists WHERE name = ?", (name,))
@@ -184,7 +200,7 @@ def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int
 def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
     changed = 0
     for name, user, text in connection.execute("SELECT list_name, user, seen FROM looks").fetchall():
-        seen = _read("look", text)
+        seen = _read(read_json, text)
         if company_id in seen:
             without = _json([each for each in seen if each != company_id])
             connection.execute("UPDATE looks SET seen = ? WHERE list_name = ? AND user = ?", (without, name, user))
@@ -194,6 +210,14 @@ def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
 
 def _holds_list(connection: sqlite3.Connection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM lists WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _read(decode: Callable[[Any], Decoded], stored: Any) -> Decoded:
+    """The record of a row. DamagedRow if no record could have been stored so."""
+    try:
+        return decode(stored)
+    except (ValueError, TypeError, OverflowError, SimilarityError) as error:
+        raise DamagedRow(f"a row cannot be read: {error!s:.200}") from error
 
 
 def _row_of(event: FeedbackEvent) -> tuple[object, ...]:
@@ -220,19 +244,19 @@ def _event_of(row: tuple[Any, ...]) -> FeedbackEvent:
 
 def _list_of(row: tuple[str, str, str, int]) -> SavedList:
     name, question, by, at = row
-    return SavedList(name=name, question=_read("list", question), saved_by=by, saved_at=time_of(at))
+    return SavedList(name=name, question=read_json(question), saved_by=by, saved_at=time_of(at))
 
 
 def _look_of(row: tuple[str, str, int, str]) -> Look:
     name, user, at, seen = row
-    return Look(list_name=name, user=user, at=time_of(at), seen=tuple(_read("look", seen)))
+    return Look(list_name=name, user=user, at=time_of(at), seen=tuple(read_json(seen)))
 
 
-def _read(kind: str, text: str) -> Any:
-    try:
-        return read_json(text)
-    except ValueError as error:
-        raise unreadable(kind, error) from error
+TABLES: Sequence[tuple[str, str, Callable[[Any], object]]] = (
+    ("events", COLUMNS, _event_of),
+    ("lists", LIST_COLUMNS, _list_of),
+    ("looks", LOOK_COLUMNS, _look_of),
+)
 
 
 def _json(value: object) -> str:

@@ -19,7 +19,16 @@ from pathlib import Path
 
 from similarity.errors import IndexUnavailable
 from similarity.sqlite_backup import back_up
-from similarity.sqlite_files import ADVICE, empty_log, explained, migrate, refuse_foreign, use_write_ahead_log
+from similarity.sqlite_files import (
+    ADVICE,
+    empty_log,
+    explained,
+    identity,
+    migrate,
+    refuse_foreign,
+    require_same_file,
+    use_write_ahead_log,
+)
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
 
@@ -85,6 +94,7 @@ class WorkspaceFile:
             raise IndexUnavailable(f"the folder of the workspace {path} cannot be made: {error}") from error
         with self._explained():
             self._connection: sqlite3.Connection | None = self._open()
+        self._opened = identity(path)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -155,6 +165,8 @@ class WorkspaceFile:
             if self._connection is None:
                 raise IndexUnavailable(f"the workspace {self.path} was closed; open it again")
             yield self._connection
+            # After the commit: what is moved later was acknowledged while the file was in its place.
+            require_same_file(self.path, self._opened, kind="workspace")
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

@@ -4,13 +4,17 @@ import csv
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+
+from similarity.workspace.sqlite import SqliteWorkspace
 
 ROOT = Path(__file__).parents[2]
 COMPANIES = [
@@ -37,8 +41,14 @@ class Shell:
         self.folder = folder
 
     def __call__(self, *arguments: str, fails: bool = False, **variables: str) -> str:
+        done = self.run(*arguments, **variables)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stderr if fails else done.stdout
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SIMILARITY_")}
-        done = subprocess.run(
+        return subprocess.run(
             [sys.executable, "-m", "similarity", *arguments],
             cwd=self.folder,
             env={**environment, "PYTHONPATH": str(ROOT), "COLUMNS": "160", **variables},
@@ -46,9 +56,6 @@ class Shell:
             text=True,
             check=False,
         )
-        assert "Traceback" not in done.stderr, done.stderr
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        return done.stderr if fails else done.stdout
 
     def write(
         self, name: str, rows: Sequence[tuple[str, ...]], header: str = "id,name,description,website,country"
@@ -184,6 +191,22 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
 def test_a_backup_is_an_index(filled: Shell) -> None:
     filled("backup", "copy.db", "--overwrite")
     assert "5 companies" in filled("info", "--index", "copy.db")
+
+
+def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "Lucene keeps checksums" in shell("check", "--index", "https://localhost:9/companies", fails=True)
+    SqliteWorkspace(shell.folder / "similarity.db.workspace").close()
+    assert shell("check") == (
+        "index similarity.db: no damage found\nworkspace similarity.db.workspace: no damage found\n"
+    )
+    with closing(sqlite3.connect(shell.folder / "similarity.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE companies SET description = 'x' WHERE name = 'Keg Inc.'")
+    done = shell.run("check")
+    assert done.returncode == 1
+    assert "index similarity.db: damaged\n" in done.stdout
+    assert "  the profile of company 'keg' (document 3) differs from its checksum\n" in done.stdout
+    assert done.stderr.startswith("similarity: restore a backup")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_stored_company(tmp_path: Path, column: str, depth: int) -> None:
     with closing(filled_index(tmp_path / "index.db")) as index:
         with closing(sqlite3.connect(tmp_path / "index.db")) as file, file:
             file.execute(f"UPDATE companies SET {column} = ? WHERE name = 'Boots GmbH'", (text,))
-        with pytest.raises(IndexUnavailable, match="the stored company 'boots' cannot be read"):
+        with pytest.raises(IndexUnavailable, match="boots"):
             index.get("first", ["boots"])
         with TestClient(create_app(index=index)) as client:
             for path in ("/companies/boots", "/similar/boots", "/similar/acme?k=5", "/companies?q=boots"):
@@ -102,5 +102,5 @@ def test_a_saved_list_and_a_look(tmp_path: Path, depth: int) -> None:
                 file.execute("UPDATE lists SET question = ?", (f'{{"anchors": {nested(depth)}}}',))
             for path in ("/lists", "/lists/shoes"):
                 assert problem(client.get(path), "index-unavailable")["status"] == 503
-        with pytest.raises(IndexUnavailable, match="a list that cannot be read"):
+        with pytest.raises(IndexUnavailable, match="nested too deeply|not JSON|cannot be read"):
             workspace.forget_company(CompanyNames("acme"))

@@ -4,7 +4,7 @@ import logging
 import threading
 from concurrent.futures import Future
 
-from similarity.errors import SimilarityError
+from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.workspace.protocol import Workspace
 
 SECONDS_TO_ANSWER = 0.5
@@ -38,8 +38,8 @@ class WorkspaceHealth:
     def _look(self, looking: Future[str | None]) -> None:
         try:
             self._workspace.check()
-        except SimilarityError:
-            looking.set_result(AWAY)
+        except SimilarityError as error:
+            looking.set_result((isinstance(error, IndexUnavailable) and error.reason) or AWAY)
         except BaseException:
             log.exception("the workspace could not be looked at")
             looking.set_result(AWAY)

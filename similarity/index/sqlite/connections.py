@@ -20,13 +20,13 @@ IDLE_CONNECTIONS = 8
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turns what SQLite says about the index's file into an IndexUnavailable that says what to do."""
-    try:
-        with sqlite_files.explained(path, kind="index"):
+    with sqlite_files.explained(path, kind="index"):
+        try:
             yield
-    except sqlite3.DatabaseError as error:
-        if "no such module: fts5" in str(error):
-            raise IndexUnavailable("this Python's SQLite has no FTS5; use a Python built with it") from error
-        raise
+        except sqlite3.OperationalError as error:
+            if "no such module: fts5" in str(error):
+                raise IndexUnavailable("this Python's SQLite has no FTS5; use a Python built with it") from error
+            raise
 
 
 class Connections:
@@ -47,6 +47,7 @@ class Connections:
             try:
                 schema.prepare(connection, path=path, busy_timeout=busy_timeout)
                 schema.configure(connection)
+                self._opened = sqlite_files.identity(path)
             except BaseException:
                 connection.close()
                 raise
@@ -54,13 +55,21 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one state of the file, whatever is written meanwhile."""
+        """A connection that sees one state of the file, whatever is written meanwhile.
+
+        Raises:
+            IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
+        """
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection that alone may write; on disk when the block ends, undone if it raises."""
+        """A connection that alone may write; on disk when the block ends, undone if it raises.
+
+        Raises:
+            IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
+        """
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
@@ -71,6 +80,8 @@ class Connections:
             connection = self._take()
             try:
                 yield connection
+                # After the commit: what is moved later was acknowledged while the file was in its place.
+                self._require_same_file()
             finally:
                 self._give_back(connection)
 
@@ -100,9 +111,13 @@ class Connections:
                 raise IndexUnavailable(f"the index {self._path} was closed; open it again")
             if self._idle:
                 return self._idle.pop()
+        self._require_same_file()  # SQLite would make a new file where it is missing
         connection = self._connect()
         schema.configure(connection)
         return connection
+
+    def _require_same_file(self) -> None:
+        sqlite_files.require_same_file(self._path, self._opened, kind="index")
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._lock:

@@ -1,12 +1,15 @@
 """Filters in the form that `lookups` is compared with: for the rows of a matrix, and as SQL."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from similarity.company import Company
 from similarity.index.numbers import key_range, number_name
 from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key
+from similarity.index.sqlite.rows import lookup_values
+from similarity.sqlite_files import DamagedRow
 
 HAS_VALUE = """
     EXISTS (
@@ -31,9 +34,9 @@ class Condition(NamedTuple):
     """A filter whose values are as stored, sorted and distinct; equal for filters of equal meaning."""
 
     field: str
-    any_of: tuple[str, ...]
-    none_of: tuple[str, ...]
-    range: KeyRange | None
+    any_of: tuple[str, ...] = ()
+    none_of: tuple[str, ...] = ()
+    range: KeyRange | None = None
 
 
 Conditions: TypeAlias = tuple[Condition, ...]
@@ -59,6 +62,27 @@ def where(asked: Conditions) -> tuple[str, list[str]]:
             terms += f" AND {IN_RANGE}"
             values += condition.range
     return terms, values
+
+
+def require_passing(asked: Sequence[Condition], hits: Iterable[Company]) -> None:
+    """Raises DamagedRow if a hit's profile breaks a condition: then `lookups` let it pass wrongly."""
+    for company in hits if asked else ():
+        held = lookup_values(company)
+        if not all(_passes(condition, held) for condition in asked):
+            raise DamagedRow(f"lookups hold a value that company {company.id!r} does not have")
+
+
+def _passes(condition: Condition, held: Collection[tuple[str, str]]) -> bool:
+    field, any_of, none_of, keys = condition
+    return (
+        (not any_of or any((field, value) in held for value in any_of))
+        and not any((field, value) in held for value in none_of)
+        and (keys is None or any(_lies_in(keys, name, value) for name, value in held))
+    )
+
+
+def _lies_in(keys: KeyRange, field: str, value: str) -> bool:
+    return field == keys.field and keys.lowest <= value <= keys.highest
 
 
 def _key_range(held: FieldFilter) -> KeyRange | None:

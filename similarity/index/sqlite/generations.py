@@ -6,11 +6,12 @@ from datetime import datetime
 
 from similarity.index import rules
 from similarity.index.protocol import Calibration, Generation, GenerationState
+from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.rows import Row, microseconds, moment
+from similarity.index.sqlite.schema import GENERATION_COLUMNS, UNSEALED
+from similarity.sqlite_files import DamagedRow
 
-COLUMNS = (
-    "number, sequence, purged, name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept, promoted_at"
-)
+COLUMNS = f"{GENERATION_COLUMNS}, checksum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class StoredGeneration:
     number: int
     sequence: int
     purged: int
+    companies: int
     record: Generation
 
 
@@ -34,9 +36,10 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
     if connection.execute("SELECT 1 FROM generations WHERE name = ?", (generation.name,)).fetchone():
         raise rules.name_taken(generation.name)
     calibration = generation.calibration
-    connection.execute(
-        "INSERT INTO generations (name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    added = connection.execute(
+        "INSERT INTO generations "
+        "(name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept, checksum) "
+        f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, {UNSEALED})",
         (
             generation.name,
             generation.encoder_id,
@@ -48,20 +51,22 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
             calibration.intercept if calibration else None,
         ),
     )
+    _seal(connection, added.lastrowid)
 
 
 def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
     """All generations, oldest first."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM generations ORDER BY created_at, number")
+    rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY created_at, number")
     return [_stored(row) for row in rows]
 
 
 def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
     """The generation of this name. UnknownGeneration if there is none."""
-    row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        raise rules.unknown_generation(name, [stored.record.name for stored in every(connection)])
-    return _stored(row)
+    # From all rows, which are few: a damaged name would hide its row from a query by name.
+    known = {stored.record.name: stored for stored in every(connection)}
+    if name not in known:
+        raise rules.unknown_generation(name, list(known))
+    return known[name]
 
 
 def live(connection: sqlite3.Connection) -> StoredGeneration:
@@ -75,6 +80,14 @@ def live(connection: sqlite3.Connection) -> StoredGeneration:
 def revision(connection: sqlite3.Connection) -> int:
     """How many changes of generations this file has seen; the triggers of `schema` count them."""
     return int(connection.execute("SELECT revision FROM registry").fetchone()[0])
+
+
+def change(connection: sqlite3.Connection, number: int, assignments: str, *values: object) -> None:
+    """Updates the row of a generation: `assignments` is SQL such as "state = ?"."""
+    connection.execute(
+        f"UPDATE generations SET {assignments}, checksum = {UNSEALED} WHERE number = ?", (*values, number)
+    )
+    _seal(connection, number)
 
 
 def register_candidate(connection: sqlite3.Connection, name: str) -> None:
@@ -130,30 +143,39 @@ def _go_live(
     if replacing is not None:
         _set_state(connection, replacing, GenerationState.PREVIOUS)
     _set_state(connection, generation, GenerationState.LIVE)
-    connection.execute(
-        "UPDATE generations SET promoted_at = ?, promotion = (SELECT max(promotion) + 1 FROM generations) "
-        "WHERE number = ?",
-        (microseconds(now), generation.number),
+    change(
+        connection,
+        generation.number,
+        "promoted_at = ?, promotion = (SELECT max(promotion) + 1 FROM generations)",
+        microseconds(now),
     )
 
 
 def _live(connection: sqlite3.Connection) -> StoredGeneration | None:
-    row = connection.execute(
-        f"SELECT {COLUMNS} FROM generations WHERE state = ?", (GenerationState.LIVE.value,)
-    ).fetchone()
-    return _stored(row) if row else None
+    return next((stored for stored in every(connection) if stored.record.state is GenerationState.LIVE), None)
 
 
 def _set_state(connection: sqlite3.Connection, generation: StoredGeneration, state: GenerationState) -> None:
-    connection.execute("UPDATE generations SET state = ? WHERE number = ?", (state.value, generation.number))
+    change(connection, generation.number, "state = ?", state.value)
+
+
+def _seal(connection: sqlite3.Connection, number: int | None) -> None:
+    """Stores the checksum over a row that was just written."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE number = ?", (number,)).fetchone()
+    connection.execute("UPDATE generations SET checksum = ? WHERE number = ?", (checksum(*row[:-1]), number))
 
 
 def _stored(row: Row) -> StoredGeneration:
-    number, sequence, purged, name, encoder_id, bundle_id, dimension, created, state, slope, intercept, promoted = row
+    *values, expected = row
+    if checksum(*values) != expected:
+        raise DamagedRow(f"the row of generation {row[5]!r:.80} differs from its checksum")
+    number, sequence, purged, companies, _, name, encoder_id, bundle_id, dimension, created, state, *rest = values
+    slope, intercept, promoted = rest
     return StoredGeneration(
         number=number,
         sequence=sequence,
         purged=purged,
+        companies=companies,
         record=Generation(
             name=name,
             encoder_id=encoder_id,

@@ -10,7 +10,8 @@ thousand companies; beyond that use Elasticsearch.
     generations  the state machine            reading   get, scan, stats
     search       exact search on a matrix     words     resolve, find, words of a hybrid search
     hybrid       both, fused                  filters   filters as `lookups` holds them
-    leases       who may do what, until when  compaction
+    leases       who may do what, until when  compaction  removing for good
+    checksums    over each row                checking    finding damage
     ledger       what erasures need to know
 """
 
@@ -37,6 +38,7 @@ from similarity.index.protocol import (
     WriteResult,
 )
 from similarity.index.sqlite import (
+    checking,
     compaction,
     generations,
     hybrid,
@@ -46,7 +48,7 @@ from similarity.index.sqlite import (
     writing,
 )
 from similarity.index.sqlite.connections import Connections
-from similarity.index.sqlite.filters import conditions
+from similarity.index.sqlite.filters import conditions, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow, document_row
@@ -213,6 +215,7 @@ class SqliteIndex:
                     connection, generation, vector, k=k, conditions=asked, exclude=exclude
                 )
             found = reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
+            require_passing(asked, [facts.company for facts in found])
         hits = (
             SimilarCompany(
                 company=facts.company,
@@ -252,6 +255,16 @@ class SqliteIndex:
         with self._connections.reading() as connection:
             stored = generations.named(connection, generation)
         return self._repeat(lambda connection: writing.purge_tombstones(connection, stored, before=before))
+
+    def damage(self) -> list[str]:
+        """What is wrong with the file, one line each, the first hundred; empty where nothing is.
+
+        Reads the whole file. Writers wait while the words are checked.
+        """
+        with self._connections.writing() as connection:
+            found = checking.damaged_words(connection)
+        with self._connections.reading() as connection:
+            return found + checking.damage(connection)
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the index to another file while it is in use, and checks the copy.

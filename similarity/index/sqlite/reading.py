@@ -8,10 +8,20 @@ from datetime import datetime
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, Vector
 from similarity.index.protocol import DocumentVersion, GenerationStats
+from similarity.index.sqlite.checksums import (
+    AFTER_HEADER,
+    HEADER_COLUMNS,
+    VECTOR_COLUMNS,
+    Header,
+    check_profile,
+    checked_header,
+    checked_vector,
+)
 from similarity.index.sqlite.generations import StoredGeneration
-from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, moment, vector_of
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, moment
+from similarity.sqlite_files import DamagedRow
 
-DOCUMENT_COLUMNS = f"id, version, deleted, text_hash, language, embedded_at, vector, {PROFILE_COLUMNS}"
+DOCUMENT_COLUMNS = f"{HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +42,12 @@ def documents_with_ids(
         SELECT {DOCUMENT_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
         CROSS JOIN documents ON generation = ? AND id = wanted
-        JOIN companies USING (document)
-        JOIN vectors USING (document)
+        LEFT JOIN companies USING (document)
+        LEFT JOIN vectors USING (document)
     """
     rows = connection.execute(query, (_possible(ids), generation.number))
-    return {row[0]: _embedded(generation, row) for row in rows}
+    documents = [_document(generation, row) for row in rows]
+    return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
 
 
 def documents_after(
@@ -59,10 +70,10 @@ def versions_after(
 ) -> list[DocumentVersion]:
     """The versions of what `documents_after` reads."""
     rows = connection.execute(
-        "SELECT id, version FROM documents WHERE generation = ? AND id > ? ORDER BY id LIMIT ?",
+        f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id > ? ORDER BY id LIMIT ?",
         (generation.number, after, limit),
     )
-    return [DocumentVersion(id=company_id, version=version) for company_id, version in rows]
+    return [DocumentVersion(id=header.id, version=header.version) for header in map(checked_header, rows)]
 
 
 def versions_with_ids(
@@ -70,48 +81,51 @@ def versions_with_ids(
 ) -> dict[str, int]:
     """The versions of the documents among `ids`, tombstones included."""
     rows = connection.execute(
-        "SELECT id, version FROM (SELECT value AS wanted FROM json_each(?))"
+        f"SELECT {HEADER_COLUMNS} FROM (SELECT value AS wanted FROM json_each(?))"
         " CROSS JOIN documents ON generation = ? AND id = wanted",
         (_possible(ids), generation.number),
     )
-    return dict(rows)
+    return {header.id: header.version for header in map(checked_header, rows)}
 
 
 def vectors(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Vector]:
     """The vectors of these document numbers, in their order."""
-    found = dict(
-        connection.execute(
-            "SELECT document, vector FROM vectors WHERE document IN (SELECT value FROM json_each(?))",
-            (json.dumps(documents),),
-        )
+    rows = connection.execute(
+        f"SELECT {VECTOR_COLUMNS} FROM documents LEFT JOIN vectors USING (document) "
+        "WHERE document IN (SELECT value FROM json_each(?))",
+        (json.dumps(documents),),
     )
-    return [vector_of(found[document]) for document in documents]
+    found = {row[0]: checked_vector(*row) for row in rows}
+    return [found[document] for document in documents]
 
 
 def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> list[CompanyFacts]:
-    """The companies of these document numbers, in their order; numbers that are gone are left out."""
+    """The companies of these document numbers, in their order."""
     query = f"""
-        SELECT document, id, version, embedded_at, language, {PROFILE_COLUMNS}
+        SELECT {HEADER_COLUMNS}, {PROFILE_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
         CROSS JOIN documents ON document = wanted
-        JOIN companies USING (document)
+        LEFT JOIN companies USING (document)
     """
     found = {}
-    for document, company_id, version, embedded_at, language, *columns in connection.execute(
-        query, (json.dumps(documents),)
-    ):
-        company = company_of(company_id, Profile(*columns))
-        found[document] = CompanyFacts(company, version, moment(embedded_at), language)
-    return [found[document] for document in documents if document in found]
+    for row in connection.execute(query, (json.dumps(documents),)):
+        header = checked_header(row)
+        company = _company(header, row[AFTER_HEADER:])
+        found[header.document] = CompanyFacts(company, header.version, moment(header.embedded_at), header.language)
+    missing = set(documents).difference(found)
+    if missing:
+        raise DamagedRow(f"document {min(missing)} is named by an index of the file and cannot be read")
+    return [found[document] for document in documents]
 
 
 def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> GenerationStats:
-    """Counts of one generation."""
+    """Counts of one generation. DamagedRow if its companies are not as many as were written."""
     total, deleted, last_version, not_english = connection.execute(
         "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0),"
         " coalesce(sum(NOT deleted AND language NOT IN ('en', 'und')), 0) FROM documents WHERE generation = ?",
         (generation.number,),
     ).fetchone()
+    require_companies(generation, total - deleted)
     return GenerationStats(
         companies=total - deleted, deleted=deleted, last_version=last_version, not_english=not_english
     )
@@ -122,19 +136,30 @@ def _possible(ids: Collection[str]) -> str:
     return json.dumps([company_id for company_id in ids if ID_PATTERN.fullmatch(company_id)])
 
 
+def require_companies(generation: StoredGeneration, found: int) -> None:
+    """Raises DamagedRow unless so many companies can be read as were written."""
+    if found != generation.companies:
+        raise DamagedRow(
+            f"generation {generation.record.name!r} holds {generation.companies:,} companies, of which "
+            f"{found:,} can be read"
+        )
+
+
 def _document(generation: StoredGeneration, row: Row) -> EmbeddedCompany | DeletedCompany:
-    company_id, version, deleted = row[:3]
-    return DeletedCompany(id=company_id, version=version) if deleted else _embedded(generation, row)
-
-
-def _embedded(generation: StoredGeneration, row: Row) -> EmbeddedCompany:
-    company_id, version, _, text_hash, language, embedded_at, vector, *columns = row
+    header, vector = checked_header(row), row[AFTER_HEADER]
+    if header.deleted:
+        return DeletedCompany(id=header.id, version=header.version)
     return EmbeddedCompany(
-        company=company_of(company_id, Profile(*columns)),
-        version=version,
-        text_hash=text_hash,
+        company=_company(header, row[AFTER_HEADER + 1 :]),
+        version=header.version,
+        text_hash=header.text_hash,
         encoder_id=generation.record.encoder_id,
-        vector=vector_of(vector),
-        embedded_at=moment(embedded_at),
-        language=language,
+        vector=checked_vector(header.document, header.generation, header.id, vector, header.vector_checksum),
+        embedded_at=moment(header.embedded_at),
+        language=header.language,
     )
+
+
+def _company(header: Header, columns: Row) -> Company:
+    check_profile(header, columns)
+    return company_of(header.id, Profile(*columns))

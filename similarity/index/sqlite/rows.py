@@ -37,7 +37,7 @@ class Profile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document as it is stored. A tombstone has neither company, profile nor vector."""
+    """A document as it is to be stored. A tombstone has neither company, profile nor vector."""
 
     id: str
     version: int

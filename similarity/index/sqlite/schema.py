@@ -20,9 +20,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from similarity import sqlite_files
-from similarity.index.sqlite.rows import number_lookups
+from similarity.index.sqlite.checksums import Header, checksum, vector_checksum
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, number_lookups
 from similarity.json_text import read_json
 from similarity.sqlite_files import Migration, refuse_foreign, use_write_ahead_log
+
+GENERATION_COLUMNS = (
+    "number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, created_at, state, "
+    "slope, intercept, promoted_at"
+)
+"""The columns of `generations` that its `checksum` covers, in this order."""
 
 APPLICATION_ID = 0x43_53_49_58  # "CSIX": tells our files from those of other programs
 PAGE_BYTES = 8192  # five vectors of 384 dimensions fill one; with 4096 a quarter would be waste
@@ -195,7 +202,46 @@ FORMER_NAMES: Migration = (
     "UPDATE registry SET name_key = randomblob(32)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION, FORMER_NAMES)
+UNSEALED = 0
+"""Where a statement writes a row of `generations`, its `checksum`, until the next statement stores it.
+
+A process of an older release knows no checksums and does not say this; so the file refuses its writes, each of which
+counts in a row of `generations`.
+"""
+LIVE_DOCUMENTS = "SELECT count(*) FROM documents WHERE documents.generation = generations.number AND NOT deleted"
+CHECKSUMS: Migration = (
+    "ALTER TABLE documents ADD COLUMN profile_checksum INTEGER",  # NULL of a tombstone, as vector_checksum
+    "ALTER TABLE documents ADD COLUMN vector_checksum INTEGER",
+    "ALTER TABLE documents ADD COLUMN checksum INTEGER",
+    f"""
+    UPDATE documents SET
+        profile_checksum = (
+            SELECT checksum({PROFILE_COLUMNS}) FROM companies WHERE companies.document = documents.document
+        ),
+        vector_checksum = (
+            SELECT vector_checksum(documents.document, generation, id, vector)
+            FROM vectors WHERE vectors.document = documents.document
+        )
+    """,
+    f"UPDATE documents SET checksum = checksum({', '.join(Header._fields)})",
+    "ALTER TABLE generations ADD COLUMN companies INTEGER NOT NULL DEFAULT 0",  # how many are not deleted
+    "ALTER TABLE generations ADD COLUMN checksum INTEGER",
+    f"UPDATE generations SET companies = ({LIVE_DOCUMENTS})",
+    f"UPDATE generations SET checksum = checksum({GENERATION_COLUMNS})",
+    f"""
+    CREATE TRIGGER generations_added_with_checksum AFTER INSERT ON generations WHEN new.checksum IS NOT {UNSEALED} BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}');
+    END
+    """,
+    f"""
+    CREATE TRIGGER generations_changed_with_checksum
+    AFTER UPDATE OF {GENERATION_COLUMNS} ON generations WHEN new.checksum IS NOT {UNSEALED} BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}');
+    END
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION, FORMER_NAMES, CHECKSUMS)
 
 
 def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
@@ -220,6 +266,8 @@ def configure(connection: sqlite3.Connection) -> None:
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
     """Applies the migrations that the index has not seen yet, as `sqlite_files.migrate` does."""
     connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
+    connection.create_function("checksum", -1, checksum, deterministic=True)
+    connection.create_function("vector_checksum", 4, vector_checksum, deterministic=True)
     sqlite_files.migrate(
         connection,
         migrations,

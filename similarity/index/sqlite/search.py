@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from similarity.company import Vector
 from similarity.index import rules
 from similarity.index.sqlite import generations
+from similarity.index.sqlite.checksums import VECTOR_COLUMNS, checked_vector
 from similarity.index.sqlite.filters import Conditions, KeyRange
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
-from similarity.index.sqlite.rows import vector_of
+from similarity.index.sqlite.reading import require_companies
 
 MATRICES_KEPT = 2  # the live generation's and one that is compared with it
 FILTERS_KEPT = 32
@@ -49,6 +50,7 @@ class ExactSearch:
 
         Raises:
             UnknownGeneration: there is no such generation.
+            DamagedRow: a vector is not what was written, or a company cannot be found any more.
             InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         """
         with self._lock:
@@ -89,6 +91,7 @@ class _LevelMatrix:
             self._follow(connection)
         else:
             return
+        require_companies(generation, len(self._matrix))
         self._filtered.clear()
         self._sequence = generation.sequence
 
@@ -113,15 +116,16 @@ class _LevelMatrix:
 
     def _follow(self, connection: sqlite3.Connection) -> None:
         changes = connection.execute(
-            "SELECT id, document, vector FROM documents LEFT JOIN vectors USING (document) "
+            f"SELECT {VECTOR_COLUMNS} FROM documents LEFT JOIN vectors USING (document) "
             "WHERE generation = ? AND sequence > ?",
             (self._number, self._sequence),
         )
-        for company_id, document, vector in changes:
-            if vector is None:
+        for row in changes:
+            document, _, company_id, _, checksum = row
+            if checksum is None:
                 self._matrix.remove(company_id)
             else:
-                self._matrix.put(company_id, document, vector_of(vector))
+                self._matrix.put(company_id, document, checked_vector(*row))
 
     def _rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
         rows = self._filtered.get(conditions)

@@ -7,8 +7,10 @@ from collections.abc import Collection, Sequence
 from similarity.company import ID_PATTERN, name_key, normalize_domain
 from similarity.errors import InvalidCompany
 from similarity.index.rules import filter_key, storable
-from similarity.index.sqlite.filters import Conditions, where
+from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
+from similarity.index.sqlite.filters import Condition, Conditions, require_passing, where
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
 
 LAST_CHARACTER = "\U0010ffff"
@@ -20,20 +22,23 @@ def resolve(connection: sqlite3.Connection, generation: StoredGeneration, refere
     """Ids of the companies whose id, else domain, else name or alias is `reference`, sorted."""
     if ID_PATTERN.fullmatch(reference):
         row = connection.execute(
-            "SELECT id FROM documents WHERE generation = ? AND id = ? AND NOT deleted", (generation.number, reference)
+            f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?", (generation.number, reference)
         ).fetchone()
-        if row:
+        if row and not checked_header(row).deleted:
             return [reference]
-    documents = _with_domain(connection, generation, reference) or _with_value(
-        connection, generation, field=NAME_FIELD, value=filter_key(reference)
-    )
-    return sorted(_id(connection, document) for document in documents)
+    for field, value in (("domain", _domain_key(reference)), (NAME_FIELD, filter_key(reference))):
+        documents = _with_value(connection, generation, field=field, value=value)
+        if documents:
+            companies = [facts.company for facts in company_facts(connection, documents)]
+            require_passing([Condition(field, any_of=(value,))], companies)
+            return sorted(company.id for company in companies)
+    return []
 
 
 def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
     """Document numbers for a search box: by domain, by prefix of a name, by words; better ones first."""
     text = storable(query)
-    found = dict.fromkeys(_with_domain(connection, generation, text))
+    found = dict.fromkeys(_with_value(connection, generation, field="domain", value=_domain_key(text)))
     for step in (_with_name_prefix, _with_words):
         if len(found) < limit:
             # The step may repeat what was found before, so it is asked for enough to fill up all the same.
@@ -71,15 +76,17 @@ def _any_of(words: Sequence[str]) -> str:
     return " OR ".join(f'"{word}"' for word in words)
 
 
-def _with_domain(connection: sqlite3.Connection, generation: StoredGeneration, text: str) -> list[int]:
+def _domain_key(text: str) -> str:
+    """The domain that a text names, as lookups hold it; empty where it names none."""
     try:
-        domain = normalize_domain(text)
+        return name_key(normalize_domain(text))
     except InvalidCompany:
-        return []
-    return _with_value(connection, generation, field="domain", value=name_key(domain)) if domain else []
+        return ""
 
 
 def _with_value(connection: sqlite3.Connection, generation: StoredGeneration, *, field: str, value: str) -> list[int]:
+    if not value:
+        return []
     rows = connection.execute(
         "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ? ORDER BY document",
         (generation.number, field, value),
@@ -111,8 +118,3 @@ def _with_words(connection: sqlite3.Connection, generation: StoredGeneration, te
         (query, generation.number, limit),
     )
     return [document for (document,) in rows]
-
-
-def _id(connection: sqlite3.Connection, document: int) -> str:
-    row = connection.execute("SELECT id FROM documents WHERE document = ?", (document,)).fetchone()
-    return str(row[0])

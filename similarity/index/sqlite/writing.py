@@ -8,6 +8,17 @@ from datetime import datetime
 
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.rules import same_version_reason
+from similarity.index.sqlite import generations
+from similarity.index.sqlite.checksums import (
+    AFTER_HEADER,
+    HEADER_COLUMNS,
+    Header,
+    check_profile,
+    checked_header,
+    checksum,
+    sealed,
+    vector_checksum,
+)
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, DocumentRow, Profile, lookup_values, microseconds
 
@@ -54,10 +65,8 @@ def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneratio
         (generation.number, 2 * microseconds(before), SWEEP_DOCUMENTS),
     ).fetchall()
     connection.executemany("DELETE FROM documents WHERE document = ?", [(document,) for document, _ in rows])
-    connection.execute(
-        "UPDATE generations SET purged = max(purged, ?) WHERE number = ?",
-        (max((sequence for _, sequence in rows), default=0), generation.number),
-    )
+    highest = max((sequence for _, sequence in rows), default=0)
+    generations.change(connection, generation.number, "purged = max(purged, ?)", highest)
     return len(rows)
 
 
@@ -90,18 +99,21 @@ def _decide(document: DocumentRow, before: _Stored | DocumentRow | None) -> Writ
 
 def _read_stored(connection: sqlite3.Connection, generation: int, ids: Collection[str]) -> dict[str, _Stored]:
     query = f"""
-        SELECT id, document, version, text_hash, vector, {PROFILE_COLUMNS}
+        SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
         CROSS JOIN documents ON generation = ? AND id = wanted
         LEFT JOIN companies USING (document)
         LEFT JOIN vectors USING (document)
     """
     stored = {}
-    for company_id, document, version, text_hash, vector, *columns in connection.execute(
-        query, (json.dumps(list(ids)), generation)
-    ):
-        profile = None if vector is None else Profile(*columns)
-        stored[company_id] = _Stored(document, version, text_hash, profile, vector or b"")
+    for row in connection.execute(query, (json.dumps(list(ids)), generation)):
+        header = checked_header(row)
+        profile = None
+        if not header.deleted:
+            profile = Profile(*row[AFTER_HEADER + 1 :])
+            check_profile(header, profile)
+        vector = row[AFTER_HEADER] or b""
+        stored[header.id] = _Stored(header.document, header.version, header.text_hash, profile, vector)
     return stored
 
 
@@ -112,13 +124,15 @@ def _apply(
     stored: Mapping[str, _Stored],
 ) -> None:
     sequence = generation.sequence + 1
-    connection.execute("UPDATE generations SET sequence = ? WHERE number = ?", (sequence, generation.number))
+    companies = sum(not row.deleted for row in applied.values())
+    companies -= sum(stored[company_id].profile is not None for company_id in applied if company_id in stored)
+    generations.change(connection, generation.number, "sequence = ?, companies = companies + ?", sequence, companies)
     added = [row for company_id, row in applied.items() if company_id not in stored]
     changed = [(row, stored[company_id]) for company_id, row in applied.items() if company_id in stored]
     first = connection.execute("SELECT coalesce(max(document), 0) + 1 FROM documents").fetchone()[0]
     numbered = list(enumerate(added, start=first))
     _insert_documents(connection, generation.number, sequence, numbered)
-    _update_documents(connection, sequence, changed)
+    _update_documents(connection, generation.number, sequence, changed)
     _remove_content(connection, [(old.document,) for row, old in changed if row.deleted and old.profile])
     replaced = [(old.document, row) for row, old in changed if row.profile != old.profile]
     connection.executemany(
@@ -132,24 +146,36 @@ def _insert_documents(
     connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[int, DocumentRow]]
 ) -> None:
     connection.executemany(
-        "INSERT INTO documents (document, generation, id, sequence, version, deleted, text_hash, language, embedded_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(document, generation, row.id, sequence, *_bookkeeping(row)) for document, row in rows],
+        "INSERT INTO documents (document, generation, id, sequence, version, deleted, text_hash, language, embedded_at,"
+        " profile_checksum, vector_checksum, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [sealed(_header(document, generation, sequence, row)) for document, row in rows],
     )
 
 
 def _update_documents(
-    connection: sqlite3.Connection, sequence: int, rows: Iterable[tuple[DocumentRow, _Stored]]
+    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[DocumentRow, _Stored]]
 ) -> None:
     connection.executemany(
-        "UPDATE documents SET sequence = ?, version = ?, deleted = ?, text_hash = ?, language = ?, embedded_at = ?"
-        " WHERE document = ?",
-        [(sequence, *_bookkeeping(row), old.document) for row, old in rows],
+        "UPDATE documents SET sequence = ?4, version = ?5, deleted = ?6, text_hash = ?7, language = ?8,"
+        " embedded_at = ?9, profile_checksum = ?10, vector_checksum = ?11, checksum = ?12 WHERE document = ?1",
+        [sealed(_header(old.document, generation, sequence, row)) for row, old in rows],
     )
 
 
-def _bookkeeping(row: DocumentRow) -> tuple[int, bool, str, str, int]:
-    return row.version, row.deleted, row.text_hash, row.language, row.embedded_at
+def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> Header:
+    return Header(
+        document=document,
+        generation=generation,
+        id=row.id,
+        sequence=sequence,
+        version=row.version,
+        deleted=int(row.deleted),
+        text_hash=row.text_hash,
+        language=row.language,
+        embedded_at=row.embedded_at,
+        profile_checksum=checksum(*row.profile) if row.profile else None,
+        vector_checksum=vector_checksum(document, generation, row.id, row.vector) if row.profile else None,
+    )
 
 
 def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Sequence[tuple[int, DocumentRow]]) -> None:

@@ -17,7 +17,7 @@ from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2, 3, 4)]
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in (1, 2, 3, 4, 5)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 
@@ -76,7 +76,6 @@ def test_a_file_of_any_release_takes_leases_and_counts_changes_of_its_generation
 
 
 def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
-    assert damage(old_file) == []
     with closing(SqliteIndex(old_file)) as index:
         assert (index.live().name, index.live().state) == ("first", GenerationState.LIVE)
         assert index.stats("first") == GenerationStats(companies=2, deleted=1, last_version=7)
@@ -188,6 +187,25 @@ def test_a_process_of_an_older_release_cannot_write_numbers_that_ranges_would_mi
         query(path, "DELETE FROM companies WHERE document = 2")
     with pytest.raises(sqlite3.IntegrityError, match="older release writes to this index, which was upgraded; stop it"):
         write_as_the_second_release(path, 2**60)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE generations SET sequence = sequence + 1",
+        "UPDATE generations SET state = 'previous'",
+        "UPDATE generations SET purged = 7",
+        "INSERT INTO generations (name, encoder_id, bundle_id, dimension, created_at, state)"
+        " VALUES ('second', 'encoder-1', 'bundle-1', 8, 1, 'building')",
+    ],
+)
+def test_a_process_of_an_older_release_cannot_write_without_checksums(old_file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(old_file, isolation_level=None)) as older:
+        assert older.execute("SELECT count(*) FROM generations").fetchone() == (1,)
+        SqliteIndex(old_file).close()
+        with pytest.raises(sqlite3.IntegrityError, match="older release writes to this index, which was upgraded"):
+            older.execute(statement)
+    assert damage(old_file) == []
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(old_file: Path) -> None:

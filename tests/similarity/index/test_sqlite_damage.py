@@ -1,0 +1,174 @@
+"""Damage to an index file is noticed where it is read, or found by the check; see also `tests/faults/bit_flips.py`."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from similarity.company import DeletedCompany
+from similarity.errors import IndexUnavailable
+from similarity.index.protocol import FieldFilter
+from similarity.index.sqlite import SqliteIndex
+from tests.contract.steps import add_live, found
+from tests.factories import make_embedded, unit_vector
+from tests.faults.bit_flips import run_campaign
+
+FRENCH = (FieldFilter(field="country", any_of=("fr",)),)
+OTHER_TEXT = "CAST(X'4d80ff' AS TEXT)"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    """Companies a to d, of which c was replaced, and the deleted company e."""
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        names = {"a": "FR", "b": "DE", "c": "FR", "d": "DE"}
+        index.upsert(add_live(index, "first"), [make_embedded(each, country=names[each]) for each in names])
+        index.upsert("first", [make_embedded("c", version=4, country="FR", name="Renamed")])
+        index.upsert("first", [DeletedCompany(id="e", version=3)])
+        yield index
+
+
+def change(index: SqliteIndex, statement: str) -> None:
+    """Damages the file behind the index's back."""
+    with closing(sqlite3.connect(index.path, isolation_level=None)) as connection:
+        connection.execute(statement)
+
+
+def similar(index: SqliteIndex) -> object:
+    return index.similar("first", unit_vector(1), k=4)
+
+
+def scan(index: SqliteIndex) -> object:
+    return list(index.scan("first"))
+
+
+def versions(index: SqliteIndex) -> object:
+    return list(index.versions("first"))
+
+
+def get(index: SqliteIndex) -> object:
+    return index.get("first", ["b"])
+
+
+def find(index: SqliteIndex) -> object:
+    return index.find("first", "company b")
+
+
+def resolve(index: SqliteIndex) -> object:
+    return index.resolve("first", "company b")
+
+
+def hybrid(index: SqliteIndex) -> object:
+    return index.similar("first", unit_vector(1), k=4, words="only b makes")
+
+
+def write(index: SqliteIndex) -> object:
+    return index.upsert("first", [make_embedded("b", version=8)])
+
+
+def live(index: SqliteIndex) -> object:
+    return index.live()
+
+
+def stats(index: SqliteIndex) -> object:
+    return index.stats("first")
+
+
+def test_a_whole_file_has_no_damage(index: SqliteIndex) -> None:
+    assert index.damage() == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "ask", "named"),
+    [
+        *(
+            ("UPDATE vectors SET vector = zeroblob(32) WHERE document = 2", ask, "the vector of company 'b'")
+            for ask in (similar, get, scan, hybrid)
+        ),
+        ("UPDATE vectors SET vector = 'text' WHERE document = 2", similar, "the vector of company 'b'"),
+        ("DELETE FROM vectors WHERE document = 2", similar, "the vector of company 'b'"),
+        *(
+            ("UPDATE companies SET industry = 'Other' WHERE document = 2", ask, "the profile of company 'b'")
+            for ask in (similar, get, scan, find, resolve, hybrid, write)
+        ),
+        ("UPDATE companies SET attributes = '[]' WHERE document = 2", get, "the profile of company 'b'"),
+        ("DELETE FROM companies WHERE document = 2", find, "the profile of company 'b'"),
+        *(
+            ("UPDATE documents SET version = 9 WHERE document = 2", ask, r"company 'b' \(document 2\) differs")
+            for ask in (similar, get, scan, versions, find, write)
+        ),
+        ("UPDATE documents SET deleted = 1 WHERE document = 2", get, r"company 'b' \(document 2\) differs"),
+        ("UPDATE documents SET id = 'z' WHERE document = 2", similar, "the vector of company 'z'"),
+        ("UPDATE documents SET vector_checksum = NULL WHERE document = 2", similar, "4 companies, of which 3"),
+        ("DELETE FROM documents WHERE document = 2", similar, "'first' holds 4 companies, of which 3 can be read"),
+        ("DELETE FROM documents WHERE document = 2", stats, "'first' holds 4 companies, of which 3 can be read"),
+        ("UPDATE generations SET slope = 2, intercept = 1, checksum = 0", live, "the row of generation 'first'"),
+        ("UPDATE generations SET encoder_id = 'other', checksum = 0", similar, "the row of generation 'first'"),
+        (f"UPDATE companies SET industry = {OTHER_TEXT} WHERE document = 2", get, "Could not decode"),
+        ("INSERT INTO lookups VALUES (1, 'name', 'company b', 1)", resolve, "that company 'a' does not have"),
+    ],
+)
+def test_a_damaged_row_is_named_where_it_is_read(
+    index: SqliteIndex, statement: str, ask: Callable[[SqliteIndex], object], named: str
+) -> None:
+    change(index, statement)
+    with pytest.raises(IndexUnavailable, match=f"is damaged; restore a backup, or delete it and ingest again.*{named}"):
+        ask(index)
+    assert index.damage()
+
+
+def test_a_damaged_row_hides_no_others(index: SqliteIndex) -> None:
+    change(index, "UPDATE companies SET industry = 'Other' WHERE document = 2")
+    assert set(index.get("first", ["a", "c", "d"])) == {"a", "c", "d"}
+    assert index.resolve("first", "renamed") == ["c"]
+
+
+def test_a_write_that_comes_after_the_matrix_was_read_is_checked_too(index: SqliteIndex) -> None:
+    similar(index)
+    write(index)
+    change(index, "UPDATE vectors SET vector = zeroblob(32) WHERE document = 2")
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable, match="the vector of company 'b'"):
+            similar(index)
+
+
+def test_a_lookup_that_lets_a_company_pass_wrongly_is_noticed(index: SqliteIndex) -> None:
+    assert sorted(found(index.similar("first", unit_vector(1), k=4, filters=FRENCH))) == ["a", "c"]
+    change(index, "INSERT INTO lookups VALUES (1, 'country', 'fr', 2)")
+    with closing(SqliteIndex(index.path)) as anew, pytest.raises(IndexUnavailable, match="lookups hold a value that"):
+        anew.similar("first", unit_vector(1), k=4, filters=FRENCH)
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ("DELETE FROM lookups WHERE document = 2 AND field = 'country'", "the lookups of company 'b' (document 2)"),
+        ("UPDATE lookups SET value = 'eu' WHERE document = 2 AND field = 'country'", "the lookups of company 'b'"),
+        ("INSERT INTO lookups VALUES (1, 'country', 'fr', 77)", "1 rows of lookups belong to no company"),
+        ("DELETE FROM documents WHERE document = 2", "1 rows of vectors belong to no company"),
+        ("INSERT INTO words (words) VALUES ('delete-all')", "the words differ from the companies"),
+        (f"UPDATE companies SET name = {OTHER_TEXT} WHERE document = 2", "the profile of company 'b' (document 2)"),
+        ("UPDATE documents SET sequence = 99 WHERE document = 5", "company 'e' (document 5) differs from its"),
+        ("UPDATE generations SET purged = 3, checksum = 0", "the row of generation 'first' differs"),
+    ],
+)
+def test_the_check_finds_and_names(index: SqliteIndex, statement: str, line: str) -> None:
+    change(index, statement)
+    damage = index.damage()
+    assert any(line in each for each in damage), damage
+    assert index.damage() == damage
+
+
+def test_the_check_lists_a_hundred_lines_at_most(index: SqliteIndex) -> None:
+    index.upsert("first", [make_embedded(f"c{number}") for number in range(200)])
+    change(index, "UPDATE companies SET industry = 'Other'")
+    assert len(index.damage()) == 100
+
+
+def test_flipped_bits_change_no_ranking_in_silence(tmp_path: Path) -> None:
+    campaign = run_campaign(tmp_path, runs=60, seed=1)
+    assert campaign.problems == []
+    assert campaign.noticed > 10
+    assert campaign.harmless > 10

@@ -1,0 +1,91 @@
+"""An index file that is moved, replaced or deleted while it is open takes no write that would be lost."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from similarity.errors import IndexUnavailable
+from similarity.index.protocol import WriteResult
+from similarity.index.sqlite import SqliteIndex, writing
+from tests.contract.steps import add_live
+from tests.factories import make_embedded, unit_vector
+
+NOTICED = "moved or deleted while in use: put it back or restart the service"
+
+
+def move(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def replace(path: Path) -> None:
+    shutil.copyfile(path, path.with_name("copy.db"))
+    path.with_name("copy.db").replace(path)
+
+
+def delete_log(path: Path) -> None:
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, move, replace, delete_log])
+def test_a_file_that_is_gone_is_noticed_by_the_next_write_and_read(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        index.upsert(add_live(index, "first"), [make_embedded("a")])
+        lose(index.path)
+        existed = index.path.exists()
+        for ask in (
+            lambda: index.upsert("first", [make_embedded("b")]),
+            lambda: index.take_lease("reembed", holder="a", seconds=60),
+            index.live,
+            lambda: index.get("first", ["a"]),
+            lambda: index.similar("first", unit_vector(1), k=1),
+            lambda: index.compact("first"),
+            lambda: index.backup(tmp_path / "backup.db"),
+        ):
+            with pytest.raises(IndexUnavailable, match=NOTICED):
+                ask()
+        assert index.path.exists() == existed
+
+
+def test_a_file_that_is_lost_during_a_write_is_noticed_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        write = writing.write
+
+        def write_and_lose(*arguments: Any) -> list[WriteResult]:
+            results = write(*arguments)
+            index.path.unlink()
+            return results
+
+        monkeypatch.setattr(writing, "write", write_and_lose)
+        with pytest.raises(IndexUnavailable, match=NOTICED):
+            index.upsert("first", [make_embedded("a")])
+
+
+def test_no_new_file_is_made_in_the_place_of_one_that_is_gone(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        with suppress(IndexUnavailable), index._connections.reading():
+            index.path.unlink()
+            with pytest.raises(IndexUnavailable, match=NOTICED):
+                index.live()
+        assert not index.path.exists()
+
+
+def test_a_file_that_is_put_back_is_used_again(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        index.upsert(add_live(index, "first"), [make_embedded("a")])
+        move(index.path)
+        with pytest.raises(IndexUnavailable, match=NOTICED):
+            index.live()
+        index.path.with_name("elsewhere.db").rename(index.path)
+        index.upsert("first", [make_embedded("b")])
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        assert set(index.get("first", ["a", "b"])) == {"a", "b"}
