@@ -69,7 +69,7 @@ def require_same_file(path: Path, opened: FileIdentity, *, kind: str) -> None:
     """
     try:
         is_same = identity(path) == opened and path.with_name(f"{path.name}-wal").exists()
-    except FileNotFoundError:
+    except OSError:
         is_same = False
     if not is_same:
         raise IndexUnavailable(
