@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -35,6 +36,9 @@ SERVICES = read_services(ROOT / "docker-compose.yml", SETTINGS)
 def login(service: Service) -> dict[str, str]:
     """The variables by which a container logs in."""
     return {name: value for name, value in service.environment.items() if name.startswith("SIMILARITY_ELASTICSEARCH_")}
+
+
+SECONDS_TO_ERASE = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +118,12 @@ def test_the_search_user_answers_judges_saves_lists_and_erases(
         ask("POST", "/feedback", json={"anchor": "ab-inbev", "hit": first, "verdict": "competitor"})
         ask("PUT", "/lists/beer", json={"question": {"anchors": [{"company": first}, {"company": second}]}})
         ask("POST", "/lists/beer/looked")
-        erased = ask("POST", f"/companies/{first}/erasure", params={"wait": True})
-        assert (erased["erased"], erased["compaction"]) == (True, "done")
-        assert erased["forgotten"]["events"] == 1
+        assert ask("POST", f"/companies/{first}/erasure")["erased"]
+        deadline = time.monotonic() + SECONDS_TO_ERASE
+        while (erasure := ask("GET", f"/companies/{first}/erasure"))["state"] == "running":
+            assert time.monotonic() < deadline, erasure
+            time.sleep(0.5)
+        assert (erasure["state"], erasure["problem"], erasure["forgotten"]["events"]) == ("done", "", 1)
         assert client.get(f"/companies/{first}").status_code == 404
         ask("DELETE", "/lists/beer")
 

@@ -102,5 +102,5 @@ def test_a_saved_list_and_a_look(tmp_path: Path, depth: int) -> None:
                 file.execute("UPDATE lists SET question = ?", (f'{{"anchors": {nested(depth)}}}',))
             for path in ("/lists", "/lists/shoes"):
                 assert problem(client.get(path), "index-unavailable")["status"] == 503
-        with pytest.raises(IndexUnavailable, match="nested too deeply|not JSON|cannot be read"):
+        with pytest.raises(IndexUnavailable, match=r"nested too deeply|not JSON|cannot be read"):
             workspace.forget_company(CompanyNames("acme"))
