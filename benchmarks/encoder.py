@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder, available_threads
 from similarity.errors import SimilarityError
-from similarity.judgements import read_judgements
+from similarity.generations.judgements import read_judgements
 from similarity.text import embedding_text
 from training.evaluate.judged import Encode, evaluate, judged_split, judged_texts, read_companies
 

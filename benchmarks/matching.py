@@ -31,7 +31,7 @@ from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidCompany
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Columns, VersionedCompany, parse_record
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.search.list_matching import ListedCompany, Match, RowMatcher
 from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
 from similarity.search.name_matching import How, core_of

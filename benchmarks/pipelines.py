@@ -36,13 +36,14 @@ from pipelines.sources.files import ReadFiles
 from pipelines.stream import prepare
 from pipelines.transforms import Ingest
 from pipelines.workplace import Workplace
-from similarity import messages
 from similarity.bundle import ModelBundle, seed_folder
+from similarity.company import utc_now
 from similarity.encoder import TextEncoder
-from similarity.files import read_rows
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import VersionedCompany, utc_now
-from similarity.messages import Message
+from similarity.ingest import messages
+from similarity.ingest.files import read_rows
+from similarity.ingest.messages import Message
+from similarity.ingest.records import VersionedCompany
 from similarity.text import embedding_text
 
 ROUNDS = 5

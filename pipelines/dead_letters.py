@@ -27,9 +27,9 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.file_systems import finish_writing, located, matches, open_to_write, require_file_system
-from similarity.dead_letters import DeadLetter
+from similarity.company import utc_now
 from similarity.errors import InvalidInput
-from similarity.ingest import utc_now
+from similarity.ingest.dead_letters import DeadLetter
 from similarity.kafka import KafkaSettings, KeyedProducer
 
 REPLAYED = "replayed"

@@ -14,9 +14,9 @@ from pipelines.prism import forgive_unknown_progress, is_installed
 from pipelines.sources.kafka import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
 from pipelines.workplace import Workplace
-from similarity.delivery import PATIENCE_SECONDS
 from similarity.errors import InvalidInput
-from similarity.ingest import Columns
+from similarity.ingest.delivery import PATIENCE_SECONDS
+from similarity.ingest.records import Columns
 
 SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
 SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")

@@ -27,15 +27,15 @@ from pipelines.options import add_work_options, beam_options, workplace_of
 from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import keep_bundle
+from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations import gate
 from similarity.generations.filling import Filled, Filler, IdRange, Pace, id_ranges
 from similarity.generations.first import new_generation
 from similarity.generations.plan import documents_in, plan
 from similarity.generations.reembed import FillPass, Options, ReembedReport, reembed
+from similarity.index.bundle_store import keep_bundle
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
-from similarity.ingest import utc_now
 
 RANGE_DOCUMENTS = 5_000
 """Of one range: minutes of work, so that workers end at about the same time and a killed one repeats little."""

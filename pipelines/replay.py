@@ -34,10 +34,11 @@ from pipelines.file_systems import located, matches, move, open_to_read
 from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options, workplace_of
 from pipelines.stream import prepare, summary
 from pipelines.transforms import Ingest
-from similarity.dead_letters import DeadLetter, Stage
+from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.ingest import Columns, utc_now
-from similarity.messages import Message
+from similarity.ingest.dead_letters import DeadLetter, Stage
+from similarity.ingest.messages import Message
+from similarity.ingest.records import Columns
 
 ANY_STAGE = frozenset(Stage)
 # What differs from one message to the next in the same reason: quoted values and numbers.

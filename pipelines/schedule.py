@@ -23,8 +23,8 @@ from apscheduler.triggers.cron import CronTrigger
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, start_http_server
 
 from similarity.bundle import MANIFEST_FILE, ModelBundle
+from similarity.company import utc_now
 from similarity.errors import InvalidInput
-from similarity.ingest import utc_now
 
 End: TypeAlias = Literal["done", "refused", "failed"]
 """How a run ended. Refused: the new generation does not pass the gate, or cannot hold all documents."""

@@ -53,13 +53,13 @@ from pipelines.watch import (
     watch,
 )
 from pipelines.workplace import Workplace
-from similarity.audit import AuditRecord, audit_target, audited, system_user
-from similarity.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.company import utc_now
 from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.generations.first import ensure_generation, promote_first
+from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.opening import open_index
-from similarity.ingest import utc_now
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
+from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 
 # A job that was submitted is on Flink some seconds later.
 SECONDS_TO_SUBMIT, SECONDS_TO_APPEAR = 60.0, 15.0

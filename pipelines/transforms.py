@@ -26,15 +26,17 @@ from numpy.typing import NDArray
 
 from pipelines.metrics import JobMetrics, worker_metrics
 from pipelines.workplace import OpenWorkplace, Workplace
-from similarity import messages
-from similarity.dead_letters import DeadLetter, Stage
-from similarity.delivery import PATIENCE_SECONDS, Delivery, Settled
+from similarity.company import utc_now
 from similarity.errors import InvalidCompany
 from similarity.index.protocol import WriteOutcome
-from similarity.ingest import Change, Columns, Encoder, VersionedCompany, utc_now
-from similarity.messages import NO_COLUMNS, Message
+from similarity.ingest import messages
+from similarity.ingest.dead_letters import DeadLetter, Stage
+from similarity.ingest.delivery import PATIENCE_SECONDS, Delivery, Settled
+from similarity.ingest.messages import NO_COLUMNS, Message
+from similarity.ingest.records import Change, Columns, VersionedCompany
+from similarity.ingest.writers import Writer
+from similarity.model.encoder_protocol import Encoder
 from similarity.text import TextSettings
-from similarity.writers import Writer
 
 # The longer, the better texts of like length meet; a poison costs 2 log2 of it in calls of the encoder.
 BATCH_MESSAGES = 1_024

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from similarity.audit import AuditRecord, audit_target, audited, system_user
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import StoredEncoders, store_folder
 from similarity.encoder import TextEncoder
+from similarity.index.bundle_store import StoredEncoders, store_folder
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Encoder
-from similarity.outage import Outage, watched
+from similarity.model.encoder_protocol import Encoder
 from similarity.settings import Settings
+from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
+from similarity.upkeep.outage import Outage, watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

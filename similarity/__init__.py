@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from similarity.company import Company
     from similarity.encoder import TextEncoder
+    from similarity.generations.first_load import add_companies
     from similarity.index.opening import open_index
-    from similarity.records import add_companies
     from similarity.search.question import Anchor, Question
     from similarity.search.searcher import Searcher
 
@@ -29,7 +29,7 @@ _HOMES = {
     "Question": "similarity.search.question",
     "Searcher": "similarity.search.searcher",
     "TextEncoder": "similarity.encoder",
-    "add_companies": "similarity.records",
+    "add_companies": "similarity.generations.first_load",
     "open_index": "similarity.index.opening",
 }
 

@@ -1,5 +1,5 @@
 """`python -m similarity` is the command `similarity`."""
 
-from similarity.cli import main
+from similarity.cli.main import main
 
 main()

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidBundle
-from similarity.json_text import read_json
-from similarity.manifest import Manifest, manifest_from_json, manifest_to_json
-from similarity.onnx_graph import FLOAT, INT64, GraphSummary, GraphValue, summarise_graph
+from similarity.formats.json_text import read_json
+from similarity.model.manifest import Manifest, manifest_from_json, manifest_to_json
+from similarity.model.onnx_graph import FLOAT, INT64, GraphSummary, GraphValue, summarise_graph
 
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"

@@ -165,6 +165,11 @@ def time_of_version(version: int) -> datetime:
     return EPOCH + timedelta(microseconds=version // 2)
 
 
+def utc_now() -> datetime:
+    """The clock of composition roots; below them, times are arguments."""
+    return datetime.now(UTC)
+
+
 def normalize_domain(website: str) -> str:
     """The bare host name of a website or domain: `https://www.Example.com/x` gives `example.com`.
 

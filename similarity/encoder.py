@@ -23,7 +23,7 @@ from tokenizers import Encoding, Tokenizer
 
 from similarity.bundle import INPUT_NAMES, MODEL_FILE, OUTPUT_NAME, TOKENIZER_FILE, ModelBundle
 from similarity.errors import InvalidBundle, SimilarityError
-from similarity.openvino_session import OpenVinoSession
+from similarity.model.openvino_session import OpenVinoSession
 from similarity.settings import RUNTIMES, Runtime
 from similarity.text import TextSettings
 

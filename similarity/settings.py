@@ -25,7 +25,7 @@ class Settings:
     None for the index's own. `bundles`: where an index's bundles are kept, None for beside it.
     `threads`: of the encoder, None for all cores. `runtime`: of the encoder, "auto" for the faster of
     those installed. `audit`: the file of the audit record, "-" for standard error, None for beside the
-    index (`similarity.audit.audit_target`).
+    index (`similarity.upkeep.audit.audit_target`).
     """
 
     index: str = DEFAULT_INDEX

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from similarity.company import Company
-from similarity.masking import MASK, mask_names
-from similarity.sentences import drop_origin_sentences, drop_places, drop_tickers
+from similarity.preparation.masking import MASK, mask_names
+from similarity.preparation.sentences import drop_origin_sentences, drop_places, drop_tickers
 
 TEXT_REVISION = 1
 

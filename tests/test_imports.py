@@ -11,6 +11,25 @@ ROOT = Path(__file__).parents[1]
 PARTS = ("similarity", "services", "pipelines", "training")
 SOURCE_FOLDERS = (*PARTS, "benchmarks", "deploy", "examples")
 FORBIDDEN_MODULE_NAMES = {"utils", "helpers", "common", "base", "manager", "core"}
+# Lower rooms never import higher ones. Modules of one line may import each other.
+ROOMS = (
+    ("errors", "formats"),
+    ("company",),
+    ("settings", "preparation"),
+    ("text",),
+    ("model",),
+    ("bundle",),
+    ("encoder",),
+    ("index",),
+    ("ingest",),
+    ("search",),
+    ("feedback",),
+    ("generations",),
+    ("upkeep",),
+    ("kafka", "client"),
+    ("cli", "__main__"),
+)
+FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names}
 # heavy library -> where alone it may be imported
 HOMES = {
     "fastapi": ("services/",),
@@ -26,7 +45,7 @@ HOMES = {
     "elasticsearch": ("similarity/index/elastic/",),
     "onnxruntime": ("similarity/encoder.py", "training/"),
     "tokenizers": ("similarity/encoder.py",),
-    "openvino": ("similarity/",),
+    "openvino": ("similarity/model/",),
     "confluent_kafka": ("similarity/kafka/",),
     "sklearn": ("training/",),
     "matplotlib": ("training/",),
@@ -57,19 +76,29 @@ def imported_modules(source: str) -> Iterator[tuple[str, bool]]:
             yield node.module or "", eager
 
 
+def room_of(module: str) -> str | None:
+    """The room of a module of the library; None of another module, and of the package itself."""
+    package, _, rest = module.partition(".")
+    return rest.split(".")[0] if package == "similarity" and rest else None
+
+
 def breaches(path: str, source: str) -> list[str]:
     """What the module at `path` (relative, with slashes) does against the import rules."""
     found = []
     part = path.split("/", maxsplit=1)[0]
     for module, eager in imported_modules(source):
         package = module.split(".")[0]
-        lazy_composition_root = path == "similarity/cli.py" and not eager
+        lazy_composition_root = path == "similarity/cli/main.py" and not eager
         if part == "similarity" and package in PARTS[1:] and not lazy_composition_root:
             found.append(f"{path} imports {module}: the library imports no deployable")
         if part in PARTS[1:] and package in PARTS[1:] and package != part:
             found.append(f"{path} imports {module}: deployables never import each other")
         if package in HOMES and part in PARTS and not path.startswith(HOMES[package]):
             found.append(f"{path} imports {module}: its home is {' '.join(HOMES[package])}")
+        if part == "similarity" and path != "similarity/__init__.py" and (room := room_of(module)) is not None:
+            own = path.split("/")[1].removesuffix(".py")
+            if FLOOR[room] > FLOOR[own]:
+                found.append(f"{path} imports {module}: the room {own} lies below {room}")
     if Path(path).stem in FORBIDDEN_MODULE_NAMES:
         found.append(f"{path}: a module's name says what is in it")
     return found
@@ -91,10 +120,12 @@ def test_the_source_keeps_the_import_rules() -> None:
     [
         ("similarity/text.py", "import services.search.app"),
         ("similarity/text.py", "def f():\n    from training import export"),
-        ("similarity/cli.py", "from services.search import app"),
+        ("similarity/cli/main.py", "from services.search import app"),
         ("services/search/app.py", "from training.export import main"),
         ("pipelines/stream.py", "import services"),
-        ("similarity/ingest.py", "import torch"),
+        ("similarity/ingest/changes.py", "import torch"),
+        ("similarity/index/opening.py", "from similarity.search.searcher import Searcher"),
+        ("similarity/index/opening.py", "def f():\n    from similarity.generations import gate"),
         ("services/search/app.py", "import onnxruntime"),
         ("similarity/index/sqlite.py", "from elasticsearch import Elasticsearch"),
         ("training/train.py", "import fastapi"),
@@ -105,15 +136,20 @@ def test_a_planted_breach_is_found(path: str, source: str) -> None:
     assert breaches(path, source)
 
 
+def test_every_module_of_the_library_lies_in_a_room() -> None:
+    inside = {path.name.removesuffix(".py") for path in (ROOT / "similarity").iterdir() if path.suffix in {".py", ""}}
+    assert inside - {"__init__", "__pycache__", "models", "sample"} == FLOOR.keys()
+
+
 def test_the_command_line_may_import_the_service_inside_a_command() -> None:
-    assert breaches("similarity/cli.py", "def serve():\n    from services.search import app") == []
+    assert breaches("similarity/cli/main.py", "def serve():\n    from services.search import app") == []
 
 
 def test_importing_the_library_loads_nothing_heavy_and_opens_nothing() -> None:
     import subprocess
 
     script = (
-        "import sys, similarity.cli, similarity.ingest, similarity.index.protocol\n"
+        "import sys, similarity.cli.main, similarity.ingest.changes, similarity.index.protocol\n"
         "heavy = {'onnxruntime', 'torch', 'fastapi', 'apache_beam', 'elasticsearch', 'pyarrow', 'py3langid'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )

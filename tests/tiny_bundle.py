@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
-from similarity.manifest import Manifest
+from similarity.model.manifest import Manifest
 from similarity.text import TextSettings
 
 Value: TypeAlias = int | bytes | str

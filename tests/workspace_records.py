@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from similarity.name_hashes import CompanyNames, hashes_of
-from similarity.workspace.protocol import FeedbackEvent, SavedList, Verdict
+from similarity.feedback.protocol import FeedbackEvent, SavedList, Verdict
+from similarity.index.name_hashes import CompanyNames, hashes_of
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from similarity.bundle import CARD_FILE, ModelBundle, write_manifest
 from similarity.errors import InvalidInput
-from similarity.index.protocol import Calibration
-from similarity.judgements import Judgements
-from similarity.manifest import Manifest
+from similarity.generations.judgements import Judgements
+from similarity.model.calibration import Calibration
+from similarity.model.manifest import Manifest
 from training.card import MEASURES, with_search_section
 from training.evaluate.bootstrap import mean_interval
 from training.evaluate.calibration import (

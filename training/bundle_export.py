@@ -10,8 +10,8 @@ import onnx
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
 from similarity.encoder import TextEncoder, padded
-from similarity.judgements import Judgements
-from similarity.manifest import Manifest
+from similarity.generations.judgements import Judgements
+from similarity.model.manifest import Manifest
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.bundle_calibration import FittedCalibration, calibrated, draw, fit_calibration, progress_with_eta
 from training.card import model_card

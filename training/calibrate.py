@@ -23,8 +23,8 @@ from pathlib import Path
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
+from similarity.generations.judgements import Judgements, read_judgements
 from similarity.index.opening import open_index
-from similarity.judgements import Judgements, read_judgements
 from training.bundle_calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 from training.config import SEED
 from training.console import say

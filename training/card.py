@@ -7,7 +7,7 @@ training.gates and training.bundle_calibration.
 import re
 from collections.abc import Mapping
 
-from similarity.manifest import Manifest
+from similarity.model.manifest import Manifest
 
 SPLITS = ("dev", "train")
 TEXTS = {"plain": "plain", "prepared": "prepared", "strict": "prepared, unseen candidates"}

@@ -31,7 +31,7 @@ import torch
 from numpy.typing import NDArray
 
 from similarity.errors import SimilarityError
-from similarity.judgements import Judgements, read_judgements
+from similarity.generations.judgements import Judgements, read_judgements
 from similarity.text import DEFAULT_SETTINGS
 from training import cells
 from training.config import TrainSettings, settings_values

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.judgements import ndcg_of_gains
+from similarity.generations.judgements import ndcg_of_gains
 from training.config import TrainSettings
 from training.evaluate.encoding import Encode
 from training.evaluate.ranks import auc

@@ -21,8 +21,8 @@ from rich.table import Table
 from rich.text import Text
 
 from similarity.errors import SimilarityError
-from similarity.files import read_rows
-from similarity.judgements import ndcg_of_gains
+from similarity.generations.judgements import ndcg_of_gains
+from similarity.ingest.files import read_rows
 from training.config import TrainSettings
 from training.data import TrainingData
 from training.evaluate.encoding import Encode

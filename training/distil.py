@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.encoder import TextEncoder
-from similarity.files import read_rows
+from similarity.ingest.files import read_rows
 from training.config import DISTILLATION, TrainSettings
 from training.crowding import crowding
 from training.data import Selection

@@ -43,7 +43,7 @@ from similarity.bundle import ModelBundle, is_bundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations.gate import trained_on_path
-from similarity.judgements import read_judgements
+from similarity.generations.judgements import read_judgements
 from similarity.text import DEFAULT_SETTINGS
 from training.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
 from training.calibrate import selected

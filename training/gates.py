@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
 from similarity.generations.gate import MARGIN, MIN_ANCHORS, judged_companies, usable_judgements
-from similarity.judgements import Judgements, read_judgements
+from similarity.generations.judgements import Judgements, read_judgements
 from similarity.text import TextSettings
 from training.card import SPLITS
 from training.evaluate.bootstrap import Difference, mean_interval, paired_difference

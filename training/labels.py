@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.judgements import COMPETITOR, GAINS
+from similarity.generations.judgements import COMPETITOR, GAINS
 
 GradeOne: TypeAlias = Literal["negative", "unlabelled"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidInput
-from similarity.files import Row, read_rows
+from similarity.ingest.files import Row, read_rows
 from training.labels import LabelCell
 
 ID_COLUMNS = (("company_a", "company_b"), ("anchor", "candidate"), ("id_a", "id_b"), ("left_id", "right_id"))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.files import Row
+from similarity.ingest.files import Row
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text, text_hash
 from training.labels import GradeOne, Labels, read_labels
 from training.pair_rows import Columns, Layout, PairRow, find_layout, pair_rows, table_rows

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from similarity.errors import InvalidInput
-from similarity.sentences import split_sentences
+from similarity.preparation.sentences import split_sentences
 from training.batches import Integers, SentenceBatch
 from training.dealing import batches_of_groups, deal_groups
 
 # The number of a list's item, and words with a full stop after which a sentence often goes on with a
-# capital or a number; those that profiles are full of (Inc., Ltd., Dr.) similarity.sentences knows.
+# capital or a number; those that profiles are full of (Inc., Ltd., Dr.) similarity.preparation.sentences knows.
 _ABBREVIATION = re.compile(
     r"^\W*\d{1,2}\.$|(?:^|[\s(\"“])(?:e\.g|i\.e|vs|cf|approx|est|incl|excl|Mrs|Ms|Prof|Jr|Sr|Messrs|Bros|Pty|Pte|Sdn|PT|"
     r"Mt|Mfg|Sci|Ave|Blvd|Rs|Nos|Ph\.D|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from similarity.judgements import COMPETITOR, GAINS
+from similarity.generations.judgements import COMPETITOR, GAINS
 from training.batches import Integers
 from training.config import Precision
 from training.model import mean_over_tokens

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from similarity.errors import InvalidInput
-from similarity.files import read_rows
-from similarity.judgements import GAINS
+from similarity.generations.judgements import GAINS
+from similarity.ingest.files import read_rows
 from training.pairs import Pairs
 
 RELATED = 1

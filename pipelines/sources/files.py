@@ -15,8 +15,8 @@ import apache_beam as beam
 
 from pipelines.file_systems import matching, open_to_read
 from similarity.errors import InvalidInput
-from similarity.files import Row, format_of, read_stream
-from similarity.messages import Message
+from similarity.ingest.files import Row, format_of, read_stream
+from similarity.ingest.messages import Message
 
 
 class ReadFiles(beam.PTransform):

@@ -34,8 +34,8 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, Timestamp
 
 from pipelines.sources.files import message_of, unreadable_rest
 from similarity.errors import InvalidInput
-from similarity.files import read_stream
-from similarity.messages import Message
+from similarity.ingest.files import read_stream
+from similarity.ingest.messages import Message
 
 DONE = "done"
 SETTLE_SECONDS = 5.0

@@ -24,10 +24,10 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 
 from pipelines.metrics import NAMESPACE, worker_metrics
 from pipelines.sources.kafka_consumers import GroupTopic, committer, consumer_pool
+from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.ingest import utc_now
+from similarity.ingest.messages import Message
 from similarity.kafka import End, KafkaSettings, KafkaUnavailable, Lost, Record, TopicConsumer, topic_partitions
-from similarity.messages import Message
 
 Start: TypeAlias = Literal["earliest", "latest"]
 OnLost: TypeAlias = Literal["fail", "earliest"]

@@ -16,7 +16,7 @@ from apache_beam.io.gcp.pubsub import PubsubMessage, ReadFromPubSub
 
 from pipelines.file_systems import is_installed
 from similarity.errors import InvalidInput
-from similarity.messages import Message
+from similarity.ingest.messages import Message
 
 ID_ATTRIBUTE = "id"
 

@@ -34,19 +34,19 @@ from services.search.guards.telemetry import open_telemetry
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
 from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
 from services.search.writes.writing import WriteMode
-from similarity.audit import AuditRecord, audit_target
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, NoLiveGeneration, SimilarityError
+from similarity.feedback.opening import open_workspace
+from similarity.feedback.protocol import Workspace
+from similarity.index.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Encoder
 from similarity.kafka import KafkaSettings
-from similarity.outage import Outage, watched
+from similarity.model.encoder_protocol import Encoder
 from similarity.settings import Settings
-from similarity.workspace.opening import open_workspace
-from similarity.workspace.protocol import Workspace
+from similarity.upkeep.audit import AuditRecord, audit_target
+from similarity.upkeep.outage import Outage, watched
 
 log = logging.getLogger(__name__)
 

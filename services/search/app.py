@@ -33,13 +33,13 @@ from services.search.workspace.lists_routes import lists_routes
 from services.search.writes.write_routes import write_routes
 from services.search.writes.write_setup import Writing, set_up_writing
 from services.search.writes.writing import WriteMode
+from similarity.feedback.protocol import Workspace
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Encoder
-from similarity.outage import Outage, watched
+from similarity.model.encoder_protocol import Encoder
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.searcher import Searcher
-from similarity.workspace.protocol import Workspace
-from similarity.workspace.sqlite import SqliteWorkspace
+from similarity.upkeep.outage import Outage, watched
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from services.search.guards.callers import Scope
 from services.search.guards.key_file import Key, key_id, new_key, read_keys, write_keys
-from similarity.audit import Action, AuditRecord, audit_target, system_user
+from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
-from similarity.ingest import utc_now
 from similarity.settings import Settings
+from similarity.upkeep.audit import Action, AuditRecord, audit_target, system_user
 
 FILE_VARIABLE = "SIMILARITY_SERVICE_KEYS"
 DEFAULT_FILE = "keys.json"

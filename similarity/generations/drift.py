@@ -23,8 +23,8 @@ from similarity.generations.gate import (
     stored_documents,
     usable_judgements,
 )
+from similarity.generations.judgements import Judgements
 from similarity.index.protocol import CompanyIndex
-from similarity.judgements import Judgements
 
 PERSISTENCE = 0.9
 MOST_CHANGED = 10

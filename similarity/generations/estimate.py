@@ -15,7 +15,7 @@ from time import perf_counter
 from similarity.company import EmbeddedCompany
 from similarity.generations.plan import Plan
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Encoder
+from similarity.model.encoder_protocol import Encoder
 from similarity.text import embedding_text
 
 SAMPLE_TEXTS = 256

@@ -14,7 +14,9 @@ from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict
 from similarity.generations.lag import lagging_versions
 from similarity.index.protocol import CompanyIndex, DocumentVersion, Generation, WriteOutcome
-from similarity.ingest import Change, Documents, Encoder, VersionedCompany, embed_changes
+from similarity.ingest.changes import Documents, embed_changes
+from similarity.ingest.records import Change, VersionedCompany
+from similarity.model.encoder_protocol import Encoder
 
 CHUNK_DOCUMENTS = 1024
 PAGE_DOCUMENTS = 10_000

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
+from similarity.generations.bootstrap import bootstrap_interval
+from similarity.generations.judgements import Judgements, ndcg, read_judgements
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
-from similarity.judgements import Judgements, ndcg, read_judgements
-from similarity.resampling import bootstrap_interval
 
 MIN_ANCHORS = 50
 MARGIN = 0.01

@@ -20,13 +20,13 @@ import numpy as np
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
-from similarity.files import RejectsFile, Row, column_names, read_rows
-from similarity.former_names import remember_lost_names
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
-from similarity.ingest import Columns, parse_record
-from similarity.language import detect_language
-from similarity.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
+from similarity.ingest.files import RejectsFile, Row, column_names, read_rows
+from similarity.ingest.former_names import remember_lost_names
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
+from similarity.ingest.records import Columns, parse_record
+from similarity.preparation.language import detect_language
 from similarity.text import text_hash
 
 VECTOR_COLUMN = "vector"

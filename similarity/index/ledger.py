@@ -1,6 +1,6 @@
 """What an index keeps for erasures, outside its generations: hashes of former names, and each erasure's state.
 
-Nothing here holds a word of a company but its id (`similarity.name_hashes`).
+Nothing here holds a word of a company but its id (`similarity.index.name_hashes`).
 """
 
 from collections.abc import Collection, Mapping

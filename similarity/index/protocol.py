@@ -33,6 +33,7 @@ from similarity.company import (
 )
 from similarity.errors import InvalidFilter
 from similarity.index.numbers import is_finite, is_number
+from similarity.model.calibration import Calibration
 
 if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
@@ -49,14 +50,6 @@ class GenerationState(StrEnum):
     CANDIDATE = "candidate"
     LIVE = "live"
     PREVIOUS = "previous"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """P(competitor) of a cosine: sigmoid(slope * cosine + intercept) (Platt scaling)."""
-
-    slope: float
-    intercept: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 from similarity.errors import InvalidInput
 from similarity.kafka.records import KafkaUnavailable
 from similarity.kafka.settings import PREFIX
-from similarity.outage import Outage
+from similarity.upkeep.outage import Outage
 
 ANSWER_SECONDS = 10.0
 

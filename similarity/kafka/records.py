@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from similarity.company import CLOCK_SKEW_ALLOWANCE, EPOCH
 from similarity.errors import SimilarityError
-from similarity.messages import Message
+from similarity.ingest.messages import Message
 
 
 class KafkaUnavailable(SimilarityError):

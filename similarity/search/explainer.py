@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TypeAlias
 
 from similarity.company import Company
-from similarity.ingest import Encoder
+from similarity.model.encoder_protocol import Encoder
 from similarity.search.explanation import (
     CarryingPhrase,
     Described,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from similarity.company import Company, Vector, name_key
 from similarity.index.protocol import filter_values
-from similarity.search.phrases import Phrase, sentence_spans, split_phrases
+from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
 from similarity.text import TextSettings, embedding_text
 
 Described: TypeAlias = Company | str

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.search.calibration import probability_of
+from similarity.model.calibration import probability_of
 from similarity.search.neighbours import all_neighbours
 
 ROWS_PER_GROUP = 100_000

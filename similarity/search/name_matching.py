@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
-from similarity.masking import CJK_LEGAL_FORMS, without_legal_form
+from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
 # Letters that Unicode does not decompose into a plain one and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})

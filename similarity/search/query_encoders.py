@@ -12,10 +12,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
-from similarity.bundle_store import StoredEncoders
 from similarity.errors import IndexUnavailable, InvalidBundle
+from similarity.index.bundle_store import StoredEncoders
 from similarity.index.protocol import Generation
-from similarity.ingest import Encoder
+from similarity.model.encoder_protocol import Encoder
 from similarity.search.explainer import Explainer
 from similarity.search.text_vectors import TextVectors
 

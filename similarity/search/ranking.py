@@ -11,7 +11,7 @@ import numpy as np
 
 from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.protocol import CompanyIndex, FieldFilter, Generation, SimilarCompanies
-from similarity.search.calibration import probability_of
+from similarity.model.calibration import probability_of
 from similarity.search.duplicates import Folded, Kept, fold
 
 DEPTH = 1_000

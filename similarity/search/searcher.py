@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, Generation
-from similarity.ingest import Encoder
+from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanation import CarryingPhrase, SharedFact, facts_of, shared_facts
 from similarity.search.query_encoders import QueryEncoders

@@ -5,7 +5,8 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
-from similarity.index.protocol import Calibration, CompanyIndex, GenerationState
+from similarity.index.protocol import CompanyIndex, GenerationState
+from similarity.model.calibration import Calibration
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import make_embedded, make_generation, unit_vector
 

@@ -19,10 +19,11 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from similarity.cli import app as command_line
+from similarity.cli.main import app as command_line
 from similarity.client import Client
 from similarity.company import EmbeddedCompany
-from similarity.index.protocol import Calibration, CompanyIndex, FieldFilter
+from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.model.calibration import Calibration
 from similarity.search.export import export_neighbours
 from similarity.search.list_matching import ListedCompany, RowMatcher
 from similarity.search.question import Anchor, Question

@@ -21,9 +21,9 @@ import uvicorn
 from services.search.app import create_app
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Encoder
-from similarity.workspace.sqlite import SqliteWorkspace
+from similarity.model.encoder_protocol import Encoder
 from tests.servers.browser import find_browser
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, filled_index

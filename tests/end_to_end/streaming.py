@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from similarity.dead_letters import DeadLetter
+from similarity.ingest.dead_letters import DeadLetter
 from similarity.kafka import KafkaSettings, KafkaUnavailable, KeyedProducer, group_positions
 from similarity.kafka.records import GroupPosition
 from tests.servers.connection import Connection

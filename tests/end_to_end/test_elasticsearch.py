@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from services.search.app import create_app
 from similarity.index.opening import open_index
 from tests.servers.connection import Connection
-from tests.similarity.test_cli import Shell
+from tests.similarity.cli.test_main import Shell
 
 pytestmark = pytest.mark.integration
 

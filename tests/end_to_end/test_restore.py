@@ -17,9 +17,9 @@ from fastapi.testclient import TestClient
 from services.search.app import create_app
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import NoLiveGeneration
+from similarity.feedback.opening import open_workspace
 from similarity.index.opening import open_index
 from similarity.index.protocol import GenerationState
-from similarity.workspace.opening import open_workspace
 from tests.end_to_end.streaming import GROUP, ROOT, Story, eventually
 from tests.servers import kafka_tools
 from tests.servers.elasticsearch import QUICK_START, ElasticsearchCluster

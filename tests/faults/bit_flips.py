@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import IndexUnavailable
-from similarity.index.protocol import Calibration, FieldFilter, SimilarCompanies
+from similarity.index.protocol import FieldFilter, SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
+from similarity.model.calibration import Calibration
 from tests.factories import make_embedded, make_generation, unit_vector
 
 COMPANIES = 120

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from similarity.dead_letters import DeadLetter
 from similarity.index.protocol import CompanyIndex
+from similarity.ingest.dead_letters import DeadLetter
 from similarity.kafka import KafkaSettings, KeyedProducer
 from tests.end_to_end.streaming import Story, send
 

@@ -45,7 +45,7 @@ CODE = (
     "pipelines/**/*.py",
     "similarity/[!cl]*.py",
     "similarity/company.py",
-    "similarity/language.py",
+    "similarity/preparation/language.py",
     "similarity/index/**/*.py",
     "tests/faults/stream_[!kr]*.py",
     "tests/tiny_bundle.py",

@@ -37,7 +37,7 @@ def _warm_up() -> None:
     import apache_beam.runners.portability.fn_api_runner
     import confluent_kafka
 
-    from similarity.language import detect_language
+    from similarity.preparation.language import detect_language
 
     del apache_beam, confluent_kafka
     detect_language("Reads a table that takes a second.")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from similarity.company import EmbeddedCompany
-from similarity.dead_letters import DeadLetter
 from similarity.index.opening import open_index
 from similarity.index.protocol import Generation
+from similarity.ingest.dead_letters import DeadLetter
 from similarity.kafka import End, GroupOffsets, KafkaSettings, KafkaUnavailable, KeyedProducer, Record, TopicConsumer
 from tests.faults.stream_check import Content, Documents, Position, Written
 from tests.faults.stream_inputs import Sent

@@ -16,8 +16,8 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.protocol import Generation, GenerationState, WriteOutcome
+from similarity.ingest.writers import Writer
 from similarity.text import TextSettings, embedding_text, text_hash
-from similarity.writers import Writer
 from tests.factories import make_embedded
 from tests.faults.elasticsearch_inputs import Document
 from tests.faults.elasticsearch_reembed import NEW, OLD, run, vector_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from similarity.dead_letters import DeadLetter, Stage
-from similarity.messages import Message
+from similarity.ingest.dead_letters import DeadLetter, Stage
+from similarity.ingest.messages import Message
 from tests.faults.flink_stream_messages import Expected, messages
 
 COUNT = 2000

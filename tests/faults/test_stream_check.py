@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from similarity.company import utc_now
 from similarity.errors import InvalidCompany
-from similarity.ingest import VersionedCompany, utc_now
+from similarity.ingest.messages import decode
+from similarity.ingest.records import VersionedCompany
 from similarity.kafka.records import Record
-from similarity.messages import decode
 from tests.faults.stream_check import Content, Topic, Written, acknowledged, invented, outdated, unsettled
 from tests.faults.stream_inputs import Sent, Story
 from tests.faults.stream_kill import Stage, run_campaign

@@ -9,9 +9,9 @@ import pytest
 
 from services.search.guards.callers import Scope
 from services.search.keys import add
-from similarity.audit import hashed
+from similarity.upkeep.audit import hashed
 from tests.services.search.serving import Service, running
-from tests.similarity.test_cli import Shell
+from tests.similarity.cli.test_main import Shell
 from tests.tiny_bundle import write_tiny_bundle
 
 pytestmark = pytest.mark.integration

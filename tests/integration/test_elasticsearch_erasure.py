@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from similarity.company import DeletedCompany, version_of
-from similarity.erasure import Eraser
 from similarity.index.elastic import ElasticIndex
 from similarity.index.ledger import ErasureRecord
 from similarity.index.protocol import WriteOutcome
+from similarity.upkeep.erasure import Eraser
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.integration.elasticsearch_place import Place

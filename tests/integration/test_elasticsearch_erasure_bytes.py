@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from similarity.bundle_store import keep_bundle
 from similarity.client import Client
+from similarity.index.bundle_store import keep_bundle
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.services.search.erasure_story import (

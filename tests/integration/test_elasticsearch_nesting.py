@@ -9,9 +9,9 @@ from fastapi.testclient import TestClient
 from services.search.app import create_app
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
+from similarity.feedback.elastic import ElasticWorkspace
+from similarity.formats.json_text import MOST_LEVELS
 from similarity.index.elastic.documents import source_of
-from similarity.json_text import MOST_LEVELS
-from similarity.workspace.elastic import ElasticWorkspace
 from tests.contract.steps import add_live, outcomes
 from tests.factories import make_embedded
 from tests.integration.elasticsearch_place import Place

@@ -16,15 +16,15 @@ from deploy.environment import ROOT, filled
 from services.search.app import create_app
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
+from similarity.feedback.opening import open_workspace
 from similarity.index.opening import open_index
-from similarity.workspace.opening import open_workspace
 from tests.end_to_end.stacks.compose_file import Service, read_services
 from tests.end_to_end.stacks.native_elasticsearch import elasticsearch_of
 from tests.end_to_end.stacks.native_stack import settings_in
 from tests.end_to_end.test_reembed import another_bundle
 from tests.servers.elasticsearch import QUICK_START, ElasticsearchCluster
 from tests.servers.fixtures import MEMORY
-from tests.similarity.test_cli import Shell
+from tests.similarity.cli.test_main import Shell
 
 pytestmark = pytest.mark.integration
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import IndexUnavailable
-from similarity.workspace.elastic import ElasticWorkspace
-from similarity.workspace.protocol import Forgotten, Look
+from similarity.feedback.elastic import ElasticWorkspace
+from similarity.feedback.protocol import Forgotten, Look
 from tests.contract.steps import add_live
 from tests.integration.elasticsearch_place import Place
 from tests.servers.elasticsearch import ElasticsearchCluster

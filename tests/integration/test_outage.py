@@ -17,7 +17,7 @@ from tests.integration.elasticsearch_place import Place
 from tests.servers.kafka import KafkaBroker
 from tests.servers.prism import Prism
 from tests.services.search.serving import ROOT, Service, free_port, running
-from tests.similarity.test_cli import Shell
+from tests.similarity.cli.test_main import Shell
 from tests.tiny_bundle import write_tiny_bundle
 
 pytestmark = pytest.mark.integration

@@ -16,13 +16,13 @@ from services.search.writes.committing import GroupCommit
 from services.search.writes.sinks import KafkaSink
 from services.search.writes.write_setup import KafkaTopic, Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
-from similarity.delivery import Delivery
+from similarity.company import utc_now
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import utc_now
+from similarity.ingest.delivery import Delivery
+from similarity.ingest.messages import decode
+from similarity.ingest.writers import Writer, writer_leases
 from similarity.kafka import End, KafkaSettings, KeyedProducer, Record, TopicConsumer
-from similarity.messages import decode
-from similarity.writers import Writer, writer_leases
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.workplace import Workplace
-from similarity.bundle_store import keep_bundle
 from similarity.generations.first import ensure_generation
+from similarity.index.bundle_store import keep_bundle
 from similarity.index.sqlite import SqliteIndex
 from tests.tiny_bundle import write_tiny_bundle
 

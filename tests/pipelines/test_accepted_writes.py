@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 from pipelines.stream import main
 from services.search.writes.write_setup import KafkaTopic, set_up_writing
 from services.search.writes.writing import WriteMode
+from similarity.company import utc_now
 from similarity.encoder import TextEncoder
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import utc_now
 from tests.pipelines.test_kafka_source import Topic
 from tests.servers.kafka import KafkaBroker
 from tests.services.search.writers import NOON, client_of, direct_writing, put

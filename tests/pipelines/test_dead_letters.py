@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pipelines import dead_letters
 from pipelines.dead_letters import LetterFile, WriteDeadLetters, begun_at, expired, file_name, remove_expired
 from similarity.company import EPOCH
-from similarity.dead_letters import DeadLetter, Stage
 from similarity.errors import InvalidInput
+from similarity.ingest.dead_letters import DeadLetter, Stage
+from similarity.ingest.messages import Message
 from similarity.kafka import KafkaSettings, Record, TopicConsumer
-from similarity.messages import Message
 from tests.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.pipelines

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from pipelines.sources.folder import FolderMark, FolderReader, FolderSource, ReadFolder
 from pipelines.workplace import Workplace
-from similarity.dead_letters import DeadLetter
 from similarity.errors import InvalidInput
 from similarity.index.sqlite import SqliteIndex
-from similarity.messages import Message
+from similarity.ingest.dead_letters import DeadLetter
+from similarity.ingest.messages import Message
 from tests.servers.prism import Prism
 from tests.servers.prism_installation import unavailable_reason
 

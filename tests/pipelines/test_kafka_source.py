@@ -17,8 +17,8 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 from pipelines.sources.kafka import HowToRead, KafkaMark, KafkaReader, KafkaSource, OffsetsLost, ReadKafka
 from pipelines.sources.kafka_consumers import GroupTopic, consumer_pool
 from similarity.errors import InvalidInput
+from similarity.ingest.messages import Message
 from similarity.kafka import GroupOffsets, KafkaSettings, KeyedProducer, group_positions
-from similarity.messages import Message
 from tests.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.pipelines, pytest.mark.integration]

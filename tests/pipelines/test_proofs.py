@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from pipelines.metrics import NAMESPACE
 from pipelines.transforms import Ingest, Taken
 from pipelines.workplace import OpenWorkplace, Workplace
-from similarity import delivery
 from similarity.bundle import ModelBundle, seed_folder
-from similarity.bundle_store import keep_bundle
 from similarity.company import DeletedCompany, EmbeddedCompany
-from similarity.dead_letters import DeadLetter
 from similarity.errors import IndexUnavailable
 from similarity.generations.first import ensure_generation
+from similarity.index.bundle_store import keep_bundle
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Encoder
-from similarity.messages import Message
+from similarity.ingest import delivery
+from similarity.ingest.dead_letters import DeadLetter
+from similarity.ingest.messages import Message
+from similarity.model.encoder_protocol import Encoder
 from similarity.text import TextSettings
 
 pytestmark = pytest.mark.pipelines

@@ -7,7 +7,7 @@ from apache_beam.io.gcp.pubsub import PubsubMessage
 from pipelines.sources.pubsub import ReadPubSub, message_of
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
-from similarity.messages import Message, decode
+from similarity.ingest.messages import Message, decode
 
 pytestmark = pytest.mark.pipelines
 PUBLISHED = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)

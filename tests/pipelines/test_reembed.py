@@ -12,16 +12,17 @@ from pipelines.options import beam_options
 from pipelines.reembed import ReembedOptions, run_once, succeeded, told
 from pipelines.workplace import Workplace
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import StoredEncoders
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, utc_now
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, LeaseHeld
 from similarity.generations.gate import GateReport, trained_on_path
 from similarity.generations.leases import REEMBED, KeptLease
 from similarity.generations.reembed import ReembedReport
+from similarity.index.bundle_store import StoredEncoders
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import VersionedCompany, utc_now, write_changes
-from similarity.writers import Writer
+from similarity.ingest.changes import write_changes
+from similarity.ingest.records import VersionedCompany
+from similarity.ingest.writers import Writer
 from tests import tiny_bundle
 from tests.factories import make_company
 from tests.tiny_bundle import write_tiny_bundle

@@ -14,10 +14,10 @@ from apache_beam.testing.util import assert_that, equal_to
 
 from pipelines.dead_letters import LetterFile
 from pipelines.replay import ReadDeadLetters, causes, letter_files, letters_in, main, set_aside
-from similarity.dead_letters import DeadLetter, Stage
 from similarity.errors import InvalidInput
 from similarity.index.sqlite import SqliteIndex
-from similarity.messages import Message
+from similarity.ingest.dead_letters import DeadLetter, Stage
+from similarity.ingest.messages import Message
 
 pytestmark = pytest.mark.pipelines
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

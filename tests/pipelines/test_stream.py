@@ -14,11 +14,11 @@ from pipelines.options import StreamOptions, add_stream_options, beam_options, s
 from pipelines.stream import main
 from pipelines.watch import Progress, StallWatch
 from services.search.app import create_app
-from similarity.dead_letters import DeadLetter
 from similarity.errors import InvalidInput
 from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Columns
+from similarity.ingest.dead_letters import DeadLetter
+from similarity.ingest.records import Columns
 from tests.servers.ports import free_ports
 
 pytestmark = pytest.mark.pipelines

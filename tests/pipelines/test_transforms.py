@@ -16,7 +16,7 @@ from pipelines.metrics import NAMESPACE
 from pipelines.transforms import Ingest
 from pipelines.workplace import Workplace
 from similarity.index.sqlite import SqliteIndex
-from similarity.messages import Message
+from similarity.ingest.messages import Message
 
 pytestmark = pytest.mark.pipelines
 

@@ -11,8 +11,8 @@ import pytest
 
 from similarity.bundle import ModelBundle, only_bundle, seed_folder, write_manifest
 from similarity.errors import InvalidBundle
-from similarity.index.protocol import Calibration
-from similarity.onnx_graph import summarise_graph
+from similarity.model.calibration import Calibration
+from similarity.model.onnx_graph import summarise_graph
 from similarity.text import TextSettings
 from tests.tiny_bundle import TINY_MANIFEST, TinyGraph, message, node, tensor, write_tiny_bundle
 

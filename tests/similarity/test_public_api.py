@@ -10,7 +10,7 @@ import similarity
 from similarity import Anchor, Company, Question, Searcher, TextEncoder, add_companies, open_index
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.errors import InvalidCompany
-from similarity.ingest import Columns
+from similarity.ingest.records import Columns
 
 SHOES = "Designs and sells running shoes and sports apparel to athletes around the world."
 BEER = "Brews lager beer and sells it to pubs, bars and supermarkets all over Europe."

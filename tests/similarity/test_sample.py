@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from similarity.bundle import ModelBundle, seed_folder
-from similarity.company import normalize_domain
+from similarity.company import normalize_domain, utc_now
 from similarity.encoder import TextEncoder
-from similarity.ingest import Columns, VersionedCompany, parse_record, utc_now
-from similarity.judgements import read_judgements
+from similarity.generations.judgements import read_judgements
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.text import embedding_text
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"

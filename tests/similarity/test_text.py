@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.company import Company
-from similarity.masking import mask_names
+from similarity.preparation.masking import mask_names
 from similarity.text import TextSettings, embedding_text, text_hash
 
 # name, aliases, description, text: names that a simple replacement gets wrong.

@@ -13,13 +13,13 @@ from fastapi.testclient import TestClient
 
 from services.search.app import create_app
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import StoredEncoders
 from similarity.encoder import TextEncoder
+from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.bundle_store import StoredEncoders
 from similarity.index.protocol import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.question import Anchor, Question
 from similarity.search.searcher import Searcher
-from similarity.workspace.sqlite import SqliteWorkspace
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.gz"))
 

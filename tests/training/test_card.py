@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from similarity.index.protocol import Calibration
+from similarity.model.calibration import Calibration
 from tests.tiny_bundle import TINY_MANIFEST
 from training.card import model_card, with_search_section
 

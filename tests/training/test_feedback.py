@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from similarity.feedback_pairs import labelled_pairs, latest_verdicts, text_record, with_consistent_texts
-from similarity.workspace.sqlite import SqliteWorkspace
+from similarity.feedback.labels import labelled_pairs, latest_verdicts, text_record, with_consistent_texts
+from similarity.feedback.sqlite import SqliteWorkspace
 from tests.training.tiny_model import TOPICS
 from tests.workspace_records import make_event, moment
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from similarity.judgements import read_judgements
+from similarity.generations.judgements import read_judgements
 from similarity.text import TextSettings
 from tests.tiny_bundle import write_tiny_bundle
 from training.evaluate.judged import auc, evaluate, judged_split, judged_texts, main

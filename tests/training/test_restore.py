@@ -13,7 +13,7 @@ from similarity.bundle import CARD_FILE, MODEL_FILE, ModelBundle, seed_folder, w
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle
 from similarity.generations.gate import trained_on_path
-from similarity.index.protocol import Calibration
+from similarity.model.calibration import Calibration
 from similarity.text import DEFAULT_SETTINGS, TextSettings
 from tests.training.tiny_model import WORDS, topic_pairs, write_tiny_model
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.resampling import INTERVAL, RESAMPLES, bootstrap_interval, resampled_means
+from similarity.generations.bootstrap import INTERVAL, RESAMPLES, bootstrap_interval, resampled_means
 
 Floats = NDArray[np.float64]
 

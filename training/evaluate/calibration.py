@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.index.protocol import Calibration
-from similarity.judgements import COMPETITOR, Judgements
+from similarity.generations.judgements import COMPETITOR, Judgements
+from similarity.model.calibration import Calibration
 from training.evaluate.bootstrap import Interval, statistic_interval
 from training.evaluate.corpus import Corpus, serve
 from training.evaluate.reliability import ReliabilityBin, brier, calibration_error, chance_error, log_loss, reliability

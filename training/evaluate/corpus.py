@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from similarity.company import EmbeddedCompany
 from similarity.errors import InvalidInput
+from similarity.generations.judgements import COMPETITOR, Judgements
 from similarity.index.protocol import CompanyIndex
-from similarity.judgements import COMPETITOR, Judgements
 from similarity.text import TextSettings, embedding_text
 from training.evaluate.encoding import Encode, Progress, encode_all
 from training.evaluate.judged import read_companies

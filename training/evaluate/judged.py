@@ -2,7 +2,7 @@
 
     python -m training.evaluate.judged --bundle models/<id> --judged FOLDER --companies FILE
 
-FOLDER holds `<split>.tsv.gz` files (see `similarity.judgements`); FILE holds the companies, one JSON
+FOLDER holds `<split>.tsv.gz` files (see `similarity.generations.judgements`); FILE holds the companies, one JSON
 object a line. Every anchor's own candidates are ranked by cosine. Plain text (the description as it
 stands) is shown beside the prepared text (`similarity.text.embedding_text`), because the preparation
 matters more than the model.
@@ -19,8 +19,8 @@ from similarity.bundle import ModelBundle
 from similarity.company import Company
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidCompany, InvalidInput, SimilarityError
-from similarity.files import read_rows
-from similarity.judgements import Judgements, read_judgements
+from similarity.generations.judgements import Judgements, read_judgements
+from similarity.ingest.files import read_rows
 from similarity.text import TextSettings, embedding_text
 from training.evaluate.encoding import Encode, Texts
 from training.evaluate.ranking import rank

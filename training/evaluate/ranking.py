@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.judgements import COMPETITOR, DEPTH, Judgements, ndcg
+from similarity.generations.judgements import COMPETITOR, DEPTH, Judgements, ndcg
 from training.evaluate.encoding import Encode, Texts, Vectors, encode_companies
 from training.evaluate.ranks import auc
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from similarity.errors import InvalidInput
-from similarity.index.protocol import Calibration
-from similarity.judgements import Judgements, read_judgements
+from similarity.generations.judgements import Judgements, read_judgements
+from similarity.model.calibration import Calibration
 from training.evaluate.bootstrap import mean_interval
 from training.evaluate.calibration import CalibrationQuality, assess, calibrate, probabilities, served_pairs
 from training.evaluate.corpus import Corpus, corpus_recall

@@ -1,6 +1,6 @@
 """Reads the tables of STS and SentEval: tab-separated, a line of column names, no quoting, perhaps gzipped.
 
-Their texts hold quotation marks that mean nothing, so `similarity.files` would misread them.
+Their texts hold quotation marks that mean nothing, so `similarity.ingest.files` would misread them.
 """
 
 import gzip

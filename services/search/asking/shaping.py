@@ -9,7 +9,7 @@ from services.search.asking.ranking_schemas import AskedFor, Hit, HitCompany, Mi
 from services.search.wire.failures import problem_of
 from services.search.wire.problems import CompanyReference
 from similarity.company import Company, time_of_version
-from similarity.language import detect_language
+from similarity.preparation.language import detect_language
 from similarity.search import searcher
 from similarity.search.explanation import CarryingPhrase
 from similarity.search.resolution import ResolvedAnchor, Unresolved

@@ -19,7 +19,7 @@ from typing import Any
 
 from services.search.guards.callers import Caller, Scope
 from similarity.errors import InvalidInput
-from similarity.json_text import read_json
+from similarity.formats.json_text import read_json
 
 NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")

@@ -12,7 +12,7 @@ from services.search.wire import problems
 from services.search.wire.problems import Offence, Problem
 from services.search.wire.strict_json import strict_json
 from similarity.errors import InvalidInput
-from similarity.files import read_stream
+from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
 
 # How people head the columns of their lists, in lower case.

@@ -20,7 +20,7 @@ from similarity.search.errors import (
 )
 
 # Said to the client instead of the error's own words, which may name files of the server; the log has those
-# (`similarity.outage`).
+# (`similarity.upkeep.outage`).
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     IndexUnavailable: (
         problems.INDEX_UNAVAILABLE,

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from similarity.json_text import read_json
+from similarity.formats.json_text import read_json
 
 # No body of ours has an object of more than a few dozen; each one too many would be a problem of its own.
 MOST_MEMBERS = 1_000

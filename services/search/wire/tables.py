@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 
-from similarity.spreadsheets import spreadsheet_cell
+from similarity.formats.spreadsheets import spreadsheet_cell
 
 CSV = "text/csv"
 

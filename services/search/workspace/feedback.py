@@ -22,8 +22,8 @@ from services.search.workspace.feedback_schemas import (
     VerdictRecord,
 )
 from services.search.workspace.text_hashes import TextHashes
-from similarity.company import EmbeddedCompany
-from similarity.feedback_pairs import (
+from similarity.company import EmbeddedCompany, utc_now
+from similarity.feedback.labels import (
     LabelledPair,
     id_record,
     labelled_pairs,
@@ -31,12 +31,11 @@ from similarity.feedback_pairs import (
     text_record,
     with_consistent_texts,
 )
-from similarity.ingest import utc_now
-from similarity.json_text import read_json
+from similarity.feedback.protocol import EventConflict, FeedbackEvent, Place, Shown, Workspace
+from similarity.feedback.rules import microseconds, time_of
+from similarity.formats.json_text import read_json
 from similarity.search.searcher import retry_if_retired
 from similarity.text import embedding_text
-from similarity.workspace.protocol import EventConflict, FeedbackEvent, Place, Shown, Workspace
-from similarity.workspace.rules import microseconds, time_of
 
 COMPANIES_PER_READ = 500
 TICK = timedelta(microseconds=1)

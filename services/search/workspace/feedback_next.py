@@ -10,13 +10,13 @@ from services.search.asking.service import SearchService
 from services.search.wire.problems import reference_of
 from services.search.workspace.feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 from similarity.company import Company, EmbeddedCompany
-from similarity.feedback_pairs import LatestVerdicts, latest_verdicts
+from similarity.feedback.active_learning import Candidate, Suggestion, candidates_of, most_worth_labelling
+from similarity.feedback.labels import LatestVerdicts, latest_verdicts
+from similarity.feedback.protocol import Workspace
 from similarity.index.fusion import DEPTH
 from similarity.index.protocol import Generation, SimilarCompanies
-from similarity.search.calibration import probability_of
+from similarity.model.calibration import probability_of
 from similarity.search.searcher import retry_if_retired
-from similarity.workspace.protocol import Workspace
-from similarity.worth_labelling import Candidate, Suggestion, candidates_of, most_worth_labelling
 
 # Two searches each.
 MAX_ANCHORS = 20

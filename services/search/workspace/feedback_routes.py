@@ -25,7 +25,7 @@ from services.search.workspace.feedback_schemas import (
     PairsQuery,
     Suggestions,
 )
-from similarity.feedback_pairs import ID_COLUMNS, TEXT_COLUMNS
+from similarity.feedback.labels import ID_COLUMNS, TEXT_COLUMNS
 
 JSONL = "application/x-ndjson"
 LINES_PER_CHUNK = 100

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from services.search.asking.schemas import Source
 from services.search.wire.problems import CompanyReference
 from similarity.company import ID_PATTERN, MAX_NAME_CHARACTERS
-from similarity.workspace.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
+from similarity.feedback.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
 
 DEEPEST_RANK = 1_000
 MAX_EVENTS = 500

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import Future
 
 from similarity.errors import IndexUnavailable, SimilarityError
-from similarity.workspace.protocol import Workspace
+from similarity.feedback.protocol import Workspace
 
 SECONDS_TO_ANSWER = 0.5
 AWAY = "the store of feedback and lists cannot be read just now; everything else works, and the service's log says why"

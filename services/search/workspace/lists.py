@@ -25,10 +25,10 @@ from services.search.workspace.lists_schemas import (
     LookGiven,
     LookRecord,
 )
+from similarity.company import utc_now
 from similarity.errors import InvalidInput
-from similarity.ingest import utc_now
+from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 from similarity.search.errors import EncoderNotLoaded
-from similarity.workspace.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 
 MAX_LISTS = 200
 QUICKLY_ASKED = 10

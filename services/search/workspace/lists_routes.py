@@ -22,7 +22,7 @@ from services.search.workspace.lists_schemas import (
     LookGiven,
     LookRecord,
 )
-from similarity.workspace.protocol import MAX_LIST_NAME_CHARACTERS
+from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 
 ASKED_PROBLEMS = (problems.UNKNOWN_LIST, problems.UNUSABLE_LIST, *QUESTION_PROBLEMS)
 

@@ -10,7 +10,7 @@ from services.search.asking.ranking_schemas import Hit, Ranking
 from services.search.asking.schemas import MAX_HITS
 from services.search.wire.listed import Listed
 from similarity.company import ID_PATTERN
-from similarity.workspace.protocol import MAX_SEEN
+from similarity.feedback.protocol import MAX_SEEN
 
 # A name is a part of an address: no slash, no control character, no space at its ends. Written out, because
 # what \s means differs between the readers of a schema.

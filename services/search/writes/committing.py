@@ -1,6 +1,6 @@
 """Writes of many requests, committed together by one thread.
 
-An index wants one writer per thread that never has two batches under way (`similarity.writers`), a
+An index wants one writer per thread that never has two batches under way (`similarity.ingest.writers`), a
 producer wants one user, and an encoder and a disk do more with several companies at once. So requests
 queue up here, and one thread takes all that wait, commits them as one batch and gives each request
 its own results. While a batch is under way the next one gathers: nobody waits for company.
@@ -21,10 +21,10 @@ from services.search.guards.envelope import request_id
 from services.search.wire import problems
 from services.search.wire.problems import Problem
 from services.search.writes.write_schemas import Outcome
-from similarity.audit import Action, AuditRecord, Entry
 from similarity.company import DeletedCompany
 from similarity.errors import AuditUnavailable, IndexUnavailable, SimilarityError
-from similarity.ingest import Change
+from similarity.ingest.records import Change
+from similarity.upkeep.audit import Action, AuditRecord, Entry
 
 MOST_WAITING = 16
 """Requests. Fewer than the server has threads, so that a slow store leaves some for those who only read."""
@@ -140,7 +140,7 @@ class GroupCommit:
                         _settle(batch, commit, self._audit)
                         batch = self._next(wait=SECONDS_OPEN)
             except Exception as error:
-                if not isinstance(error, IndexUnavailable):  # `similarity.outage` logs that
+                if not isinstance(error, IndexUnavailable):  # `similarity.upkeep.outage` logs that
                     log.warning("the place to write to cannot be opened or closed: %r", error)
                 _fail(batch, error)
 

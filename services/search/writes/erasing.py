@@ -15,10 +15,10 @@ from services.search.wire import problems
 from services.search.wire.problems import Problem
 from services.search.writes.write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
 from services.search.writes.writing import WriteService, refusal
-from similarity.audit import FAILED, Action, AuditRecord, Entry
-from similarity.erasure import Eraser, remaining
 from similarity.errors import AuditUnavailable, SimilarityError
 from similarity.index.ledger import ErasureRecord
+from similarity.upkeep.audit import FAILED, Action, AuditRecord, Entry
+from similarity.upkeep.erasure import Eraser, remaining
 
 SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0

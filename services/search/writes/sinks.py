@@ -8,14 +8,15 @@ from typing import Protocol
 
 from services.search.writes.committing import Commit, Written
 from services.search.writes.write_schemas import Outcome
-from similarity.delivery import Delivery
 from similarity.errors import SimilarityError
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Change, Encoder
+from similarity.ingest.delivery import Delivery
+from similarity.ingest.messages import MAX_FOLLOWED_VERSION, encode, following
+from similarity.ingest.records import Change
+from similarity.ingest.writers import Writer
 from similarity.kafka import NotDelivered
-from similarity.messages import MAX_FOLLOWED_VERSION, encode, following
-from similarity.outage import Outage
-from similarity.writers import Writer
+from similarity.model.encoder_protocol import Encoder
+from similarity.upkeep.outage import Outage
 
 SECONDS_TO_RETRY = 2.0
 """For a store that takes nothing just now: somebody waits for the answer, and can ask again."""
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 class IndexSink:
     """Embeds and writes to every generation that must have it: candidate, live and previous.
 
-    `encoders` are those of the index's bundle store (`similarity.bundle_store.StoredEncoders`): the
+    `encoders` are those of the index's bundle store (`similarity.index.bundle_store.StoredEncoders`): the
     encoder of a candidate that appears is opened when the first write needs it. Without it nothing is
     written, to no generation. The writer's lease is held while there is work, so that a re-embed
     waits for a service that writes and never for one that idles.

@@ -10,8 +10,8 @@ from services.search.wire.problems import Offence, Problem
 from services.search.wire.strict_json import strict_json
 from services.search.writes.write_schemas import CompanyBody, CompanyLine, DeletionLine
 from similarity.errors import InvalidCompany
-from similarity.ingest import Columns, ParsedRecord, parse_record
-from similarity.messages import FOLLOWS_VERSION
+from similarity.ingest.messages import FOLLOWS_VERSION
+from similarity.ingest.records import Columns, ParsedRecord, parse_record
 
 OFFENCES_SHOWN = 20
 MEMBER_CHARACTERS = 80

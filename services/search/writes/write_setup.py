@@ -7,14 +7,14 @@ from services.search.writes.committing import GroupCommit, Sink
 from services.search.writes.erasing import ErasureService, ErasureThread
 from services.search.writes.sinks import IndexSink, KafkaSink
 from services.search.writes.writing import WriteMode, WriteService, write_one
-from similarity.audit import AuditRecord
 from similarity.company import DeletedCompany
-from similarity.erasure import Eraser
 from similarity.errors import InvalidInput
+from similarity.feedback.protocol import Workspace
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Encoder
 from similarity.kafka import KafkaSettings, KeyedProducer
-from similarity.workspace.protocol import Workspace
+from similarity.model.encoder_protocol import Encoder
+from similarity.upkeep.audit import AuditRecord
+from similarity.upkeep.erasure import Eraser
 
 SECONDS_TO_DELIVER = 10.0
 """For a message that no broker acknowledges: somebody waits for the answer, and can ask again."""

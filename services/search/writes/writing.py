@@ -23,7 +23,7 @@ from services.search.writes.write_schemas import (
     WriteAnswer,
     WriteStatus,
 )
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, utc_now
 from similarity.errors import (
     AuditUnavailable,
     EncoderMismatch,
@@ -36,7 +36,7 @@ from similarity.errors import (
     SimilarityError,
 )
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Change, ParsedRecord, utc_now
+from similarity.ingest.records import Change, ParsedRecord
 
 BULK_LINES_AT_ONCE = 128
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
@@ -239,7 +239,7 @@ def refusal(error: SimilarityError) -> Exception:
     if type(error) not in known:
         return error
     kind, detail = known[type(error)]
-    if not isinstance(error, IndexUnavailable | AuditUnavailable):  # `similarity.outage` logs those
+    if not isinstance(error, IndexUnavailable | AuditUnavailable):  # `similarity.upkeep.outage` logs those
         log.warning("a write was not taken: %s", error)
     return Problem(kind, detail)
 

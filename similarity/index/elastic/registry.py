@@ -13,7 +13,8 @@ from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index import rules
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import VectorType
-from similarity.index.protocol import Calibration, Generation, GenerationState, Lease
+from similarity.index.protocol import Generation, GenerationState, Lease
+from similarity.model.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

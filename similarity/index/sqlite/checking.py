@@ -14,10 +14,10 @@ from similarity.index.sqlite.checksums import (
     checked_vector,
     document_name,
 )
+from similarity.index.sqlite.files import DamagedRow, damaged_pages
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import require_companies
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, lookup_values
-from similarity.sqlite_files import DamagedRow, damaged_pages
 
 MOST_LINES = 100
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from similarity.company import Vector
+from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.rows import vector_of
-from similarity.sqlite_files import DamagedRow
 
 
 class Header(NamedTuple):

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from similarity import sqlite_files
 from similarity.errors import IndexUnavailable
+from similarity.index.sqlite import files as sqlite_files
 from similarity.index.sqlite import schema
 
 IDLE_CONNECTIONS = 8

@@ -8,8 +8,8 @@ from similarity.company import Company
 from similarity.index.numbers import key_range, number_name
 from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key
+from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.rows import lookup_values
-from similarity.sqlite_files import DamagedRow
 
 HAS_VALUE = """
     EXISTS (

@@ -47,13 +47,13 @@ from similarity.index.sqlite import (
     words,
     writing,
 )
+from similarity.index.sqlite.backup import back_up
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.filters import conditions, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow, document_row
 from similarity.index.sqlite.search import ExactSearch
-from similarity.sqlite_backup import back_up
 
 # Documents per transaction: other writers wait for about a quarter of a second at most.
 BATCH_DOCUMENTS = 2000

@@ -17,9 +17,9 @@ from similarity.index.sqlite.checksums import (
     checked_header,
     checked_vector,
 )
+from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, moment
-from similarity.sqlite_files import DamagedRow
 
 DOCUMENT_COLUMNS = f"{HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}"
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, name_key
 from similarity.errors import InvalidCompany
+from similarity.formats.json_text import read_json
 from similarity.index import rules
 from similarity.index.numbers import number_keys
 from similarity.index.protocol import filter_values
-from similarity.json_text import read_json
 
 Row: TypeAlias = tuple[Any, ...]
 

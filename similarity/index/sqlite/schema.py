@@ -19,11 +19,11 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from similarity import sqlite_files
+from similarity.formats.json_text import read_json
+from similarity.index.sqlite import files as sqlite_files
 from similarity.index.sqlite.checksums import Header, checksum, vector_checksum
+from similarity.index.sqlite.files import Migration, refuse_foreign, use_write_ahead_log
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, number_lookups
-from similarity.json_text import read_json
-from similarity.sqlite_files import Migration, refuse_foreign, use_write_ahead_log
 
 GENERATION_COLUMNS = (
     "number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, created_at, state, "

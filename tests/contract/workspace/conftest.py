@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
+from similarity.feedback.elastic import ElasticWorkspace
+from similarity.feedback.protocol import Workspace
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.elastic import ElasticSettings
-from similarity.workspace.elastic import ElasticWorkspace
-from similarity.workspace.protocol import Workspace
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.servers.connection import Connection
 
 # Opens the workspace of this name; twice with the same name, two processes' views of one workspace.

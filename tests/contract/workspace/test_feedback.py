@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from similarity.feedback_pairs import latest_verdicts
-from similarity.workspace.protocol import EventConflict, Shown, Workspace
+from similarity.feedback.labels import latest_verdicts
+from similarity.feedback.protocol import EventConflict, Shown, Workspace
 from tests.workspace_records import make_event, moment
 
 SHOWN = Shown(rank=3, score=0.7312345678, probability=0.81, generation="2026-01-31", bundle_id="04c1e0f3a2b8d955")

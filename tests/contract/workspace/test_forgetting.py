@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from similarity.workspace.protocol import Forgotten, Look, Verdict, Workspace
+from similarity.feedback.protocol import Forgotten, Look, Verdict, Workspace
 from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 

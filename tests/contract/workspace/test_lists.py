@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from similarity.workspace.protocol import Look, UnknownList, Workspace
+from similarity.feedback.protocol import Look, UnknownList, Workspace
 from tests.workspace_records import make_list, moment
 
 QUESTION: dict[str, Any] = {

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from similarity.feedback_pairs import labelled_pairs, latest_verdicts
-from similarity.workspace.protocol import (
+from similarity.feedback.labels import labelled_pairs, latest_verdicts
+from similarity.feedback.protocol import (
     EventConflict,
     FeedbackEvent,
     Look,

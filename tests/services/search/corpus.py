@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from similarity.company import EmbeddedCompany, Vector
-from similarity.index.protocol import Calibration, CompanyIndex
+from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
+from similarity.model.calibration import Calibration
 from tests.factories import DIMENSION, make_embedded, make_generation
 
 UPDATED_AT = datetime(2025, 1, 2, tzinfo=UTC)

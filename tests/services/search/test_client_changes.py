@@ -14,7 +14,7 @@ from services.search.app import create_app
 from similarity.client import Client, InvalidRequest, Question, UnknownCompany, UnknownList
 from similarity.client.writing import Change
 from similarity.company import Company
-from similarity.workspace.sqlite import SqliteWorkspace
+from similarity.feedback.sqlite import SqliteWorkspace
 from tests.fakes import CountingEncoder
 from tests.services.search.corpus import CALIBRATION, filled_index
 

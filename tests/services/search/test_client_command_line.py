@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from services.search.app import create_app
-from similarity.cli import main
+from similarity.cli.main import main
 from similarity.client import Client
 from similarity.index.sqlite import SqliteIndex
 from tests.fakes import CountingEncoder

@@ -9,8 +9,8 @@ import pytest
 from services.search.guards.callers import Scope
 from services.search.guards.key_file import SECRET, hashed, read_keys
 from services.search.keys import add, main, revoke
-from similarity.audit import read_entries
 from similarity.errors import InvalidInput
+from similarity.upkeep.audit import read_entries
 
 ROOT = Path(__file__).parents[3]
 

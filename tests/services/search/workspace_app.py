@@ -15,9 +15,9 @@ from services.search.workspace.feedback_next import NextService
 from services.search.workspace.feedback_routes import feedback_routes
 from services.search.workspace.lists import ListsService
 from services.search.workspace.lists_routes import lists_routes
+from similarity.feedback.protocol import Workspace
 from similarity.index.protocol import CompanyIndex
 from similarity.search.searcher import Searcher
-from similarity.workspace.protocol import Workspace
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 EVERYTHING = frozenset({Scope.READ, Scope.FEEDBACK})

@@ -12,9 +12,9 @@ from services.search.wire.failures import answer_failures
 from services.search.writes.write_routes import write_routes
 from services.search.writes.write_setup import Writing, set_up_writing
 from services.search.writes.writing import WriteMode
+from similarity.feedback.protocol import Workspace
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest import Encoder
-from similarity.workspace.protocol import Workspace
+from similarity.model.encoder_protocol import Encoder
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 AFTERNOON = datetime(2025, 3, 1, 15, tzinfo=UTC)

@@ -35,7 +35,7 @@ def test_without_httpx2_it_says_what_to_install() -> None:
 def test_the_command_line_says_so_too() -> None:
     script = (
         "import sys\nsys.modules['httpx2'] = None\nsys.argv = ['similarity', 'find', 'x', '--url', 'http://h']\n"
-        "from similarity.cli import main\nmain()"
+        "from similarity.cli.main import main\nmain()"
     )
     done = python(script)
     assert done.stderr == "similarity: the client needs httpx2: pip install 'company-similarity[client]'\n"

@@ -13,8 +13,9 @@ from similarity.generations.reembed import Options
 from similarity.index.ledger import ErasureLedger
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Change, VersionedCompany, write_changes
-from similarity.writers import Writer
+from similarity.ingest.changes import write_changes
+from similarity.ingest.records import Change, VersionedCompany
+from similarity.ingest.writers import Writer
 from tests.contract.clock import Clock
 from tests.factories import DIMENSION, make_company, make_generation, unit_vector
 from tests.fakes import CountingEncoder

@@ -12,13 +12,13 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
-from similarity.files import RejectsFile
 from similarity.generations.import_vectors import import_vectors, unit_vector, vector_dimension
+from similarity.index.name_hashes import hashes_of
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Columns
-from similarity.load import CHUNK_ROWS, LoadReport
-from similarity.name_hashes import hashes_of
+from similarity.ingest.files import RejectsFile
+from similarity.ingest.load import CHUNK_ROWS, LoadReport
+from similarity.ingest.records import Columns
 from tests.factories import make_embedded, make_generation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,8 +19,8 @@ from similarity.generations.plan import plan
 from similarity.generations.reembed import ReembedReport, copy, reembed
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import embed_changes
-from similarity.writers import Writer
+from similarity.ingest.changes import embed_changes
+from similarity.ingest.writers import Writer
 from tests.contract.clock import Clock
 from tests.factories import make_generation
 from tests.fakes import CountingEncoder

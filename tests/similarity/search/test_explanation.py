@@ -11,6 +11,7 @@ import pytest
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
 from similarity.encoder import TextEncoder
+from similarity.preparation.phrases import MOST_PHRASES
 from similarity.search import explanation
 from similarity.search.explanation import (
     PHRASES_SHOWN,
@@ -25,7 +26,6 @@ from similarity.search.explanation import (
     occlusion_texts,
     shared_facts,
 )
-from similarity.search.phrases import MOST_PHRASES
 from similarity.text import TextSettings, embedding_text
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder

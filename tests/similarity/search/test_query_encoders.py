@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from similarity.errors import IndexUnavailable
-from similarity.ingest import Encoder
+from similarity.model.encoder_protocol import Encoder
 from similarity.search.query_encoders import SECONDS_BETWEEN_CLEARINGS, SECONDS_BETWEEN_LOOKS, QueryEncoders
 from tests.factories import ENCODER_ID, make_company, make_generation
 from tests.fakes import CountingEncoder

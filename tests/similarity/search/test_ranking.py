@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.company import EmbeddedCompany
-from similarity.index.protocol import Calibration
+from similarity.model.calibration import Calibration
 from similarity.search.duplicates import fold
 from similarity.search.ranking import DEPTH, HYBRID_DEPTH, Page, PageRequest, Position, Ranked, Ranker
 from tests.factories import make_embedded, make_generation, unit_vector

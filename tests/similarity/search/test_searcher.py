@@ -9,8 +9,9 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
-from similarity.index.protocol import Calibration, FieldFilter
+from similarity.index.protocol import FieldFilter
 from similarity.index.sqlite import SqliteIndex
+from similarity.model.calibration import Calibration
 from similarity.search.errors import (
     AmbiguousCompany,
     EncoderNotLoaded,

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.index.protocol import Calibration
+from similarity.model.calibration import Calibration
 from training.evaluate.calibration import (
     ServedPairs,
     assess,

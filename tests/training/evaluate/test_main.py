@@ -11,9 +11,9 @@ import pytest
 from similarity.bundle import ModelBundle
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.encoder import TextEncoder
+from similarity.generations.judgements import read_judgements
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
-from similarity.judgements import read_judgements
 from similarity.text import embedding_text
 from tests.tiny_bundle import write_tiny_bundle
 from training.evaluate.__main__ import main

@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder
 from tests.services.search.corpus import filled_index

@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 
 from services.search.app import create_app
 from similarity.bundle import ModelBundle
-from similarity.bundle_store import StoredEncoders, keep_bundle
+from similarity.index.bundle_store import StoredEncoders, keep_bundle
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Encoder
+from similarity.model.encoder_protocol import Encoder
 from similarity.search import query_encoders
 from tests.factories import ENCODER_ID, make_generation
 from tests.services.search.asking.test_routes import AxisEncoder

@@ -11,7 +11,7 @@ from services.search.guards.callers import Scope
 from services.search.guards.envelope import request_id
 from services.search.guards.key_file import new_key
 from services.search.guards.logs import FIELDS, JsonLines, TextLines, start_logs, without_secrets
-from similarity.ingest import utc_now
+from similarity.company import utc_now
 
 
 @pytest.fixture

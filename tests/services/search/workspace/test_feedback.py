@@ -13,8 +13,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from similarity.company import DeletedCompany
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.services.search.corpus import VERSION, company
 from tests.services.search.workspace_app import NOON, StandingClock, given, workspace_client
 from tests.workspace_records import make_event, moment

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from similarity.workspace.sqlite import SqliteWorkspace
+from similarity.feedback.sqlite import SqliteWorkspace
 from tests.services.search.corpus import CALIBRATION, filled_index
 from tests.services.search.workspace_app import StandingClock, given, workspace_client
 from tests.workspace_records import make_list, moment

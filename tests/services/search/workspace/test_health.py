@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 
 from services.search.app import create_app
 from services.search.workspace.health import AWAY, SLOW, WorkspaceHealth
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.services.search.workspace_app import given
 
 

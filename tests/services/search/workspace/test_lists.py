@@ -14,9 +14,9 @@ from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.workspace.lists import MAX_LISTS, QUICKLY_ASKED, ListsService
 from similarity.company import DeletedCompany
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.searcher import Searcher
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.services.search.corpus import VERSION, company
 from tests.services.search.workspace_app import StandingClock, workspace_client
 from tests.workspace_records import make_list

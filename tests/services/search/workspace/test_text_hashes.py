@@ -7,11 +7,11 @@ from services.search.asking.service import SearchService
 from services.search.workspace.feedback import FeedbackService
 from services.search.workspace.text_hashes import TextHashes
 from similarity.company import Company
+from similarity.feedback.protocol import Verdict
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.searcher import Searcher
 from similarity.text import embedding_text
-from similarity.workspace.protocol import Verdict
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.factories import make_embedded
 from tests.services.search.corpus import company
 from tests.workspace_records import make_event, moment

@@ -16,11 +16,11 @@ from services.search.writes.committing import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
 from services.search.writes.write_setup import set_up_writing
 from services.search.writes.writing import WriteMode
-from similarity.audit import AuditRecord, hashed, read_entries
 from similarity.company import DeletedCompany
 from similarity.errors import AuditUnavailable, IndexUnavailable
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import Change
+from similarity.ingest.records import Change
+from similarity.upkeep.audit import AuditRecord, hashed, read_entries
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder

@@ -14,7 +14,7 @@ from services.search.writes.committing import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
-from similarity.ingest import Change
+from similarity.ingest.records import Change
 
 SECONDS = 10.0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from similarity.bundle_store import keep_bundle, store_folder
+from similarity.index.bundle_store import keep_bundle, store_folder
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
 from tests.services.search.raw_http import answer, connected, status

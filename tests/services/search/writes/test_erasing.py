@@ -12,15 +12,14 @@ from fastapi.testclient import TestClient
 
 from services.search.app import create_app
 from services.search.writes.erasing import ErasureThread
-from similarity.company import DeletedCompany, EmbeddedCompany
-from similarity.erasure import Eraser
+from similarity.company import DeletedCompany, EmbeddedCompany, utc_now
 from similarity.errors import IndexUnavailable
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import ErasureState
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import utc_now
 from similarity.search.query_encoders import QueryEncoders
-from similarity.workspace.sqlite import SqliteWorkspace
+from similarity.upkeep.erasure import Eraser
 from tests.factories import ENCODER_ID, make_embedded, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem

@@ -6,10 +6,10 @@ from sqlite3 import connect
 
 import pytest
 
-from similarity.bundle_store import keep_bundle, store_folder
 from similarity.client import Client
+from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.bundle_store import keep_bundle, store_folder
 from similarity.index.sqlite import SqliteIndex
-from similarity.workspace.sqlite import SqliteWorkspace
 from tests.services.search.erasure_story import (
     ID,
     WORDS,

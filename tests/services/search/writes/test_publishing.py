@@ -15,9 +15,9 @@ from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import VersionedCompany
+from similarity.ingest.messages import Message, decode
+from similarity.ingest.records import VersionedCompany
 from similarity.kafka import NotDelivered
-from similarity.messages import Message, decode
 from tests.factories import make_embedded, make_generation
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import ANVILS, NOON, bulk, client_of, put

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from similarity.company import DeletedCompany, EmbeddedCompany, version_of
+from similarity.company import DeletedCompany, EmbeddedCompany, utc_now, version_of
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import utc_now
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID, make_embedded
 from tests.fakes import CountingEncoder

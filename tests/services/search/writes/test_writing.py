@@ -19,14 +19,13 @@ from services.search.writes.sinks import IndexSink
 from services.search.writes.write_schemas import MAX_BULK_LINES
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
-from similarity.bundle_store import StoredEncoders, keep_bundle, store_folder
-from similarity.company import DeletedCompany, EmbeddedCompany
+from similarity.company import DeletedCompany, EmbeddedCompany, utc_now
 from similarity.encoder import TextEncoder
 from similarity.errors import IndexUnavailable, InvalidBundle
+from similarity.index.bundle_store import StoredEncoders, keep_bundle, store_folder
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest import utc_now
-from similarity.writers import writer_leases
+from similarity.ingest.writers import writer_leases
 from tests.factories import ENCODER_ID, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem

@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from similarity.errors import GenerationConflict, LeaseHeld, LeaseLost, NoLiveGeneration, UnknownGeneration
 from similarity.index.elastic.registry import Registry, from_source, to_source
-from similarity.index.protocol import Calibration, GenerationState, Lease
+from similarity.index.protocol import GenerationState, Lease
+from similarity.model.calibration import Calibration
 from tests.factories import make_generation
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)

@@ -1,0 +1,75 @@
+"""The command that reads the audit record."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from similarity.cli.context import IndexOption
+from similarity.cli.listing import ListFormat
+from similarity.errors import InvalidInput
+from similarity.settings import Settings
+from similarity.upkeep.audit import Action, audit_target, hashed, read_entries
+
+HASH_CHARACTERS = 12
+
+
+def audit(
+    company: Annotated[
+        str | None, typer.Option("--company", metavar="ID", help="Only what concerns this company")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only from this time or day (UTC) on")
+    ] = None,
+    action: Annotated[list[Action] | None, typer.Option("--action", help="Only this action (repeatable)")] = None,
+    output: Annotated[ListFormat, typer.Option("--format", "-f", help="How to print: lines to read, or JSON lines")] = (
+        ListFormat.TABLE
+    ),
+    index: IndexOption = None,
+) -> None:
+    """Show who changed what, when, and with what outcome: writes, deletes, erasures, generations, keys.
+
+    The record is SIMILARITY_AUDIT, else INDEX.audit.jsonl beside the index. Companies are in it by a hash of their id.
+
+    Example: `similarity audit --company acme --since 2026-01-31`, `similarity audit --action erase --format json`
+    """
+    settings = Settings.from_environment(os.environ)
+    target = audit_target(replace(settings, index=index or settings.index))
+    wanted = hashed(company) if company else None
+    begin = _time(since) if since else None
+    for entry in read_entries(target):
+        if wanted not in (None, entry.get("company_sha256")) or (action and entry.get("action") not in action):
+            continue
+        if begin is None or entry["time"] >= begin:
+            sys.stdout.write(_json(entry) if output is ListFormat.JSON else _line(entry))
+
+
+def _json(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, default=datetime.isoformat) + "\n"
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    told = [
+        f"{entry['time']:%Y-%m-%d %H:%M:%S}Z",
+        *(str(entry.get(name, "-")) for name in ("who", "action", "outcome")),
+    ]
+    if "company_sha256" in entry:
+        told.append(f"company={entry['company_sha256'][:HASH_CHARACTERS]}")
+    told += [f"{name}={entry[name]}" for name in ("version", "subject", "request_id") if name in entry]
+    told += [f"{name}={count}" for name, count in entry.get("counts", {}).items()]
+    return "  ".join(told) + "\n"
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f"--since is {text!r}, which is no time; write it like 2026-01-31 or 2026-01-31T12:00:00Z"
+        ) from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

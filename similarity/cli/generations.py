@@ -1,0 +1,344 @@
+"""The commands `similarity generations ...` that move an index from one generation to the next.
+
+They only translate, as in `cli`; those that look after what is there are in `cli_upkeep`.
+"""
+
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from similarity.cli.context import IndexOption, Opened, fail, opened, progress
+from similarity.cli.listing import ListFormat, show_facts, show_rows
+from similarity.cli.upkeep import upkeep
+from similarity.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from similarity.generations.plan import Plan
+    from similarity.generations.reembed import Gate, Options, ReembedReport
+    from similarity.model.encoder_protocol import Encoder
+
+EPILOG = """
+From one encoder to the next, while the index is searched and written to:
+
+  similarity generations reembed --bundle models/NEW --dry-run
+
+  similarity generations reembed --bundle models/NEW --judged judged.tsv
+
+  similarity generations rollback          (if it was a mistake)
+
+  similarity generations prune --keep 1    (when you are sure; until then each change is encoded twice)
+"""
+
+generations = typer.Typer(
+    help="Re-embed, judge, promote, roll back: what the index holds, generation by generation.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+generations.add_typer(upkeep)
+
+FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
+JudgedOption = Annotated[
+    Path | None, typer.Option("--judged", help="Judged pairs (TSV: anchor, candidate, grade 0-2) never trained on")
+]
+TrainedOnOption = Annotated[
+    Path | None, typer.Option("--trained-on", help="Ids of companies that were trained on, one a line: not judged by")
+]
+FloorOption = Annotated[float, typer.Option(min=0, max=1, help="nDCG@10 that a first generation must reach")]
+WithoutGateOption = Annotated[
+    bool, typer.Option("--without-gate", help="Go live unjudged; nothing then keeps a worse model out")
+]
+RateOption = Annotated[float | None, typer.Option("--max-rate", help="At most so many documents a second")]
+PromoteOption = Annotated[
+    bool, typer.Option("--promote/--no-promote", help="Stop before it goes live; run again to go on")
+]
+CompactOption = Annotated[
+    bool, typer.Option("--compact", help="Merge it on disk before it goes live: slower now, faster to search")
+]
+WaitOption = Annotated[float, typer.Option("--wait", help="Seconds to wait for writers to notice the new generation")]
+
+
+@generations.command("list")
+def list_(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -> None:
+    """Show every generation: what it holds, which encoder made it, whether it is live.
+
+    Example: `similarity generations list --format json`
+    """
+    with opened(index) as work:
+        rows = []
+        for generation in work.index.generations():
+            stats = work.index.stats(generation.name)
+            rows.append(
+                {
+                    "name": generation.name,
+                    "state": str(generation.state),
+                    "companies": stats.companies,
+                    "deleted": stats.deleted,
+                    "encoder_id": generation.encoder_id,
+                    "bundle_id": generation.bundle_id,
+                    "dimension": generation.dimension,
+                    "created_at": generation.created_at,
+                    "promoted_at": generation.promoted_at,
+                }
+            )
+        if output is ListFormat.TABLE:
+            # What a person reads fits a terminal; a script gets everything.
+            rows = [
+                {name: row[name] for name in ("name", "state", "companies", "deleted", "encoder_id")} for row in rows
+            ]
+        show_rows(rows, output, nothing="no generation yet; similarity ingest FILE makes the first")
+
+
+@generations.command()
+def reembed(
+    *,
+    bundle: Annotated[Path, typer.Option("--bundle", help="Folder of the new model bundle")],
+    judged: JudgedOption = None,
+    trained_on: TrainedOnOption = None,
+    without_gate: WithoutGateOption = False,
+    max_rate: RateOption = None,
+    promote: PromoteOption = True,
+    compact: CompactOption = False,
+    wait: WaitOption = 600,
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+    output: FormatOption = ListFormat.TABLE,
+) -> None:
+    """Embed all companies with a new bundle, judge the result, and make it live.
+
+    Searches and writes go on meanwhile. It may be interrupted at any time: the same command goes on
+    where it was.
+
+    Example: `similarity generations reembed --bundle models/NEW --judged judged.tsv --max-rate 200`
+    """
+    from similarity.bundle import ModelBundle
+    from similarity.company import utc_now
+    from similarity.generations.first import new_generation
+    from similarity.generations.gate import companies_trained_on
+    from similarity.generations.plan import plan
+    from similarity.generations.reembed import reembed as run
+    from similarity.index.bundle_store import keep_bundle
+
+    if judged is None and promote and not without_gate and not dry_run:
+        raise InvalidInput("say which pairs to judge it by (--judged FILE), or --no-promote, or --without-gate")
+    if judged is not None and without_gate:
+        raise InvalidInput("--judged and --without-gate contradict each other; leave one away")
+    new = ModelBundle.load(bundle)
+    with opened(index) as work:
+        now = utc_now()
+        wanted = new_generation(new, now=now, taken=[known.name for known in work.index.generations()])
+        planned = plan(work.index, wanted)
+        if dry_run:
+            _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
+            return
+        gate = _gate(work, judged, trained_on or companies_trained_on(bundle)) if judged else None
+        encoder = work.encoder(new) if planned.encodes else None
+        # Before the candidate is there: writers take its encoder from the store.
+        keep_bundle(new, work.store)
+        with progress("documents", planned.documents) as on_documents:
+            options = _options(gate, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
+            report = run(work.audited, wanted, encoder=encoder, now=now, options=options)
+    _tell(report, output, promote=promote)
+
+
+@generations.command()
+def copy(
+    *,
+    max_rate: RateOption = None,
+    promote: PromoteOption = True,
+    compact: CompactOption = False,
+    wait: WaitOption = 600,
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+    output: FormatOption = ListFormat.TABLE,
+) -> None:
+    """Copy the live generation into a new one and make that live: for new settings of the index.
+
+    Vectors are copied, nothing is encoded, and the answers stay the same; so there is no gate.
+
+    Example: `SIMILARITY_ELASTICSEARCH_VECTORS=bbq_hnsw similarity generations copy --index http://localhost:9200/NAME`
+    """
+    from similarity.company import utc_now
+    from similarity.generations.plan import copy_of, plan
+    from similarity.generations.reembed import copy as run
+
+    with opened(index) as work:
+        now = utc_now()
+        taken = [known.name for known in work.index.generations()]
+        planned = plan(work.index, copy_of(work.index.live(), taken=taken, now=now))
+        if dry_run:
+            _show_plan(work, planned, encoder=None, max_rate=max_rate, output=output)
+            return
+        with progress("documents", planned.documents) as on_documents:
+            options = _options(None, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
+            report = run(work.audited, now=now, options=options)
+    _tell(report, output, promote=promote)
+
+
+@generations.command()
+def gate(
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The generation to judge")],
+    *,
+    judged: Annotated[Path, typer.Option("--judged", help="Judged pairs (TSV: anchor, candidate, grade 0-2)")],
+    old: Annotated[str | None, typer.Option(help="Compare with this one [default: the live one]")] = None,
+    trained_on: TrainedOnOption = None,
+    floor: FloorOption = 0.5,
+    index: IndexOption = None,
+    output: FormatOption = ListFormat.TABLE,
+) -> None:
+    """Judge a generation without changing anything; exit status 1 if it is refused.
+
+    Example: `similarity generations gate 20260131-120000-1f2e3d4c --judged judged.tsv`
+    """
+    from similarity.generations.promotion import live_name
+
+    with opened(index) as work:
+        live = live_name(work.index)
+        report = _gate(work, judged, trained_on, floor=floor)(old or (None if live == new else live), new)
+    show_facts(_facts(report), output)
+    if not report.passed:
+        fail(f"{new} does not pass the gate")
+
+
+@generations.command()
+def promote(
+    name: Annotated[str, typer.Argument(help="The generation to make live")],
+    *,
+    judged: JudgedOption = None,
+    trained_on: TrainedOnOption = None,
+    floor: FloorOption = 0.5,
+    without_gate: WithoutGateOption = False,
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+    output: FormatOption = ListFormat.TABLE,
+) -> None:
+    """Make a filled generation live, if it passes the gate and lacks nothing.
+
+    Example: `similarity generations promote 20260131-120000-1f2e3d4c --judged judged.tsv --dry-run`
+    """
+    from similarity.generations.promotion import promote as run
+
+    if (judged is None) != without_gate:
+        raise InvalidInput(
+            "say either which pairs to judge it by (--judged FILE), or --without-gate to go live unjudged"
+        )
+    with opened(index) as work:
+        judge = _gate(work, judged, trained_on, floor=floor) if judged else None
+        report = run(work.audited, name, gate=judge, dry_run=dry_run)
+    show_facts(_facts(report), output)
+    if report.reasons:
+        fail(f"{name} was not promoted: {'; '.join(report.reasons)}")
+
+
+@generations.command()
+def rollback(
+    force: Annotated[bool, typer.Option("--force", help="Also to a generation that lacks newer documents")] = False,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for writes that are under way")] = 10.0,
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+    output: FormatOption = ListFormat.TABLE,
+) -> None:
+    """Make the generation live again that was live before; takes effect at once.
+
+    Example: `similarity generations rollback --dry-run`
+    """
+    from similarity.generations.promotion import rollback_plan
+
+    with opened(index) as work:
+        if dry_run:
+            show_facts(_facts(rollback_plan(work.index, wait=wait)), output)
+            return
+        generation = work.audited.rollback(force=force, wait=wait)
+    show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
+
+
+@generations.command()
+def retire(
+    name: Annotated[str, typer.Argument(help="The generation to remove, with all its documents")],
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+) -> None:
+    """Remove a generation that is not live, for good; writers stop writing to it.
+
+    Example: `similarity generations retire 20251201-090000-0a1b2c3d`
+    """
+    from similarity.generations.gate import generation_named
+    from similarity.generations.promotion import retire as run
+
+    with opened(index) as work:
+        generation = generation_named(work.index, name)
+        stats = work.index.stats(name)
+        if not dry_run:
+            run(work.audited, name)
+    done = "would be removed" if dry_run else "removed"
+    typer.echo(f"{name} ({generation.state}, {stats.companies:,} companies) {done}")
+
+
+def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float = 0.5) -> "Gate":
+    from similarity.generations.gate import by_file
+
+    return by_file(work.index, judged, trained_on=trained_on, floor=floor)
+
+
+def _options(
+    gate: "Gate | None", on_documents: Any, *, promote: bool, compact: bool, max_rate: float | None, wait: float
+) -> "Options":
+    from similarity.generations.reembed import Options
+
+    shown = 0
+
+    def on_progress(done: int, total: int) -> None:
+        nonlocal shown
+        on_documents(done - shown)
+        shown = done
+
+    return Options(
+        gate=gate,
+        promote=promote,
+        compact=compact,
+        max_docs_per_second=max_rate,
+        writers_timeout=wait,
+        on_step=lambda name, detail: typer.echo(f"{name:<10} {detail}", err=True),
+        on_progress=on_progress,
+    )
+
+
+def _show_plan(
+    work: Opened, planned: "Plan", *, encoder: "Encoder | None", max_rate: float | None, output: ListFormat
+) -> None:
+    from similarity.generations.estimate import estimate
+
+    old = work.encoders().get(planned.live.encoder_id) if planned.encodes else None
+    found = estimate(work.index, planned, new=encoder, old=old, max_docs_per_second=max_rate)
+    facts = {
+        "live": planned.live.name,
+        "candidate": planned.candidate.name,
+        "begun_earlier": planned.begun,
+        "vectors": "encoded" if planned.encodes else "copied",
+        "documents": planned.documents,
+        "lacking": planned.lacking,
+        "writers": planned.writers,
+        **asdict(found),
+        "seconds_per_1000_changes": found.seconds_per_1000_changes,
+        "disk": "5 bytes a dimension and the words; the word index, replicas and unmerged segments come on top",
+    }
+    show_facts(facts, output)
+
+
+def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
+    show_facts(_facts(report), output)
+    if report.rejected:
+        fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")
+    if report.gate is not None and not report.gate.passed:
+        fail(f"{report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}")
+    if not promote and not report.promoted:
+        typer.echo(f"to make it live: similarity generations promote {report.generation} --judged FILE", err=True)
+
+
+def _facts(report: object) -> dict[str, object]:
+    if not is_dataclass(report) or isinstance(report, type):
+        raise TypeError(f"{type(report).__name__} is no report")
+    return asdict(report)

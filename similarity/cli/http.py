@@ -1,0 +1,91 @@
+"""Commands that ask a service over HTTP: `--url`, else SIMILARITY_URL; the key is SIMILARITY_API_KEY.
+
+They print what they print of an index. What a command line cannot carry safely stays off it: a key
+would be seen by everybody who lists processes.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking
+from similarity.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from similarity.client import Client
+    from similarity.index.protocol import FieldFilter
+
+UrlOption = Annotated[
+    str | None, typer.Option("--url", help="Ask the service at this address instead of an index [SIMILARITY_URL]")
+]
+
+
+def service_address(url: str | None, *, index: str | None) -> str | None:
+    """The service to ask, by option or environment; None where an index is to be asked.
+
+    Raises:
+        InvalidInput: both are named by options.
+    """
+    if url and index:
+        raise InvalidInput("--url asks a service and --index an index; say one of them")
+    return url or (None if index else os.environ.get("SIMILARITY_URL")) or None
+
+
+def similar_over_http(
+    url: str,
+    companies: Sequence[str],
+    *,
+    text: str | None,
+    unlike: Sequence[str],
+    exclude: Sequence[str],
+    filters: "Sequence[FieldFilter]",
+    words: bool,
+    k: int,
+    output: OutputFormat,
+) -> None:
+    """Prints the answer of the service at `url`; what it did not find is said on standard error."""
+    with connected(url) as client:
+        from similarity.client import Anchor
+
+        ranking = client.similar(
+            *companies,
+            *([] if text is None else [Anchor(text=text)]),
+            negatives=unlike,
+            exclude=exclude,
+            filters=filters,
+            mode="hybrid" if words else "vector",
+            k=k,
+            reasons=0,
+        )
+    show_ranking(
+        [Line.of_hit(hit, hit.company.as_company()) for hit in ranking.hits],
+        output,
+        anchors=[each.company for each in ranking.anchors if each.company],
+        remarks=[*(miss.detail or f"nothing is called {miss.asked!r}" for miss in ranking.misses), *ranking.warnings],
+    )
+
+
+def find_over_http(url: str, query: str, *, limit: int, output: OutputFormat) -> bool:
+    """Prints the companies that the service finds; whether there are any."""
+    with connected(url) as client:
+        found = client.find(query, limit=limit).companies
+    show([Line(company=each.as_company()) for each in found], output)
+    return bool(found)
+
+
+@contextmanager
+def connected(url: str) -> "Iterator[Client]":
+    """The client of the service at `url`, with the key of the environment.
+
+    Raises:
+        InvalidInput: the client is not installed, or the address or the key cannot be used.
+    """
+    try:
+        from similarity.client import Client
+    except ImportError as error:
+        raise InvalidInput(str(error)) from error
+    with Client(url, api_key=os.environ.get("SIMILARITY_API_KEY") or None) as client:
+        yield client

@@ -1,0 +1,145 @@
+"""How the command line shows companies: as a table to read, or as JSON or CSV for other programs."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import IO, Protocol
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from similarity.company import Company
+from similarity.formats.spreadsheets import spreadsheet_cell
+
+SCORE_BAR_CELLS = 10
+
+
+class OutputFormat(StrEnum):
+    """How a command prints its answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One printed company; of a plain list only `company` is set."""
+
+    company: Company
+    rank: int | None = None
+    score: float | None = None
+    probability: float | None = None
+    duplicates: tuple[str, ...] | None = None
+
+    @classmethod
+    def of_hit(cls, hit: "RankedHit", company: Company) -> "Line":
+        """Return the line of a hit of the library or of a service."""
+        return cls(
+            company=company, rank=hit.rank, score=hit.score, probability=hit.probability, duplicates=hit.duplicates
+        )
+
+    def row(self) -> dict[str, object]:
+        """The line as flat columns, for JSON and CSV."""
+        about = self.company
+        found: dict[str, object] = {}
+        if self.rank is not None and self.score is not None:
+            found = {"rank": self.rank, "score": round(self.score, 4), "probability": self.probability}
+        duplicates = {} if self.duplicates is None else {"duplicates": list(self.duplicates)}
+        return {
+            **found,
+            "id": about.id,
+            "name": about.name,
+            "domain": about.domain,
+            "country": about.country,
+            "industry": about.industry,
+            "description": about.description,
+            **duplicates,
+        }
+
+
+class NamedCompany(Protocol):
+    """A company's id and name, from the library or a service."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+class RankedHit(Protocol):
+    """What a hit of the library and one of a service have in common."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def probability(self) -> float | None: ...
+    @property
+    def duplicates(self) -> tuple[str, ...]: ...
+
+
+def show_ranking(
+    lines: Sequence[Line], output: OutputFormat, *, anchors: Sequence[NamedCompany], remarks: Iterable[str]
+) -> None:
+    """Print the competitors of `anchors` (none: of a description), and `remarks` on standard error."""
+    for remark in remarks:
+        sys.stderr.write(f"similarity: {remark}\n")
+    names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
+    show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
+
+
+def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream: IO[str] | None = None) -> None:
+    """Prints lines to `stream` (standard output)."""
+    stream = stream or sys.stdout
+    if output is OutputFormat.JSON:
+        json.dump([line.row() for line in lines], stream, ensure_ascii=False, indent=2)
+        stream.write("\n")
+    elif output is OutputFormat.CSV:
+        rows = [line.row() for line in lines]
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]) if rows else ["id"])
+        writer.writeheader()
+        writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
+    else:
+        Console(file=stream).print(_table(lines, title))
+
+
+def _table(lines: Sequence[Line], title: str) -> Table:
+    # What was not written here may hold brackets that are no mark-up, and colons that are no emoji.
+    table = Table(
+        title=Text(title) if title else None, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0)
+    )
+    ranked = any(line.rank is not None for line in lines)
+    with_probability = any(line.probability is not None for line in lines)
+    if ranked:
+        table.add_column("#", justify="right", style="dim")
+        table.add_column("cosine", no_wrap=True)
+        if with_probability:
+            table.add_column("probability", justify="right", no_wrap=True)
+    table.add_column("company", ratio=3, style="bold")
+    table.add_column("country", no_wrap=True)
+    table.add_column("industry", ratio=3)
+    table.add_column("id", no_wrap=True, style="dim")
+    for line in lines:
+        about = line.company
+        front = [str(line.rank), *_scores(line, with_probability=with_probability)] if ranked else []
+        table.add_row(*front, *map(Text, (about.name, about.country, about.industry, about.id)))
+    return table
+
+
+def _scores(line: Line, *, with_probability: bool) -> list[str]:
+    """The cosine, as a bar too where there is room, and the probability."""
+    score = line.score or 0.0
+    if not with_probability:
+        return [_bar(score)]
+    return [f"{score:.2f}", "" if line.probability is None else f"{line.probability:.0%}"]
+
+
+def _bar(score: float) -> str:
+    cells = round(max(0.0, min(1.0, score)) * SCORE_BAR_CELLS)
+    return f"{score:.2f} [green]{'█' * cells}[/green][dim]{'░' * (SCORE_BAR_CELLS - cells)}[/dim]"

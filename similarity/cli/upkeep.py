@@ -1,0 +1,214 @@
+"""The commands `similarity generations ...` that look after what is there: remove, compare, import, compact."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from similarity.cli.context import (
+    AttributeOption,
+    ColumnOption,
+    IndexOption,
+    Opened,
+    RejectsOption,
+    columns_of,
+    fail,
+    opened,
+    progress,
+    rejects_path,
+)
+from similarity.cli.listing import ListFormat, show_facts, show_rows
+
+if TYPE_CHECKING:
+    from similarity.index.protocol import Generation
+
+upkeep = typer.Typer()
+
+FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
+
+
+@upkeep.command()
+def prune(
+    keep: Annotated[int, typer.Option(min=0, help="How many previous generations to keep for a rollback")] = 1,
+    older_than: Annotated[
+        float, typer.Option(min=0, metavar="DAYS", help="Only what was replaced so many days ago")
+    ] = 7,
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+) -> None:
+    """Remove old generations: replaced ones beyond those kept, and ones that were begun and abandoned.
+
+    Example: `similarity generations prune --keep 1 --older-than 7 --dry-run`
+    """
+    from similarity.company import utc_now
+    from similarity.generations.retention import prune as run
+
+    with opened(index) as work:
+        names = run(work.audited, keep=keep, older_than=timedelta(days=older_than), now=utc_now(), dry_run=dry_run)
+    done = "would be removed" if dry_run else "removed"
+    typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}")
+
+
+@upkeep.command()
+def drift(
+    old: Annotated[str, typer.Argument(help="A generation")],
+    new: Annotated[str, typer.Argument(help="Another one")],
+    *,
+    anchors: Annotated[int, typer.Option(min=1, help="How many random companies to look up in both")] = 200,
+    k: Annotated[int, typer.Option("-k", min=1, max=250, help="How many neighbours of each")] = 10,
+    judged: Annotated[Path | None, typer.Option("--judged", help="Judged pairs, to tell better from other")] = None,
+    index: IndexOption = None,
+    output: FormatOption = ListFormat.TABLE,
+) -> None:
+    """Show how far the neighbours differ between two generations, and for which companies most.
+
+    Example: `similarity generations drift 20251201-090000-0a1b2c3d 20260131-120000-1f2e3d4c`
+    """
+    from similarity.generations.drift import compare
+    from similarity.generations.judgements import read_judgements
+
+    judgements = read_judgements(judged) if judged else None
+    with opened(index) as work:
+        report = asdict(compare(work.index, old=old, new=new, anchors=anchors, k=k, judgements=judgements))
+    changed = report["most_changed"]
+    if output is ListFormat.JSON:
+        show_facts(report, output)
+        return
+    show_facts({name: value for name, value in report.items() if name != "most_changed"}, output)
+    show_rows(changed, output, nothing="no neighbours changed")
+
+
+@upkeep.command()
+def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -> None:
+    """Show who is writing or re-embedding now, and up to which change of the generations they know.
+
+    Example: `similarity generations leases`
+    """
+    with opened(index) as work:
+        revision = work.index.revision()
+        held = work.index.leases()
+    rows = [
+        {"name": lease.name, "holder": lease.holder, "until": lease.expires_at, "acknowledged": lease.acknowledged}
+        for lease in held
+    ]
+    show_rows(rows, output, nothing=f"nobody is writing; the revision is {revision}")
+
+
+@upkeep.command("import-vectors")
+def import_vectors(
+    file: Annotated[Path, typer.Argument(help="Parquet or JSONL: companies with a column 'vector'")],
+    *,
+    encoder_id: Annotated[str, typer.Option("--encoder-id", help="Which encoder made the vectors, such as my-model-1")],
+    into: Annotated[str | None, typer.Option("--into", help="Go on with this generation [default: a new one]")] = None,
+    column: ColumnOption = None,
+    attribute: AttributeOption = None,
+    rejects: RejectsOption = None,
+    dry_run: DryRunOption = False,
+    index: IndexOption = None,
+) -> None:
+    """Fill a generation with vectors that were made elsewhere. It is not live until you promote it.
+
+    Example: `similarity generations import-vectors companies.parquet --encoder-id my-model-1`
+    """
+    from similarity.company import utc_now
+    from similarity.generations.gate import generation_named
+    from similarity.generations.import_vectors import import_vectors as run
+    from similarity.generations.import_vectors import vector_dimension
+    from similarity.ingest.files import RejectsFile, count_rows
+    from similarity.ingest.load import check_columns
+    from similarity.upkeep.audit import Action, system_user
+
+    columns = columns_of(column, attribute)
+    check_columns(file, columns)
+    dimension = vector_dimension(file)
+    if dry_run:  # before the index is opened, which would make one
+        typer.echo(f"{count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
+        return
+    with opened(index, create=True) as work:
+        new = _imported(work, encoder_id, dimension=dimension)
+        if into is None:
+            work.index.create_generation(new)
+        generation = generation_named(work.index, into or new.name)
+        with (
+            work.audit.recorded(Action.IMPORT, who=system_user(), subject=f"{file} into {generation.name}") as act,
+            RejectsFile(rejects or rejects_path(file)) as rejected,
+            progress("rows", count_rows(file)) as on_rows,
+        ):
+            report = run(
+                file,
+                index=work.index,
+                generation=generation.name,
+                columns=columns,
+                rejects=rejected,
+                now=utc_now(),
+                on_rows=on_rows,
+            )
+            act.counts = {str(outcome): count for outcome, count in report.outcomes.items()}
+    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
+    typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
+    typer.echo(f"to make it live: similarity generations promote {generation.name} --judged FILE")
+    if report.failed:
+        fail(f"{report.failed:,} rows were not taken by the store; run again with --into {generation.name}")
+    if rejected.count:
+        fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")
+
+
+@upkeep.command()
+def compact(
+    name: Annotated[str, typer.Argument(help="The generation")],
+    index: IndexOption = None,
+) -> None:
+    """Remove from the disk what was replaced or deleted; searches get faster. May take long.
+
+    Example: `similarity generations compact 20260131-120000-1f2e3d4c`
+    """
+    with opened(index) as work:
+        work.index.compact(name)
+    typer.echo(f"{name} is compact")
+
+
+@upkeep.command("purge-deleted")
+def purge_deleted(
+    older_than: Annotated[
+        float, typer.Option(min=0, metavar="DAYS", help="Longer than anything that feeds the index remembers")
+    ],
+    index: IndexOption = None,
+) -> None:
+    """Forget the deletions of long ago, in every generation.
+
+    Until then a deletion keeps an older message that arrives late from bringing the company back.
+
+    Example: `similarity generations purge-deleted --older-than 90`
+    """
+    from similarity.company import utc_now
+
+    with opened(index) as work:
+        before = utc_now() - timedelta(days=older_than)
+        for generation in work.index.generations():
+            count = work.index.purge_deleted(generation.name, before=before)
+            typer.echo(f"{generation.name}: {count:,} deletions forgotten")
+        work.index.ledger.purge_erasures(before=before)
+
+
+def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
+    """A new generation for vectors of this encoder: of its bundle where that is in the store."""
+    from similarity.company import utc_now
+    from similarity.generations.first import new_generation, new_name
+    from similarity.index.bundle_store import stored_bundle
+    from similarity.index.protocol import Generation
+
+    now = utc_now()
+    taken = [known.name for known in work.index.generations()]
+    bundle = stored_bundle(work.store, encoder_id)
+    if bundle is not None:
+        return new_generation(bundle, now=now, taken=taken)
+    return Generation(
+        name=new_name(encoder_id, now=now, taken=taken),
+        encoder_id=encoder_id,
+        bundle_id="imported",
+        dimension=dimension,
+        created_at=now,
+    )

@@ -1,0 +1,266 @@
+"""The workspace on Elasticsearch: two indices beside the generations', shared by every replica of the service.
+
+Reads refresh first, so that each sees all that was written before it, by whichever process. That is
+cheap here: verdicts and lists come at the pace of people. Every write names its document's id, so it
+may be repeated when an answer is lost.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.feedback import elastic_mapping as mapping
+from similarity.feedback.forgetting import forgotten_list_name, forgotten_question
+from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
+from similarity.feedback.rules import page_sizes, same_or_conflict, unknown_list
+from similarity.index.elastic import ElasticSettings
+from similarity.index.elastic.compaction import compact as compact_index
+from similarity.index.elastic.connection import Cluster
+from similarity.index.elastic.mapping import Body
+from similarity.index.name_hashes import CompanyNames
+
+PAGE = 500
+LISTS_PAGE = 50  # a question may name 10,000 companies
+ATTEMPTS = 20
+CONFLICT, NOT_FOUND = 409, 404
+
+
+class ElasticWorkspace:
+    """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, made when they are first needed."""
+
+    def __init__(self, settings: ElasticSettings) -> None:
+        self._cluster = Cluster(settings)
+        self._feedback = f"{settings.name}-feedback"
+        self._lists = f"{settings.name}-lists"
+        self._is_ready = False
+
+    def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
+        self._make_ready()
+        key = mapping.event_key(event.user, event.id)
+        with self._cluster.explained():
+            client = self._cluster.reading.options(ignore_status=CONFLICT)
+            answer = client.create(index=self._feedback, id=key, document=mapping.event_source(event))
+        if answer.meta.status != CONFLICT:
+            return event
+        known = self._cluster.documents(self._feedback, [key], vectors=False)
+        if key not in known:
+            raise IndexUnavailable(f"event {event.id!r} was erased while it was sent again; send it once more")
+        return same_or_conflict(event, known=mapping.event_of(known[key]))
+
+    def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
+        self._make_ready()
+        self._cluster.refresh(self._feedback)
+        for size in page_sizes():
+            query = mapping.events_query(company=company, user=user, before=before, size=size)
+            page = [mapping.event_of(hit["_source"]) for hit in self._hits(self._feedback, query)]
+            yield from page
+            if len(page) < size:
+                return
+            before = page[-1].place
+
+    def save_list(self, saved: SavedList) -> bool:
+        self._make_ready()
+        return self._write(mapping.list_key(saved.name), mapping.list_source(saved))
+
+    def lists(self) -> list[SavedList]:
+        return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
+
+    def saved_list(self, name: str) -> SavedList:
+        source = self._list_document(mapping.list_key(name))
+        if source is None:
+            raise unknown_list(name)
+        return mapping.list_of(source)
+
+    def remove_list(self, name: str) -> None:
+        self._make_ready()
+        if not self._delete(mapping.list_key(name)):
+            raise unknown_list(name)
+        self._remove_looks(name)
+
+    def add_look(self, look: Look) -> None:
+        if self._list_document(mapping.list_key(look.list_name)) is None:
+            raise unknown_list(look.list_name)
+        self._write(mapping.look_key(look.list_name, look.user), mapping.look_source(look))
+
+    def last_look(self, name: str, user: str) -> Look | None:
+        source = self._list_document(mapping.look_key(name, user))
+        return None if source is None else mapping.look_of(source)
+
+    def looks(self, user: str) -> list[Look]:
+        return [mapping.look_of(hit["_source"]) for hit in self._listed({"kind": "look", "user": user})]
+
+    def forget_company(self, names: CompanyNames) -> Forgotten:
+        self._make_ready()
+        return Forgotten(
+            events=self._forget_events(names.id),
+            lists=self._forget_in_lists(names),
+            looks=self._forget_in_looks(names.id),
+            notes=self._forget_in_notes(names),
+        )
+
+    def compact(self) -> bool:
+        self._make_ready()
+        are_complete = [compact_index(self._cluster, index) for index in (self._feedback, self._lists)]
+        return all(are_complete)
+
+    def check(self) -> None:
+        self._make_ready()
+        for index in (self._feedback, self._lists):
+            try:
+                self._cluster.documents(index, ["none has this id"], vectors=False)
+            except UnknownGeneration as error:
+                raise IndexUnavailable(
+                    f"the index {index} is gone: restore it from a snapshot, or start anew with an empty one"
+                ) from error
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _make_ready(self) -> None:
+        """Makes the indices that are missing, once; refuses those of a newer release."""
+        if self._is_ready:
+            return
+        for index, fields in ((self._feedback, mapping.FEEDBACK_FIELDS), (self._lists, mapping.LISTS_FIELDS)):
+            with self._cluster.explained():
+                found = self._cluster.reading.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
+            if found.meta.status == NOT_FOUND:
+                self._cluster.create_index(index, **mapping.index_body(fields))
+                continue
+            schema = found[index]["mappings"].get("_meta", {}).get("schema")
+            if schema != mapping.SCHEMA_VERSION:
+                raise IndexUnavailable(
+                    f"the index {index} holds no workspace of this release (schema {schema}; this one knows "
+                    f"{mapping.SCHEMA_VERSION}); upgrade this installation, or choose another index name"
+                )
+        self._is_ready = True
+
+    def _hits(self, index: str, query: Body) -> list[Mapping[str, Any]]:
+        return list(self._cluster.search(index, query)["hits"]["hits"])
+
+    def _list_document(self, key: str) -> Mapping[str, Any] | None:
+        """The newest source of a list or look; None if it is not there."""
+        self._make_ready()
+        return self._cluster.documents(self._lists, [key], vectors=False).get(key)
+
+    def _listed(self, terms: Body) -> Iterator[Mapping[str, Any]]:
+        """Every list or look that has these values, by the lists' names."""
+        self._make_ready()
+        self._cluster.refresh(self._lists)
+        query: Body = {
+            "query": {"bool": {"filter": [{"term": {field: value}} for field, value in terms.items()]}},
+            "sort": [{"name": "asc"}],
+            "size": LISTS_PAGE,
+            "seq_no_primary_term": True,
+        }
+        while True:
+            page = self._hits(self._lists, query)
+            yield from page
+            if len(page) < LISTS_PAGE:
+                return
+            query["search_after"] = page[-1]["sort"]
+
+    def _looks_found(self, condition: Body) -> list[Mapping[str, Any]]:
+        """Some of the looks under a condition, as of now."""
+        self._cluster.refresh(self._lists)
+        conditions = [{"term": {"kind": "look"}}, condition]
+        query: Body = {"query": {"bool": {"filter": conditions}}, "size": PAGE, "seq_no_primary_term": True}
+        return self._hits(self._lists, query)
+
+    def _delete(self, key: str) -> bool:
+        """Whether there was such a list or look to delete."""
+        with self._cluster.explained():
+            client = self._cluster.client.options(ignore_status=NOT_FOUND)
+            return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
+
+    def _remove_looks(self, name: str) -> None:
+        while found := self._looks_found({"term": {"name": name}}):
+            for hit in found:
+                self._delete(hit["_id"])
+
+    def _forget_events(self, company_id: str) -> int:
+        count = 0
+        while True:
+            self._cluster.refresh(self._feedback)
+            found = self._hits(self._feedback, {"query": mapping.about(company_id), "size": PAGE, "_source": False})
+            if not found:
+                return count
+            with self._cluster.explained():
+                operations = [{"delete": {"_id": hit["_id"]}} for hit in found]
+                answer = self._cluster.reading.bulk(index=self._feedback, operations=operations)
+            for item in answer["items"]:
+                if "error" in item["delete"]:
+                    raise self._cluster.problem(item["delete"]["status"], item["delete"]["error"])
+            count += len(found)
+
+    def _forget_in_lists(self, names: CompanyNames) -> int:
+        changed = 0
+        for _ in range(ATTEMPTS):
+            overtaken = False
+            for hit in self._listed({"kind": "list"}):
+                name, question, at = (hit["_source"][member] for member in ("name", "question", "at"))
+                without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
+                if without is question and renamed == name:
+                    continue
+                if without is None:
+                    with suppress(UnknownList):
+                        self.remove_list(name)
+                elif renamed != name:
+                    self._rename(hit, {**hit["_source"], "name": renamed, "question": without})
+                elif not self._replace(self._lists, hit, {**hit["_source"], "question": without}):
+                    overtaken = True
+                    continue
+                changed += 1
+            if not overtaken:
+                return changed
+        raise IndexUnavailable(f"lists were saved all the while {names.id} was erased from them; erase again")
+
+    def _rename(self, hit: Mapping[str, Any], source: Body) -> None:
+        """Moves a list and the looks at it to another name; if it is cut short, repeating it completes it."""
+        old, new = hit["_source"]["name"], source["name"]
+        self._write(mapping.list_key(new), source)
+        while found := self._looks_found({"term": {"name": old}}):
+            for look in found:
+                self._write(mapping.look_key(new, look["_source"]["user"]), {**look["_source"], "name": new})
+                self._delete(look["_id"])
+        self._delete(hit["_id"])
+
+    def _write(self, key: str, source: Body) -> bool:
+        """Whether there was no such list or look before."""
+        with self._cluster.explained():
+            answer = self._cluster.reading.index(index=self._lists, id=key, document=source)
+        return bool(answer["result"] == "created")
+
+    def _forget_in_notes(self, names: CompanyNames) -> int:
+        """Notes are only stored, so every event is read; it is as rare as an erasure."""
+        query = {**mapping.events_query(company="", user="", before=None, size=PAGE), "seq_no_primary_term": True}
+        cleared = 0
+        self._cluster.refresh(self._feedback)
+        while page := self._hits(self._feedback, query):
+            found = [hit for hit in page if names.are_in(hit["_source"]["note"])]
+            # Events are never changed but here, so whoever came in between erased it, or emptied the note too.
+            cleared += sum(self._replace(self._feedback, hit, {**hit["_source"], "note": ""}) for hit in found)
+            query["search_after"] = page[-1]["sort"]
+        return cleared
+
+    def _forget_in_looks(self, company_id: str) -> int:
+        changed = in_vain = 0
+        while in_vain < ATTEMPTS:
+            found = self._looks_found({"term": {"seen": company_id}})
+            if not found:
+                return changed
+            rewritten = 0
+            for hit in found:
+                seen = [each for each in hit["_source"]["seen"] if each != company_id]
+                rewritten += self._replace(self._lists, hit, {**hit["_source"], "seen": seen})
+            changed += rewritten
+            in_vain += not rewritten
+        raise IndexUnavailable(f"lists were looked at all the while {company_id} was erased; erase again")
+
+    def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:
+        """Writes a document anew; False if somebody else did so since it was read."""
+        with self._cluster.explained():
+            client = self._cluster.client.options(ignore_status=CONFLICT)
+            place = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
+            answer = client.index(index=index, id=hit["_id"], document=source, **place)
+        return bool(answer.meta.status != CONFLICT)

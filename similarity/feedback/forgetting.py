@@ -1,0 +1,44 @@
+"""Taking one company out of what people saved. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from similarity.index.name_hashes import CompanyNames
+
+
+def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
+    """The question without a company; None if no anchor is left. One that does not name it is the same object.
+
+    Removed are anchors and negatives that are this company or a text with a name of it, and values of
+    `exclude` and of filters with a name in them. A filter that has nothing left to compare with goes as a whole.
+    """
+
+    def is_it(anchor: Mapping[str, Any]) -> bool:
+        return names.mean(anchor.get("company")) or names.are_in(anchor.get("text") or "")
+
+    held = {member: list(question.get(member) or []) for member in ("anchors", "negatives", "exclude", "filters")}
+    kept = {
+        "anchors": [each for each in held["anchors"] if not is_it(each)],
+        "negatives": [each for each in held["negatives"] if not is_it(each)],
+        "exclude": [each for each in held["exclude"] if not names.occur_in(each)],
+        "filters": [left for each in held["filters"] if (left := _forgotten_filter(each, names))],
+    }
+    if held["anchors"] and not kept["anchors"]:
+        return None
+    changed = {member: values for member, values in kept.items() if values != held[member]}
+    return {**question, **changed} if changed else question
+
+
+def forgotten_list_name(name: str, saved_at: int, names: CompanyNames) -> str:
+    """What to call a list; if its name contains a name of the company, "list" and a code that no other list has."""
+    return f"list {names.pseudonym(f'{name} {saved_at}')}" if names.are_in(name) else name
+
+
+def _forgotten_filter(given: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
+    members = ("any_of", "none_of")
+    kept = {member: [each for each in given.get(member) or [] if not names.occur_in(each)] for member in members}
+    changed = {member: values for member, values in kept.items() if values != list(given.get(member) or [])}
+    has_range = given.get("at_least") is not None or given.get("at_most") is not None
+    if changed and not has_range and not any(kept.values()):
+        return None
+    return {**given, **changed} if changed else given

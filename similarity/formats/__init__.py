@@ -1,0 +1,1 @@
+"""Text formats: JSON from outside, and cells that a spreadsheet does not run."""

@@ -1,0 +1,63 @@
+"""Adding companies from Python: a list of records or a DataFrame, into an index, with one call.
+
+index = open_index("companies.db", create=True)
+add_companies(index, frame.to_dict("records"))
+for hit in Searcher(index).search("nike").hits:
+print(hit.company.name, hit.probability)
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from similarity.company import Company, utc_now, version_of
+from similarity.encoder import TextEncoder
+from similarity.generations.first import ensure_generation, promote_first
+from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.index.protocol import CompanyIndex, WriteResult
+from similarity.ingest.changes import write_changes
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
+from similarity.ingest.writers import Writer
+from similarity.settings import Settings
+
+CHUNK = 1_024
+
+
+def add_companies(
+    index: CompanyIndex,
+    companies: Iterable[Company | Mapping[str, object]],
+    *,
+    encoder: TextEncoder | None = None,
+    columns: Columns | None = None,
+) -> list[WriteResult]:
+    """Embed and write companies, or records with the fields of a company; return a result for each, in order.
+
+    `encoder` is by default that of the index, else the one that ships. `columns` says which key of a record
+    holds which field. The first call makes the index's first generation and its end makes it live. Texts that
+    are stored already are not encoded again. Needs the environment's SIMILARITY_BUNDLES only if the bundles of
+    the index lie elsewhere than beside it.
+
+    Raises:
+        InvalidCompany: a record breaks a rule; the chunks before it are written.
+        EncoderMismatch: the index was made with another encoder.
+    """
+    now = utc_now()
+    settings = Settings.from_environment(os.environ)
+    store = store_folder(index.location, settings.bundles)
+    encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
+    generation = ensure_generation(index, encoder.bundle, now=now)
+    keep_bundle(encoder.bundle, store)
+    version = version_of(now, now=now)
+    results: list[WriteResult] = []
+    remaining = iter(companies)
+    with Writer(index) as writer:
+        while chunk := list(islice(remaining, CHUNK)):
+            changes = [
+                VersionedCompany(company=each, version=version, untimed=True)
+                if isinstance(each, Company)
+                else parse_record(each, columns=columns or Columns(), now=now).change
+                for each in chunk
+            ]
+            results += write_changes(writer, {encoder.encoder_id: encoder}, changes, now=now)
+    promote_first(index, generation)
+    return results

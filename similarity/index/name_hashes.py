@@ -1,0 +1,137 @@
+"""Keyed hashes of a company's names: an erasure finds the names with them, and no name can be read from them.
+
+A name becomes a **phrase**: its words, folded; in scripts that write no spaces each character is a word.
+What is kept of a phrase is `LENGTH:HMAC`. A text is searched by hashing each run of `LENGTH` words in it.
+
+Some names would be found in every text: one letter, a short number, ordinary words such as "Energy". The
+length that is kept of them is 0: they are compared with whole values only, never looked for in a text.
+"""
+
+import hmac
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from similarity.company import DOMAIN_PATTERN, Company, normalize_domain
+from similarity.errors import InvalidCompany
+from similarity.preparation.masking import forms_of_name
+
+NOT_IN_TEXTS = 0
+SHORT_NUMBER_CHARACTERS = 5
+SHORT_WORD_CHARACTERS = 3
+HASH_CHARACTERS = 32
+PSEUDONYM_CHARACTERS = 12
+
+# Thai, Lao, Burmese, Khmer, Hangul, kana, ideographs: words are not set apart by spaces, or carry endings.
+_ALONE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
+    "\u3005\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
+
+
+def names_of(company: Company) -> set[str]:
+    """Everything that a company goes by beside its id."""
+    return {name for name in (company.name, *company.aliases, company.domain) if name}
+
+
+def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
+    """The hashes of names, and of their short forms ("Acme" of "Acme, Inc.")."""
+    return frozenset(
+        _hash(key, _length(phrase, is_telling=is_telling), phrase)
+        for name in names
+        for form, is_telling in _forms_of(name).items()
+        if (phrase := _phrase(form))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyNames:
+    """What the company `id` is recognised by: its id, and `hashes` that `hashes_of` made with `key`.
+
+    `is_anothers` says whether another company goes by a name too.
+    """
+
+    id: str
+    key: bytes = field(default=b"", repr=False)
+    hashes: frozenset[str] = frozenset()
+    is_anothers: Callable[[str], bool] = lambda _: False
+
+    def mean(self, reference: object) -> bool:
+        """Whether `reference`, a whole value, means this company and no other. Ids are case-sensitive, names not."""
+        if not isinstance(reference, str) or reference == self.id:
+            return reference == self.id
+        return self._is_name(reference) and not self.is_anothers(reference)
+
+    def occur_in(self, value: object) -> bool:
+        """Whether a whole value, typed for a company or a filter, is or contains a name that no other company has."""
+        if not isinstance(value, str) or value == self.id:
+            return value == self.id
+        return (self._is_name(value) or self.are_in(value)) and not self.is_anothers(value)
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text contains the id or a name, in any case.
+
+        A word of up to three letters must have a capital in the text: "On" is a company, "on" is none.
+        """
+        phrase = _phrase(self.id)
+        wanted = self.hashes | {_hash(self.key, _length(phrase), phrase)}
+        lengths = {int(each.partition(":")[0]) for each in wanted} - {NOT_IN_TEXTS}
+        words = _words(text)
+        return any(
+            _hash(self.key, length, [word.casefold() for word in run]) in wanted
+            for length in lengths
+            for run in (words[start : start + length] for start in range(len(words) - length + 1))
+            if length > 1 or not (len(run[0]) <= SHORT_WORD_CHARACTERS and run[0].islower())
+        )
+
+    def _is_name(self, reference: str) -> bool:
+        phrases = [_phrase(form) for form in _references(reference)]
+        hashes = {_hash(self.key, length, phrase) for phrase in phrases for length in (NOT_IN_TEXTS, len(phrase))}
+        return not self.hashes.isdisjoint(hashes)
+
+    def pseudonym(self, text: str) -> str:
+        """What may stand for a text instead: always the same for the same text."""
+        return _digest(self.key, text)[:PSEUDONYM_CHARACTERS]
+
+
+def _forms_of(name: str) -> dict[str, bool]:
+    return {name: True} if DOMAIN_PATTERN.fullmatch(name) else forms_of_name(name)
+
+
+def _references(reference: str) -> Iterator[str]:
+    """What a typed reference may be compared as: a name, and a website's bare host name."""
+    yield reference
+    try:
+        yield normalize_domain(reference)
+    except InvalidCompany:
+        return
+
+
+def _phrase(name: str) -> list[str]:
+    """The words of a name, folded; a name that holds none is one word itself."""
+    return [word.casefold() for word in _words(name)] or name.split()
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in their own case, without accents and invisible characters."""
+    if text.isascii():  # ten times as fast
+        return _WORD.findall(text)
+    apart = unicodedata.normalize("NFKD", text)
+    seen = (each for each in apart if not unicodedata.combining(each) and unicodedata.category(each) != "Cf")
+    return _WORD.findall(unicodedata.normalize("NFC", "".join(seen)))
+
+
+def _length(phrase: list[str], *, is_telling: bool = True) -> int:
+    text = "".join(phrase)
+    is_short_number = text.isdecimal() and len(text) <= SHORT_NUMBER_CHARACTERS
+    return len(phrase) if is_telling and len(text) > 1 and not is_short_number else NOT_IN_TEXTS
+
+
+def _hash(key: bytes, length: int, phrase: list[str]) -> str:
+    return f"{length}:{_digest(key, ' '.join(phrase))}"
+
+
+def _digest(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode(errors="surrogatepass"), "sha256").hex()[:HASH_CHARACTERS]

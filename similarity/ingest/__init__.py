@@ -1,0 +1,1 @@
+"""From records, files and messages to documents in an index."""

@@ -1,0 +1,299 @@
+"""Reads company files (CSV, TSV, JSONL, Parquet; the text formats also gzipped) and writes rejects.
+
+A row that cannot be read is an item of its own, so that one bad row costs one row.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from similarity.errors import InvalidInput
+from similarity.formats.json_text import read_json
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+MAX_FIELD_CHARACTERS = 10_000_000
+BYTE_ORDER_MARK = "\ufeff"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NOT_UTF_8 = "the file is UTF-16; save it as UTF-8 (in Excel: CSV UTF-8)"
+# What a gzip file raises where it is cut off or damaged.
+BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a file: its number (the first data row is 1), its values, or why it could not be read.
+
+    `raw` are the row's own bytes where they are JSON or could not be read; empty otherwise.
+    """
+
+    number: int
+    record: Mapping[str, object]
+    unreadable: str = ""
+    raw: bytes = field(default=b"", repr=False)
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """All rows of a file, lazily; the format is told by the file's ending.
+
+    Raises:
+        InvalidInput: no such file, an unknown ending, or a file that is not of its format at all.
+    """
+    with _opened(path) as stream:
+        yield from read_stream(stream, name=str(path))
+
+
+def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
+    """All rows of an open file, lazily; the format is told by the ending of its `name` (a path or a URL).
+
+    The stream is left open; Parquet needs one that can seek. Its own errors (OSError) pass through,
+    since trying again may help there.
+
+    Raises:
+        InvalidInput: an unknown ending, or a file that is not of its format or not whole.
+    """
+    suffix = format_of(name)
+    if suffix == ".parquet":
+        yield from _parquet_rows(stream, name)
+        return
+    try:
+        lines = gzip.GzipFile(fileobj=stream) if _is_gzipped(name) else stream
+        if suffix in {".jsonl", ".ndjson"}:
+            yield from _json_rows(lines)
+        else:
+            with _text(lines) as text:
+                yield from _csv_rows(text, suffix)
+    except BROKEN_GZIP as error:
+        raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
+
+
+def format_of(name: str) -> str:
+    """Which of FORMATS a file is, by the ending of its name.
+
+    Raises:
+        InvalidInput: none of them.
+    """
+    suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
+    suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if suffix not in FORMATS or (suffix == ".parquet" and suffixes[-1] == ".gz"):
+        file = PurePosixPath(name).name
+        raise InvalidInput(f"{file} is none of {', '.join(FORMATS)} (all but Parquet also as .gz); convert it first")
+    return suffix
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a file; for JSONL those of the first 100 rows."""
+    with _opened(path) as stream:
+        if format_of(path.name) == ".parquet":
+            return list(_open_parquet(stream, str(path)).schema_arrow.names)
+        if not _is_json(path):
+            lines = gzip.GzipFile(fileobj=stream) if _is_gzipped(path.name) else stream
+            with _text(lines) as text:
+                return _csv_header(text, format_of(path.name))[0]
+    names: dict[str, None] = {}
+    for row in read_rows(path):
+        names |= dict.fromkeys(str(name) for name in row.record)
+        if row.number >= 100:
+            break
+    return list(names)
+
+
+def has_late_column(path: Path, column: str) -> bool:
+    """Whether a row of a JSONL file has this column, which the first ones may lack; reads the file up to there."""
+    return _is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a progress bar may expect: exact for Parquet, lines for text formats."""
+    suffix = format_of(path.name)
+    with _opened(path) as stream:
+        if suffix == ".parquet":
+            return int(_open_parquet(stream, str(path)).metadata.num_rows)
+        unpacked = gzip.GzipFile(fileobj=stream) if _is_gzipped(path.name) else stream
+        lines = sum(block.count(b"\n") for block in iter(lambda: unpacked.read(1 << 20), b""))
+    return lines - int(suffix in {".csv", ".tsv"})
+
+
+class RejectsFile:
+    """A JSONL file of rows that were not taken, each with its number and reason; made at the first reject.
+
+    Raises:
+        InvalidInput: it could not be written there, which is better known before the load than in its middle.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
+            raise InvalidInput(
+                f"rejected rows cannot be written to {path}; say --rejects FILE, in a folder that is there"
+            )
+        self.path = path
+        self.count = 0
+        self._stream: IO[str] | None = None
+
+    def add(self, row: Row, reason: str) -> None:
+        """Appends one rejected row."""
+        if self._stream is None:
+            self._stream = self.path.open("w", encoding="utf-8")
+        entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
+        # ASCII output: a record may hold broken Unicode, which must not break this file.
+        self._stream.write(json.dumps(entry, default=str) + "\n")
+        self.count += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}")
+    try:
+        with path.open("rb") as stream:
+            yield stream
+    except (*BROKEN_GZIP, OSError) as error:
+        raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
+
+
+def _is_json(path: Path) -> bool:
+    return format_of(path.name) in {".jsonl", ".ndjson"}
+
+
+def _is_gzipped(name: str) -> bool:
+    return name.lower().endswith(".gz")
+
+
+@contextmanager
+def _text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Iterator[str]]:
+    """The lines of a text. Broken bytes become lone surrogates, which the company record refuses row by row."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()  # or it would close the caller's stream
+
+
+def _json_rows(stream: Iterable[bytes]) -> Iterator[Row]:
+    for number, raw in enumerate(stream, 1):
+        if number == 1 and raw.startswith(UTF_16):
+            raise InvalidInput(NOT_UTF_8)
+        line = raw.decode("utf-8", "surrogateescape")
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if not line.strip():
+            continue
+        try:
+            record = read_json(line)
+        except ValueError as error:
+            yield Row(number=number, record={"line": line[:1000]}, unreadable=f"not JSON: {error}", raw=raw)
+            continue
+        if isinstance(record, dict):
+            yield Row(number=number, record=record, raw=line.encode("utf-8", "surrogateescape"))
+        else:
+            yield Row(number=number, record={"line": line[:1000]}, unreadable="not a JSON object", raw=raw)
+
+
+class _LinesOfRow:
+    """Hands lines on and keeps those of the row that is being read."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._kept: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._kept.append(line)
+            yield line
+
+    def take(self) -> bytes:
+        """The bytes of the lines since the last call."""
+        raw = "".join(self._kept).encode("utf-8", "surrogateescape")
+        self._kept.clear()
+        return raw
+
+
+def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
+    csv.field_size_limit(MAX_FIELD_CHARACTERS)
+    header, delimiter = _csv_header(lines, suffix)
+    kept = _LinesOfRow(lines)
+    reader = csv.reader(kept, delimiter=delimiter, strict=True)
+    for number in itertools.count(1):
+        first = reader.line_num + 2
+        try:
+            values = next(reader, None)
+        except csv.Error as error:
+            where = f"lines {first} to {reader.line_num + 1}"
+            reason = f"broken CSV in {where}: {error}"
+            yield Row(number=number, record={"lines": where}, unreadable=reason, raw=kept.take())
+            continue
+        if values is None:
+            return
+        raw = kept.take()
+        if values:
+            yield _csv_row(number, header, values, raw)
+
+
+def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
+    """The column names that the first line holds, and what separates them."""
+    first_line = next(lines, "")
+    if "\x00" in first_line or first_line.encode("utf-8", "surrogateescape").startswith(UTF_16):
+        raise InvalidInput(NOT_UTF_8)
+    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
+    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
+    if not any(header):
+        raise InvalidInput("the file is empty; its first line must name the columns")
+    if len(set(header)) < len(header):
+        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
+    return header, delimiter
+
+
+def _csv_row(number: int, header: Sequence[str], values: Sequence[str], raw: bytes) -> Row:
+    if len(values) != len(header):
+        return Row(
+            number=number,
+            record={**dict(zip(header, values, strict=False)), "extra": list(values[len(header) :])},
+            unreadable=f"has {len(values)} values for {len(header)} columns; a text with commas needs quotes",
+            raw=raw,
+        )
+    return Row(number=number, record=dict(zip(header, values, strict=True)))
+
+
+def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
+    import pyarrow
+
+    number = 0
+    try:
+        for batch in _open_parquet(stream, name).iter_batches(batch_size=1024):
+            for record in batch.to_pylist():
+                number += 1
+                yield Row(number=number, record=record)
+    except pyarrow.ArrowInvalid as error:
+        raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
+
+
+def _open_parquet(stream: IO[bytes], name: str) -> "pyarrow.parquet.ParquetFile":
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.ParquetFile(stream)
+    except pyarrow.ArrowInvalid as error:
+        raise InvalidInput(f"{name} is not a Parquet file: {error}") from error

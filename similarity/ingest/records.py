@@ -1,0 +1,219 @@
+"""From raw records to checked changes: fields, columns, times and numbers."""
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from similarity.company import (
+    AttributeValue,
+    Company,
+    DeletedCompany,
+    check_id,
+    normalize_domain,
+    version_of,
+)
+from similarity.errors import (
+    InvalidCompany,
+    InvalidInput,
+)
+from similarity.index.numbers import is_finite, number_of
+
+Record: TypeAlias = Mapping[str, object]
+TEXT_FIELDS = ("id", "name", "description", "country", "industry")
+LIST_FIELDS = ("aliases", "tags")
+COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
+# Where a record has no column of the field's own name.
+OTHER_COLUMNS = {"domain": "website"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedCompany:
+    """A company as of one event, not yet embedded.
+
+    `untimed`: the change came without an event time, so its version is the time of receipt, and may be
+    raised above a stored one (see `write_changes`).
+    """
+
+    company: Company
+    version: int
+    untimed: bool = field(default=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        return self.company.id
+
+
+Change: TypeAlias = VersionedCompany | DeletedCompany
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which column of a record holds which field; a field not named here has its own name.
+
+    `attributes` maps attribute names to columns; they are kept as free filters. Those in `numbers` are
+    read as numbers, so that ranges find them; a CSV file says of no cell that it is one.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    numbers: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str]) -> "Columns":
+        """The mapping that FIELD=COLUMN and NAME[:number][=COLUMN] spell out.
+
+        Raises:
+            InvalidInput: one does not read so.
+        """
+        fields: dict[str, str] = {}
+        for pair in columns:
+            name, equals, column = pair.partition("=")
+            if not (name and equals and column):
+                raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
+            fields[name] = column
+        named: dict[str, str] = {}
+        numbers: set[str] = set()
+        for pair in attributes:
+            typed, _, column = pair.partition("=")
+            name, colon, kind = typed.partition(":")
+            if colon and kind != "number":
+                raise InvalidInput(f"--attribute {pair!r} must read NAME[:number][=COLUMN], as employees:number=staff")
+            named[name] = column or name
+            numbers |= {name} if colon else set()
+        return cls(fields=fields, attributes=named, numbers=frozenset(numbers))
+
+    def value(self, record: Record, field_name: str) -> object:
+        """The raw value of a field; None if the record has no such column."""
+        if field_name in self.fields:
+            return record.get(self.fields[field_name])
+        value = record.get(field_name)
+        # Only where there is a second name: a file may have a column without one.
+        return value or record.get(OTHER_COLUMNS[field_name]) if field_name in OTHER_COLUMNS else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedRecord:
+    """A record's change, and what was left out of it because it could not be used."""
+
+    change: Change
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The fields that the warnings are of."""
+        return tuple(warning.partition(":")[0] for warning in self.warnings)
+
+
+def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRecord:
+    """A raw record as a checked change: trimmed, in Unicode NFC, with a bare domain.
+
+    `now` is the version of records that carry no `event_time` (the start of a batch run, or the time
+    a message was received). A record whose `deleted` is true needs only its id. A website that holds
+    no host name, or a number that is none, is left out with a warning: that is no reason to lose the company.
+
+    Raises:
+        InvalidCompany: the record breaks a rule; the message names the field.
+    """
+    text = {name: clean_text(columns.value(record, name), name) for name in TEXT_FIELDS}
+    deleted = _flag(columns.value(record, "deleted"))
+    event_time = _event_time(columns.value(record, "event_time"))
+    version = version_of(event_time or now, now=now, deleted=deleted)
+    untimed = event_time is None
+    if deleted:
+        return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
+    check_id(text["id"])
+    domain, warnings = _domain(columns.value(record, "domain"))
+    attributes, no_numbers = _attributes(record, columns)
+    company = Company(
+        **text,
+        aliases=clean_list(columns.value(record, "aliases"), "aliases"),
+        tags=clean_list(columns.value(record, "tags"), "tags"),
+        domain=domain,
+        attributes=attributes,
+    )
+    change = VersionedCompany(company=company, version=version, untimed=untimed)
+    return ParsedRecord(change=change, warnings=warnings + no_numbers)
+
+
+def clean_text(value: object, field_name: str) -> str:
+    """A text field: trimmed, NFC; numbers become text; None becomes empty, and NaN, which stands for it in tables.
+
+    Raises:
+        InvalidCompany: it is a list, an object, an infinite number or the like.
+    """
+    if value is None or _is_nan(value):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
+    if isinstance(value, float) and not is_finite(value):
+        raise InvalidCompany(field_name, "is an infinite number")
+    return unicodedata.normalize("NFC", str(value)).strip()
+
+
+def clean_list(value: object, field_name: str) -> tuple[str, ...]:
+    """A list field: a list of texts, or one text with its entries separated by `;` or `|`."""
+    if value is None:
+        return ()
+    entries = value if isinstance(value, list | tuple) else clean_text(value, field_name).replace("|", ";").split(";")
+    cleaned = (clean_text(entry, field_name) for entry in entries)
+    return tuple(dict.fromkeys(entry for entry in cleaned if entry))
+
+
+def _domain(value: object) -> tuple[str, tuple[str, ...]]:
+    try:
+        return normalize_domain(clean_text(value, "domain")), ()
+    except InvalidCompany as error:
+        return "", (f"{error}; left empty",)
+
+
+def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...]]:
+    """The attributes, and a warning for each that should be a number, is none, and was left out."""
+    attributes: dict[str, AttributeValue] = {}
+    warnings: list[str] = []
+    for name, column in columns.attributes.items():
+        value = record.get(column)
+        if isinstance(value, bool | int | float) and not _is_nan(value):
+            attributes[name] = value
+        elif text := clean_text(value, f"attributes.{name}"):
+            if name not in columns.numbers:
+                attributes[name] = text
+            elif (number := number_of(text)) is not None and _is_storable(number):
+                attributes[name] = number
+            else:
+                warnings.append(f"attributes.{name}: {text!r:.40} is no number; left out")
+    return attributes, tuple(warnings)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _is_storable(number: float) -> bool:
+    """Whether a company may have it as an attribute: finite, a whole one of 64 bits."""
+    return is_finite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = clean_text(value, "deleted").casefold()
+    if text in {"", "0", "false", "no"}:
+        return False
+    if text in {"1", "true", "yes"}:
+        return True
+    raise InvalidCompany("deleted", f"{value!r:.40} is neither true nor false")
+
+
+def _event_time(value: object) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    text = clean_text(value, "event_time")
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidCompany("event_time", f"{text!r:.60} is not ISO 8601 such as 2026-01-31T12:00:00Z") from None

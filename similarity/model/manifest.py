@@ -1,0 +1,175 @@
+"""The facts in a bundle's manifest.json, and their strict reading.
+
+Unknown, missing and ill-typed fields are errors: a misspelt setting would make vectors that look
+right and are not.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from similarity.model.calibration import Calibration
+from similarity.text import TEXT_REVISION, TextSettings
+
+SCHEMA_VERSION = 2  # 1 had no licence
+POOLING = "mean"
+NORMALISATION = "l2"
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MAX_DIMENSION = 16_384
+_MAX_TOKENS = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a bundle's model is.
+
+    `dimension` is the length of a vector; texts are cut to `max_tokens` tokens, special ones
+    included. `pooling` ("mean" over real tokens) and `normalisation` ("l2") happen inside the graph.
+    `quantisation` says how the weights are stored ("none" for float32). `metrics` are plain
+    numbers by name, `calibration` turns a cosine into a probability. `licence` is the SPDX expression
+    under which the weights may be used, empty where a manifest of schema 1 does not say.
+
+    Raises:
+        ValueError: a value is out of its range.
+    """
+
+    base_model: str
+    dimension: int
+    max_tokens: int
+    opset: int
+    quantisation: str
+    text_settings: TextSettings
+    training_data: str
+    pooling: str = POOLING
+    normalisation: str = NORMALISATION
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    calibration: Calibration | None = None
+    licence: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.dimension <= _MAX_DIMENSION:
+            raise ValueError(f"dimension is {self.dimension}, not 1 to {_MAX_DIMENSION:,}")
+        if not 3 <= self.max_tokens <= _MAX_TOKENS:
+            raise ValueError(f"max_tokens is {self.max_tokens}, not 3 to {_MAX_TOKENS:,}")
+        if self.opset < 1:
+            raise ValueError(f"opset is {self.opset}, not a positive number")
+        if self.text_settings.revision != TEXT_REVISION:
+            raise ValueError(
+                f"text_settings.revision is {self.text_settings.revision}, this release prepares texts by revision "
+                f"{TEXT_REVISION}"
+            )
+        if self.pooling != POOLING:
+            raise ValueError(f"pooling is {self.pooling!r:.40}, this version knows {POOLING!r}")
+        if self.normalisation != NORMALISATION:
+            raise ValueError(f"normalisation is {self.normalisation!r:.40}, this version knows {NORMALISATION!r}")
+
+
+def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str, object]:
+    """The JSON object that manifest.json holds."""
+    facts = {item.name: getattr(manifest, item.name) for item in fields(manifest)}
+    facts["text_settings"] = asdict(manifest.text_settings)
+    facts["metrics"] = dict(manifest.metrics)
+    facts["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
+    if not manifest.licence:
+        # As it was read, so that a bundle of schema 1 keeps its `bundle_id`.
+        del facts["licence"]
+    return {"schema_version": SCHEMA_VERSION if manifest.licence else 1, **facts, "sha256": dict(sha256)}
+
+
+def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
+    """The manifest and the SHA-256 of each file by name.
+
+    Raises:
+        ValueError: a field is unknown, missing or of the wrong kind, or the schema is newer.
+    """
+    found = _object("the manifest", content)
+    version = _whole_number(found, "schema_version")
+    if version > SCHEMA_VERSION:
+        raise ValueError(f"schema_version {version} is newer than this software reads ({SCHEMA_VERSION}); upgrade it")
+    if version < 1:
+        raise ValueError(f"schema_version is {version}, not 1 to {SCHEMA_VERSION}")
+    names = {"schema_version", "sha256", *(item.name for item in fields(Manifest))}
+    _check_names("the manifest", found, names if version > 1 else names - {"licence"})
+    manifest = Manifest(
+        base_model=_words(found, "base_model"),
+        dimension=_whole_number(found, "dimension"),
+        max_tokens=_whole_number(found, "max_tokens"),
+        opset=_whole_number(found, "opset"),
+        quantisation=_words(found, "quantisation"),
+        text_settings=_text_settings(found["text_settings"]),
+        training_data=_words(found, "training_data"),
+        pooling=_words(found, "pooling"),
+        normalisation=_words(found, "normalisation"),
+        metrics=_numbers("metrics", found["metrics"]),
+        calibration=_calibration(found["calibration"]),
+        licence=_words(found, "licence") if version > 1 else "",
+    )
+    return manifest, _hashes(found["sha256"])
+
+
+def _text_settings(content: object) -> TextSettings:
+    found: dict[str, Any] = _object("text_settings", content)
+    _check_names("text_settings", found, {item.name for item in fields(TextSettings)})
+    usual = asdict(TextSettings())
+    for name, value in found.items():
+        if type(value) is not type(usual[name]):
+            kind = "true or false" if isinstance(usual[name], bool) else "a whole number"
+            raise ValueError(f"text_settings.{name} is {value!r:.40}, not {kind}")
+    return TextSettings(**found)
+
+
+def _calibration(content: object) -> Calibration | None:
+    if content is None:
+        return None
+    numbers = _numbers("calibration", content)
+    _check_names("calibration", numbers, {item.name for item in fields(Calibration)})
+    return Calibration(**numbers)
+
+
+def _hashes(content: object) -> dict[str, str]:
+    hashes: dict[str, str] = {}
+    for name, value in _object("sha256", content).items():
+        if not isinstance(value, str) or not _SHA256.fullmatch(value):
+            raise ValueError(f"sha256 of {name!r:.80} is not 64 hexadecimal digits")
+        hashes[name] = value
+    return hashes
+
+
+def _numbers(name: str, content: object) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for key, value in _object(name, content).items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{name}.{key} is {value!r:.40}, not a finite number")
+        numbers[key] = value
+    return numbers
+
+
+def _whole_number(found: Mapping[str, object], name: str) -> int:
+    value = found.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} is {value!r:.40}, not a whole number")
+    return value
+
+
+def _words(found: Mapping[str, object], name: str) -> str:
+    value = found[name]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} is {value!r:.40}, not a text")
+    return value
+
+
+def _object(name: str, content: object) -> dict[str, object]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{name} is not a JSON object")
+    return content
+
+
+def _check_names(name: str, found: Mapping[str, object], wanted: set[str]) -> None:
+    missing, unknown = sorted(wanted - set(found)), sorted(set(found) - wanted)
+    if missing:
+        raise ValueError(f"{name} has no field {missing[0]!r}")
+    if unknown:
+        raise ValueError(f"{name} has the unknown field {unknown[0]!r:.80}")

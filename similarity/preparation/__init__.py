@@ -1,0 +1,1 @@
+"""What the encoder reads of a description: sentences, names, phrases, language."""

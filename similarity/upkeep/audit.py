@@ -1,0 +1,290 @@
+"""The audit record: who changed what, when, and with what outcome; lines of JSON that are only ever appended.
+
+    audit = AuditRecord(audit_target(settings))
+    with audit.recorded(Action.ROLLBACK, who=system_user()) as act:
+        act.subject = index.rollback().name
+
+Several processes may append to one file: a batch of entries is one write to a file that is locked meanwhile,
+and it is on the disk before `write` returns. Each batch opens the file anew, so it may be renamed at any time. A
+company is named by the SHA-256 of its id, so that an erased id does not stay in the record.
+"""
+
+import errno
+import fcntl
+import glob
+import gzip
+import hashlib
+import json
+import logging
+import os
+import pwd
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from similarity.errors import AuditUnavailable, InvalidInput
+from similarity.index.opening import is_url
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.settings import Settings
+from similarity.upkeep.outage import Outage
+
+STANDARD_ERROR = "-"
+"""The target of a process whose standard error is collected, as a container's is."""
+BEGUN, DONE, FAILED = "begun", "done", "failed"
+PRIVATE = 0o600
+
+log = logging.getLogger(__name__)
+
+
+class Action(StrEnum):
+    """What was done."""
+
+    WRITE = "write"
+    DELETE = "delete"
+    ERASE = "erase"
+    INGEST = "ingest"
+    SYNC = "sync"
+    IMPORT = "import-vectors"
+    PROMOTE = "promote"
+    ROLLBACK = "rollback"
+    RETIRE = "retire"
+    KEY_ADD = "key-add"
+    KEY_REVOKE = "key-revoke"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the record.
+
+    `who` is `key:NAME`, `user:NAME` of the operating system, or `unauthenticated`. `subject` is a generation, a file
+    or a key. `counts` are the documents of a run by outcome.
+    """
+
+    action: Action
+    outcome: str
+    who: str
+    request_id: str = ""
+    company_id: str = ""
+    version: int | None = None
+    subject: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_line(self, now: datetime) -> bytes:
+        """A line of JSON with its end; what is empty is left out."""
+        members = {
+            "time": now.astimezone(UTC).isoformat(timespec="milliseconds"),
+            "logger": "audit",
+            "action": self.action.value,
+            "outcome": self.outcome,
+            "who": self.who,
+            "request_id": self.request_id,
+            "company_sha256": hashed(self.company_id) if self.company_id else "",
+            "version": self.version,
+            "subject": self.subject,
+            "counts": dict(self.counts),
+        }
+        return (
+            json.dumps({name: value for name, value in members.items() if value not in ("", None, {})}).encode() + b"\n"
+        )
+
+
+@dataclass(slots=True)
+class Act:
+    """What becomes known of an act while it is under way."""
+
+    outcome: str = DONE
+    subject: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class AuditRecord:
+    """Appends to the file `target`, or to standard error (STANDARD_ERROR). None: nothing is recorded.
+
+    Safe to share between threads and processes.
+    """
+
+    def __init__(self, target: str | None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._target = target
+        self._clock = clock
+        self._outage = Outage("the audit record")
+        self._lock = threading.Lock()
+        self._held = b""
+
+    def write(self, entries: Sequence[Entry], *, hold: bool = True) -> None:
+        """Appends entries, all in one piece, and returns when they are on the disk.
+
+        What cannot be appended is held, unless `hold` is false, and appended before anything else. So call it without
+        entries before a change: it raises as long as the change before is not on record.
+
+        Raises:
+            AuditUnavailable: the file cannot be written.
+        """
+        if self._target is None:
+            return
+        now = self._clock()
+        new = b"".join(entry.to_line(now) for entry in entries)
+        with self._lock:
+            self._append(self._target, new, hold=hold)
+
+    def _append(self, target: str, new: bytes, *, hold: bool) -> None:
+        content = self._held + new
+        try:
+            if target == STANDARD_ERROR:
+                sys.stderr.write(content.decode())
+                sys.stderr.flush()
+            else:
+                _append(Path(target), content)
+        except OSError as error:
+            if hold:
+                self._held = content
+            self._outage.away(f"{target}: {error.strerror}")
+            raise AuditUnavailable(
+                f"the audit record {target} cannot be written ({error.strerror}), so nothing may be changed; "
+                "give this user write access to it and its folder, free some space, or set SIMILARITY_AUDIT"
+            ) from error
+        self._held = b""
+        self._outage.over()
+
+    @contextmanager
+    def recorded(
+        self, action: Action, *, who: str, request_id: str = "", company_id: str = "", subject: str = ""
+    ) -> Iterator[Act]:
+        """Records an act twice: that it has begun, before it does, and how it ended.
+
+        Raises:
+            AuditUnavailable: the record cannot be written. If it could not be at the beginning, nothing was done.
+        """
+        begun = Entry(
+            action=action, outcome=BEGUN, who=who, request_id=request_id, company_id=company_id, subject=subject
+        )
+        self.write([begun], hold=False)
+        act = Act(subject=subject)
+        try:
+            yield act
+        except BaseException:
+            self.write([replace(begun, outcome=FAILED, subject=act.subject)])
+            raise
+        self.write([replace(begun, outcome=act.outcome, subject=act.subject, counts=act.counts)])
+
+
+Index = TypeVar("Index", bound=CompanyIndex)
+
+
+def audited(index: Index, audit: AuditRecord, *, who: str) -> Index:
+    """`index`, whose `promote`, `rollback` and `retire` are recorded as done by `who`."""
+    return cast("Index", _Audited(index, audit, who))
+
+
+class _Audited:
+    def __init__(self, index: CompanyIndex, audit: AuditRecord, who: str) -> None:
+        self._index = index
+        self._audit = audit
+        self._who = who
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def promote(self, name: str, **named: Any) -> None:
+        with self._audit.recorded(Action.PROMOTE, who=self._who, subject=name):
+            self._index.promote(name, **named)
+
+    def rollback(self, **named: Any) -> Generation:
+        with self._audit.recorded(Action.ROLLBACK, who=self._who) as act:
+            generation = self._index.rollback(**named)
+            act.subject = generation.name
+        return generation
+
+    def retire(self, name: str) -> None:
+        with self._audit.recorded(Action.RETIRE, who=self._who, subject=name):
+            self._index.retire(name)
+
+
+def audit_target(settings: Settings) -> str:
+    """Where the record of an index is kept: SIMILARITY_AUDIT, else beside its file, else on standard error."""
+    if settings.audit:
+        return settings.audit
+    return STANDARD_ERROR if is_url(settings.index) else f"{settings.index}.audit.jsonl"
+
+
+def system_user() -> str:
+    """Who runs this process, for `Entry.who`."""
+    try:
+        return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:  # a container's user without a name
+        return f"user:{os.getuid()}"
+
+
+def hashed(company_id: str) -> str:
+    """How the record names a company: the SHA-256 of its id, in hexadecimal."""
+    return hashlib.sha256(company_id.encode()).hexdigest()
+
+
+def read_entries(target: str) -> Iterator[dict[str, Any]]:
+    """The entries of a record, oldest first; files that it was rotated to are read too.
+
+    A line that is cut off (a process was killed while it wrote) is left out with a warning.
+
+    Raises:
+        InvalidInput: there is no such file, or the record is on standard error.
+    """
+    if target == STANDARD_ERROR:
+        raise InvalidInput(
+            "the audit record goes to standard error here; look into what collects the log for lines with "
+            '"logger": "audit", or name a file: SIMILARITY_AUDIT=FILE'
+        )
+    path = Path(target)
+    files = sorted(path.parent.glob(f"{glob.escape(path.name)}*"), key=lambda each: each.stat().st_mtime)
+    if not files:
+        raise InvalidInput(f"there is no audit record {path} yet; nothing was changed, or SIMILARITY_AUDIT was another")
+    for file in files:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            yield from _entries(stream, str(file))
+
+
+def _entries(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            entry["time"] = datetime.fromisoformat(entry["time"])
+        except (ValueError, KeyError, TypeError):
+            log.warning("%s, line %d is cut off or no entry of an audit record; it is left out", name, number)
+        else:
+            yield entry
+
+
+def _append(path: Path, content: bytes) -> None:
+    is_new = not path.exists()
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    try:
+        # Released with the file: by a process that is killed too.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidInput(f"the audit record {path} is no plain file; name a file, or - for standard error")
+        if not content:
+            return
+        # A process that was killed while it wrote left half a line: this must not become a part of it.
+        if status.st_size and os.pread(file, 1, status.st_size - 1) != b"\n":
+            content = b"\n" + content
+        if os.write(file, content) != len(content):
+            raise OSError(errno.ENOSPC, "the disk is full")
+        os.fsync(file)
+    finally:
+        os.close(file)
+    if is_new:
+        _make_durable(path.parent)
+
+
+def _make_durable(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

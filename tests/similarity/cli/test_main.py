@@ -1,0 +1,258 @@
+"""The command line as a user types it, on real files, the real index and the shipped bundle."""
+
+import csv
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from similarity.feedback.sqlite import SqliteWorkspace
+
+ROOT = Path(__file__).parents[3]
+COMPANIES = [
+    ("brew", "Brew Ltd.", "Brew Ltd. brews lager and ale and sells beer to pubs and shops.", "brew.com", "Ireland"),
+    (
+        "hops",
+        "Hops AG",
+        "Hops AG is a brewery that makes wheat beer and pilsner for restaurants.",
+        "hops.de",
+        "Germany",
+    ),
+    ("keg", "Keg Inc.", "Keg Inc. produces craft beer and cider and distributes it in kegs.", "keg.com", "Ireland"),
+    ("bank", "Bank One", "Bank One takes deposits and lends money to families and small firms.", "one.com", "Ireland"),
+    ("loan", "Loan Co.", "Loan Co. offers savings accounts, mortgages and consumer credit.", "loan.com", "Germany"),
+]
+
+HEADER = "id,name,description,website,country"
+
+
+class Shell:
+    """Runs `similarity` in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str, fails: bool = False, **variables: str) -> str:
+        done = self.run(*arguments, **variables)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stderr if fails else done.stdout
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SIMILARITY_")}
+        return subprocess.run(
+            [sys.executable, "-m", "similarity", *arguments],
+            cwd=self.folder,
+            env={**environment, "PYTHONPATH": str(ROOT), "COLUMNS": "160", **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def write(
+        self, name: str, rows: Sequence[tuple[str, ...]], header: str = "id,name,description,website,country"
+    ) -> str:
+        with (self.folder / name).open("w", newline="") as stream:
+            stream.write(header + "\n")
+            csv.writer(stream).writerows(rows)
+        return name
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    shell = Shell(tmp_path_factory.mktemp("filled"))
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    return shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_help_teaches_with_examples(shell: Shell) -> None:
+    text = shell("--help")
+    assert "similarity ingest companies.csv" in text
+    assert "similarity serve" in text
+
+
+def test_ingest_makes_the_first_generation_live_and_says_so(shell: Shell) -> None:
+    text = shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "5 rows: 5 applied" in text
+    assert "5 companies in the index, which is live now" in text
+
+
+def test_only_if_new_loads_once_and_never_touches_what_came_since(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES), "--only-if-new")
+    shell("erase", "bank")
+    assert "nothing was done" in shell("ingest", "companies.csv", "--only-if-new")
+    assert "4 companies, 1 deleted" in shell("info")
+
+
+def test_a_bad_row_does_not_fail_the_first_load_that_others_wait_for(shell: Shell) -> None:
+    path = shell.write("companies.csv", [*COMPANIES, ("bad id", "Bad", "Makes bad things.", "", "")])
+    assert "5 companies in the index, which is live now" in shell("ingest", path, "--only-if-new")
+    assert [path.name for path in shell.folder.glob("*rejects*")] != []
+
+
+def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
+    path = shell.write("companies.csv", [("bad id", "Bad", "Makes bad things.", "", "")])
+    assert "1 rows were rejected" in shell("ingest", path, "--only-if-new", fails=True)
+
+
+def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
+    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12")], header="ticker,title,about,staff")
+    text = shell(
+        "ingest", "c.csv", "-c", "id=ticker", "-c", "name=title", "-c", "description=about", "-a", "size=staff"
+    )
+    assert "1 applied" in text
+
+
+def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -> None:
+    shell.write("c.csv", [*COMPANIES, ("bad id", "x", "y", "", ""), ("b", "", "y", "", "")])
+    message = shell("ingest", "c.csv", fails=True)
+    assert "2 rows were rejected; see c.csv.rejects.jsonl" in message
+    rejects = [json.loads(line) for line in (shell.folder / "c.csv.rejects.jsonl").read_text().splitlines()]
+    assert [entry["row"] for entry in rejects] == [6, 7]
+    assert "5 companies" in shell("info")
+
+
+def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
+    german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
+    assert "1 of them not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+
+
+def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
+    shell("ingest", shell.write("c.csv", COMPANIES))
+    assert "say --force" in shell("sync", shell.write("d.csv", COMPANIES[:3]), fails=True)
+    assert "2 deleted" in shell("sync", "d.csv", "--force")
+    assert "no company has the id, domain, name or alias 'bank'" in shell("similar", "bank", fails=True)
+
+
+@pytest.mark.parametrize("reference", ["brew", "brew.com", "BREW LTD."])
+def test_similar_finds_the_competitors_by_any_name(filled: Shell, reference: str) -> None:
+    rows = json.loads(filled("similar", reference, "-k", "2", "--format", "json"))
+    assert {row["id"] for row in rows} == {"hops", "keg"}
+    assert rows[0]["score"] >= rows[1]["score"]
+
+
+def test_similar_prints_a_table(filled: Shell) -> None:
+    text = filled("similar", "brew", "-k", "2")
+    assert "Competitors of Brew Ltd. (brew)" in text
+    assert "Hops AG" in text
+    assert "Germany" in text
+
+
+def test_similar_answers_free_text_as_csv(filled: Shell) -> None:
+    rows = list(csv.DictReader(io.StringIO(filled("similar", "--text", "a brewery", "-k", "3", "-f", "csv"))))
+    assert {row["id"] for row in rows} == {"brew", "hops", "keg"}
+
+
+def test_filters_narrow_the_answer(filled: Shell) -> None:
+    rows = json.loads(filled("similar", "brew", "--country", "ireland", "-f", "json"))
+    assert {row["id"] for row in rows} == {"keg", "bank"}
+
+
+def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
+    records = [
+        {"id": name, "name": name.title(), "description": f"{name} brews beer.", "staff": staff, "tags": tags}
+        for name, staff, tags in [("a", 5, []), ("b", 10, []), ("c", 50, ["bar"]), ("d", 90.5, []), ("e", "50", [])]
+    ]
+    (shell.folder / "c.jsonl").write_text("\n".join(map(json.dumps, records)))
+    shell("ingest", "c.jsonl", "-a", "staff")
+
+    def ids(*filters: str) -> set[str]:
+        options = [option for each in filters for option in ("--filter", each)]
+        return {row["id"] for row in json.loads(shell("similar", "a", "-f", "json", *options))}
+
+    assert ids("attributes.staff>=10") == {"b", "c", "d"}
+    assert ids("attributes.staff>=10", "attributes.staff<=90", "tags!=bar") == {"b"}
+    assert ids("attributes.staff=10", "attributes.staff=50") == {"b", "c", "e"}
+
+
+def test_find_looks_up_names(filled: Shell) -> None:
+    assert "Hops AG" in filled("find", "hop")
+    assert "nothing found" in filled("find", "zzzz", fails=True)
+
+
+def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
+    assert "10 pairs of 5 companies" in filled("export", "n.parquet", "-k", "2")
+    assert pq.read_table(filled.folder / "n.parquet").num_rows == 10
+
+
+def test_a_backup_is_an_index(filled: Shell) -> None:
+    filled("backup", "copy.db", "--overwrite")
+    assert "5 companies" in filled("info", "--index", "copy.db")
+
+
+def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "Lucene keeps checksums" in shell("check", "--index", "https://localhost:9/companies", fails=True)
+    SqliteWorkspace(shell.folder / "similarity.db.workspace").close()
+    assert shell("check") == (
+        "index similarity.db: no damage found\nworkspace similarity.db.workspace: no damage found\n"
+    )
+    with closing(sqlite3.connect(shell.folder / "similarity.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE companies SET description = 'x' WHERE name = 'Keg Inc.'")
+    done = shell.run("check")
+    assert done.returncode == 1
+    assert "index similarity.db: damaged\n" in done.stdout
+    assert "  the profile of company 'keg' (document 3) differs from its checksum\n" in done.stdout
+    assert done.stderr.startswith("similarity: restore a backup")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["similar", "x"], "there is no index similarity.db yet; make one with: similarity ingest FILE"),
+        (["similar"], "say either a company or --text"),
+        (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
+        (["ingest", "missing.csv"], "there is no file missing.csv"),
+        (["ingest", "note.txt"], "is none of .csv"),
+        (["ingest", "other.csv"], "which column holds the id? Say --column id=COLUMN"),
+        (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
+        (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_get_one_clear_line(shell: Shell, arguments: list[str], message: str) -> None:
+    (shell.folder / "note.txt").write_text("x")
+    shell.write("other.csv", [("1", "2")], header="a,b")
+    shell.write("good.csv", COMPANIES)
+    text = shell(*arguments, fails=True)
+    assert message in text
+    assert len(text.splitlines()) == 1
+
+
+def test_a_folder_that_is_not_there_is_told_before_the_load(shell: Shell) -> None:
+    file = shell.write("companies.csv", COMPANIES)
+    told = shell("ingest", file, "--rejects", "nowhere/rejects.jsonl", fails=True)
+    assert "rejected rows cannot be written to nowhere/rejects.jsonl" in told
+
+
+def test_an_export_into_a_folder_that_is_not_there_is_one_line(filled: Shell) -> None:
+    assert "nowhere/.out.parquet.part" in filled("export", "nowhere/out.parquet", fails=True)
+
+
+def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
+    row = ("a", "A Ltd.", "Makes anvils.", "http://", "", "many")
+    file = shell.write("companies.csv", [row], header=f"{HEADER},employees")
+    told = shell("ingest", file, "--attribute", "employees:number")
+    assert "2 values were left out of companies that were taken: domain 1, attributes.employees 1" in told
+
+
+def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:
+    assert "SIMILARITY_INDX is no setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
+
+
+def test_a_file_that_is_no_index_is_not_touched(shell: Shell) -> None:
+    (shell.folder / "similarity.db").write_text("my diary" * 1000)
+    assert "not an SQLite database" in shell("info", fails=True)
+    assert (shell.folder / "similarity.db").read_text().startswith("my diary")

@@ -1,0 +1,177 @@
+"""The workspace's file: shared by processes, refused if it is not ours, and clean after an erasure."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from similarity.errors import IndexUnavailable
+from similarity.feedback.protocol import Look
+from similarity.feedback.sqlite import SqliteWorkspace
+from tests.workspace_records import NOON, make_event, make_list, make_names, moment
+
+ROOT = Path(__file__).parents[3]
+WRITE = """
+import sys
+from similarity.feedback.sqlite import SqliteWorkspace
+from tests.workspace_records import make_event, moment
+
+workspace = SqliteWorkspace(sys.argv[1])
+for number in range(20):
+    workspace.add_event(make_event(f"{sys.argv[2]}-{number}", at=moment(number)))
+    workspace.add_event(make_event("shared"))
+workspace.close()
+"""
+
+
+def on_disk(path: Path) -> bytes:
+    """All that lies on the disk of a workspace."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def test_processes_write_and_open_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", WRITE, str(path), name], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        for name in "abc"
+    ]
+    for process in processes:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    with closing(SqliteWorkspace(path)) as workspace:
+        assert len(list(workspace.events())) == 3 * 20 + 1
+
+
+def test_what_was_written_is_there_after_opening_again(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "w.db"
+    with closing(SqliteWorkspace(path)) as workspace:
+        workspace.add_event(make_event())
+        workspace.save_list(make_list())
+    with closing(SqliteWorkspace(path)) as workspace:
+        assert list(workspace.events()) == [make_event()]
+        assert workspace.saved_list("shoes") == make_list()
+
+
+def test_every_commit_is_on_disk_and_what_is_deleted_is_overwritten(tmp_path: Path) -> None:
+    with closing(SqliteWorkspace(tmp_path / "w.db")) as workspace, workspace._file.reading() as connection:
+        settings = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
+        }
+    assert settings == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1, "foreign_keys": 1}
+
+
+def test_an_erased_company_is_on_no_disk(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    with closing(SqliteWorkspace(path)) as workspace:
+        for number in range(50):
+            hit = "secretive-gmbh" if number % 2 else "puma"
+            workspace.add_event(make_event(str(number), at=moment(number), hit=hit, note=f"about {hit}"))
+        workspace.save_list(make_list("alone", anchors=[{"company": "secretive-gmbh"}]))
+        workspace.save_list(make_list(exclude=["secretive-gmbh", "puma", "Secretive GmbH"]))
+        workspace.add_look(Look(list_name="shoes", user="ann", at=NOON, seen=("secretive-gmbh", "puma")))
+        assert b"secretive" in on_disk(path)
+        workspace.forget_company(make_names("secretive-gmbh", "secretive gmbh"))
+        workspace.compact()
+        assert b"secretive" not in on_disk(path).lower()
+        assert b"about puma" in on_disk(path)
+
+
+def test_it_says_when_the_log_could_not_be_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    with closing(SqliteWorkspace(path, busy_timeout=0.1)) as workspace, closing(sqlite3.connect(path)) as reader:
+        workspace.add_event(make_event())
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM events").fetchall()
+        with pytest.raises(IndexUnavailable, match="erase again when nobody reads"):
+            workspace.compact()
+
+
+def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(IndexUnavailable, match="another program"):
+        SqliteWorkspace(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    SqliteWorkspace(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(IndexUnavailable, match="newer release"):
+        SqliteWorkspace(path)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    path.write_bytes(b"not a database, but long enough to be looked at" * 100)
+    with pytest.raises(IndexUnavailable, match="it is not an SQLite database"):
+        SqliteWorkspace(path)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IndexUnavailable, match="cannot be made"):
+        SqliteWorkspace(tmp_path / "file" / "w.db")
+
+
+def test_a_closed_workspace_says_so(tmp_path: Path) -> None:
+    workspace = SqliteWorkspace(tmp_path / "w.db")
+    workspace.close()
+    workspace.close()
+    with pytest.raises(IndexUnavailable, match="closed"):
+        workspace.lists()
+    with pytest.raises(IndexUnavailable, match="closed"):
+        workspace.check()
+
+
+def test_a_writer_that_waits_too_long_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "w.db"
+    with closing(SqliteWorkspace(path, busy_timeout=0.05)) as workspace, closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(IndexUnavailable, match="another process has been writing"):
+            workspace.add_event(make_event())
+
+
+@pytest.mark.parametrize("name", ["w.db", "w.db-wal"])
+def test_a_file_that_is_deleted_while_in_use_is_noticed_before_a_write_is_acknowledged(
+    tmp_path: Path, name: str
+) -> None:
+    with closing(SqliteWorkspace(tmp_path / "w.db")) as workspace:
+        workspace.add_event(make_event())
+        (tmp_path / name).unlink()
+        for ask in (lambda: workspace.add_event(make_event("e2")), workspace.lists, workspace.check):
+            with pytest.raises(IndexUnavailable, match="moved or deleted while in use: put it back or restart"):
+                ask()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET verdict = 'competitos'",
+        "UPDATE events SET anchor = '?'",
+        "UPDATE events SET at = 9223372036854775807",
+        "UPDATE events SET note = CAST(X'80' AS TEXT)",
+        "UPDATE lists SET question = '{'",
+        "UPDATE looks SET seen = '7'",
+    ],
+)
+def test_a_row_that_cannot_have_been_written_is_damage(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "w.db"
+    with closing(SqliteWorkspace(path)) as workspace:
+        workspace.add_event(make_event())
+        workspace.save_list(make_list())
+        workspace.add_look(Look(list_name="shoes", user="ann", at=NOON, seen=("puma",)))
+        assert workspace.damage() == []
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(statement)
+        assert workspace.damage()
+        with pytest.raises(IndexUnavailable, match="it is damaged; restore a backup"):
+            _ = [*workspace.events(), *workspace.lists(), *workspace.looks("ann")]

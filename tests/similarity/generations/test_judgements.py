@@ -1,0 +1,84 @@
+"""nDCG is arithmetic: expected values here are worked out by hand."""
+
+import gzip
+import math
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from similarity.errors import InvalidInput
+from similarity.generations.judgements import ndcg, read_judgements
+
+
+def test_the_best_order_has_ndcg_one() -> None:
+    assert ndcg(np.array([0.9, 0.5, 0.1]), np.array([2, 1, 0])) == pytest.approx(1)
+
+
+def test_gains_are_three_one_nothing_discounted_by_rank() -> None:
+    reached = 1 / math.log2(2) + 0 / math.log2(3) + 3 / math.log2(4)
+    best = 3 / math.log2(2) + 1 / math.log2(3)
+    assert ndcg(np.array([0.9, 0.5, 0.1]), np.array([1, 0, 2])) == pytest.approx(reached / best)
+
+
+def test_only_the_first_ten_count() -> None:
+    grades = np.array([0] * 10 + [2])
+    assert ndcg(np.linspace(1, 0, 11), grades) == 0
+
+
+def test_an_anchor_without_relatives_scores_nothing() -> None:
+    assert ndcg(np.array([0.5, 0.4]), np.array([0, 0])) == 0
+    assert ndcg(np.array([]), np.array([], dtype=int)) == 0
+
+
+def test_equal_scores_count_as_the_mean_over_all_orders_of_them() -> None:
+    grades = np.array([2, 1, 0, 2])
+    places = [np.array([0.9, *order]) for order in permutations([0.5, 0.4, 0.3])]
+    untied = [ndcg(scores, grades) for scores in places]
+    assert ndcg(np.array([0.9, 0.4, 0.4, 0.4]), grades) == pytest.approx(np.mean(untied))
+
+
+def test_the_order_of_the_file_decides_nothing() -> None:
+    equal = np.array([0.5, 0.5, 0.5])
+    assert ndcg(equal, np.array([2, 1, 0])) == ndcg(equal, np.array([0, 1, 2])) < 1
+
+
+def test_ties_at_the_cut_share_the_last_places() -> None:
+    scores = np.array([1.0] * 9 + [0.5, 0.5])
+    grades = np.array([0] * 9 + [2, 0])
+    assert ndcg(scores, grades) == pytest.approx((3 / 2) / math.log2(11) / 3)
+
+
+@pytest.mark.parametrize("name", ["dev.tsv", "dev.tsv.gz"])
+def test_judgements_are_read_by_anchor(tmp_path: Path, name: str) -> None:
+    content = b"anchor\tcandidate\tgrade\na\tb\t2\na\tc\t0\nb\ta\t1\na\tb\t2\n"
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert read_judgements(tmp_path / name) == {"a": {"b": 2, "c": 0}, "b": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("", "first line must name the columns"),
+        (
+            "anchor\tcandidate\na\tb\n",
+            "no column 'grade'; a file of judgements has the columns anchor, candidate, grade",
+        ),
+        ("anchor\tcandidate\tgrade\n", "has no judgements"),
+        ("anchor\tcandidate\tgrade\na\tb\t1\na\tc\t3\n", "row 2: grade '3' is not 0, 1 or 2"),
+        ("anchor\tcandidate\tgrade\na\tb\t1\na\tb\t2\n", "row 2: b was graded 1 for a before and is graded 2"),
+        ("anchor\tcandidate\tgrade\na\t\t1\n", "row 1: a judgement needs both"),
+        ("anchor\tcandidate\tgrade\na\ta\t2\n", "row 1: a is judged against itself"),
+        ("anchor\tcandidate\tgrade\na\tb\n", "row 1: has 2 values for 3 columns"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_row(tmp_path: Path, rows: str, reason: str) -> None:
+    (tmp_path / "dev.tsv").write_text(rows)
+    with pytest.raises(InvalidInput, match=reason):
+        read_judgements(tmp_path / "dev.tsv")
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no file"):
+        read_judgements(tmp_path / "dev.tsv.gz")

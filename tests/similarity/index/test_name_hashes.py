@@ -1,0 +1,62 @@
+"""Names as keyed hashes: which references and texts are recognised, and which are not."""
+
+import pytest
+
+from similarity.company import Company
+from similarity.index.name_hashes import hashes_of, names_of
+from tests.workspace_records import make_names
+
+NAMES = ("Acme, Inc.", "Nestlé", "acme.com", "阿里巴巴有限公司")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ACME",
+        "acme",
+        "like Acme's",
+        "Acme\u2011Tools",
+        "A\u00adc\u200bme",
+        "nestle and others",
+        "NESTLE\u0301",
+        "see https://www.acme.com/about",
+        "ａｃｍｅ",
+        "我们与阿里巴巴竞争",
+        "case c-17",
+    ],
+)
+def test_a_text_that_contains_a_name_is_found(text: str) -> None:
+    assert make_names("c-17", *NAMES).are_in(text)
+
+
+@pytest.mark.parametrize("text", ["", "acmes", "pacme", "Inc.", "com", "c 18", "阿里山", "nest le"])
+def test_other_texts_are_not(text: str) -> None:
+    assert not make_names("c-17", *NAMES).are_in(text)
+
+
+@pytest.mark.parametrize("reference", ["c-17", "acme inc", "ACME", "https://www.ACME.com/about", "NESTLÉ"])
+def test_a_reference_that_is_a_name_means_the_company(reference: str) -> None:
+    assert make_names("c-17", *NAMES).mean(reference)
+
+
+@pytest.mark.parametrize("reference", ["C-17", "Acme Tools", "acme.org", "", None, 17])
+def test_other_references_do_not(reference: object) -> None:
+    assert not make_names("c-17", *NAMES).mean(reference)
+
+
+@pytest.mark.parametrize("name", ["Energy", "X", "360", "!!!", "水"])
+def test_what_every_text_holds_is_compared_with_whole_values_only(name: str) -> None:
+    names = make_names("c-17", name)
+    assert names.mean(name)
+    assert not names.are_in(f"in {name} as well")
+
+
+def test_a_company_goes_by_its_name_aliases_and_domain() -> None:
+    company = Company(id="a", name="Acme", description="Makes anvils.", aliases=("Acme Works",), domain="acme.com")
+    assert names_of(company) == {"Acme", "Acme Works", "acme.com"}
+
+
+def test_hashes_depend_on_the_key_and_hold_no_word() -> None:
+    hashes = hashes_of(b"one key", NAMES)
+    assert hashes.isdisjoint(hashes_of(b"another key", NAMES))
+    assert not any("acme" in each for each in hashes)

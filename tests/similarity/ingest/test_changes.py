@@ -1,0 +1,202 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from similarity.company import DeletedCompany, EmbeddedCompany, version_of
+from similarity.errors import InvalidCompany, InvalidInput
+from similarity.ingest.changes import embed_changes
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
+from tests.factories import make_company
+from tests.fakes import CountingEncoder
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
+RECORD = {"id": " acme ", "name": "Acme", "description": "Acme makes anvils."}
+
+
+def parse(record: dict[str, Any], columns: Columns | None = None) -> Any:
+    return parse_record({**RECORD, **record}, columns=columns or Columns(), now=NOW).change
+
+
+def change(description: str = "Acme makes anvils.", *, company_id: str = "acme", version: int = 2) -> VersionedCompany:
+    return VersionedCompany(company=make_company(company_id, name="Acme", description=description), version=version)
+
+
+def as_stored(documents: Sequence[EmbeddedCompany | DeletedCompany]) -> dict[str, EmbeddedCompany]:
+    return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
+
+
+def test_a_record_is_trimmed_and_normalised() -> None:
+    parsed = parse({"name": " Cafe\u0301 ", "website": "https://www.Acme.com/x", "tags": "a; b|a;", "country": None})
+    assert parsed.company == make_company(
+        "acme", name="Café", description="Acme makes anvils.", domain="acme.com", tags=("a", "b")
+    )
+
+
+@pytest.mark.parametrize("company_id", [".", " .. "])
+def test_an_id_that_addresses_lose_is_refused_and_can_be_deleted(company_id: str) -> None:
+    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+        parse({"id": company_id})
+    assert parse({"id": company_id, "deleted": True}).id == company_id.strip()
+
+
+def test_lists_may_be_lists() -> None:
+    assert parse({"aliases": ["A, Inc.", "B; C"]}).company.aliases == ("A, Inc.", "B; C")
+
+
+def test_a_column_mapping_decides_where_a_field_is_read() -> None:
+    columns = Columns(fields={"name": "title", "domain": "url"}, attributes={"size": "employees"})
+    parsed = parse({"title": "Other", "url": "acme.org", "employees": 12}, columns)
+    assert (parsed.company.name, parsed.company.domain, dict(parsed.company.attributes)) == (
+        "Other",
+        "acme.org",
+        {"size": 12},
+    )
+
+
+def test_without_an_event_time_the_run_decides_the_version() -> None:
+    assert parse({}).version == version_of(NOW, now=NOW)
+
+
+def test_an_event_time_decides_the_version() -> None:
+    event_time = NOW - timedelta(days=3)
+    assert parse({"event_time": event_time.isoformat()}).version == version_of(event_time, now=NOW)
+    assert parse({"event_time": event_time}).version == version_of(event_time, now=NOW)
+
+
+def test_a_delete_needs_only_an_id() -> None:
+    parsed = parse_record({"id": "acme", "deleted": "true"}, columns=Columns(), now=NOW)
+    assert parsed.change == DeletedCompany(id="acme", version=version_of(NOW, now=NOW, deleted=True))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"id": ""}, "id: "),
+        ({"id": None}, "id: "),
+        ({"name": ""}, "name: is empty"),
+        ({"description": None}, "description: is empty"),
+        ({"description": ["a"]}, "description: must be text, not list"),
+        ({"name": True}, "name: must be text, not bool"),
+        ({"deleted": "perhaps"}, "deleted: 'perhaps' is neither true nor false"),
+        ({"event_time": "yesterday"}, "event_time: 'yesterday' is not ISO 8601"),
+        ({"event_time": "2025-01-01T00:00:00"}, "event_time: .* no time zone"),
+        ({"tags": [{"a": 1}]}, "tags: must be text, not dict"),
+    ],
+)
+def test_a_bad_record_says_which_field(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidCompany, match=message):
+        parse(record)
+
+
+def test_a_bad_website_costs_the_website_not_the_company() -> None:
+    parsed = parse_record({**RECORD, "website": "http://"}, columns=Columns(), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.domain == ""
+    assert "left empty" in parsed.warnings[0]
+
+
+def test_equal_texts_are_encoded_once() -> None:
+    encoder = CountingEncoder()
+    documents = embed_changes([change(), change(company_id="twin")], {}, encoder, now=NOW)
+    assert encoder.texts == ["The company makes anvils."]
+    assert [document.id for document in documents] == ["acme", "twin"]
+
+
+def test_an_unchanged_company_keeps_its_vector_and_gets_its_new_version() -> None:
+    encoder = CountingEncoder()
+    stored = as_stored(embed_changes([change()], {}, encoder, now=NOW))
+    (document,) = embed_changes([change(version=4)], stored, encoder, now=LATER)
+    assert isinstance(document, EmbeddedCompany)
+    assert len(encoder.texts) == 1
+    assert (document.version, document.embedded_at) == (4, NOW)
+    assert np.array_equal(document.vector, stored["acme"].vector)
+
+
+def test_a_change_that_leaves_the_text_alone_keeps_the_vector() -> None:
+    encoder = CountingEncoder()
+    stored = as_stored(embed_changes([change()], {}, encoder, now=NOW))
+    embed_changes([change("Acme  makes anvils.")], stored, encoder, now=LATER)
+    assert len(encoder.texts) == 1
+
+
+def test_a_changed_text_is_encoded() -> None:
+    encoder = CountingEncoder()
+    stored = as_stored(embed_changes([change()], {}, encoder, now=NOW))
+    (document,) = embed_changes([change("Acme makes hammers.", version=4)], stored, encoder, now=LATER)
+    assert encoder.texts[-1] == "The company makes hammers."
+    assert isinstance(document, EmbeddedCompany)
+    assert document.embedded_at == LATER
+
+
+def test_two_changes_of_one_company_in_a_batch_each_get_their_own_vector() -> None:
+    encoder = CountingEncoder()
+    first, second = embed_changes([change("Anvils."), change("Hammers.", version=4)], {}, encoder, now=NOW)
+    assert isinstance(first, EmbeddedCompany)
+    assert isinstance(second, EmbeddedCompany)
+    assert first.text_hash != second.text_hash
+    assert not np.array_equal(first.vector, second.vector)
+
+
+def test_the_language_of_a_description_is_flagged() -> None:
+    german = change("Das Unternehmen stellt Züge und Signaltechnik für Eisenbahnen in ganz Europa her.")
+    (document,) = embed_changes([german], {}, CountingEncoder(), now=NOW)
+    assert isinstance(document, EmbeddedCompany)
+    assert document.language == "de"
+
+
+def test_deletes_pass_through_in_order() -> None:
+    delete = DeletedCompany(id="gone", version=3)
+    documents = embed_changes([change(), delete, change(company_id="b")], {}, CountingEncoder(), now=NOW)
+    assert [document.id for document in documents] == ["acme", "gone", "b"]
+    assert documents[1] is delete
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"), [("485", 485), ("-2.5", -2.5), ("1e6", 1e6), (9007199254740993, 9007199254740993), (" 7 ", 7)]
+)
+def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> None:
+    columns = Columns.from_pairs([], ["employees:number=staff"])
+    parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
+    assert parsed.warnings == ()
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {"employees": number}
+
+
+@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "nan", "inf", "1e999", "12 people", "9" * 309, "9" * 20])
+def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
+    columns = Columns.from_pairs([], ["employees:number=staff"])
+    parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {}
+    assert parsed.warnings == (f"attributes.employees: {cell!r:.40} is no number; left out",)
+    assert parsed.left_out == ("attributes.employees",)
+
+
+def test_a_column_without_a_name_stands_for_no_field() -> None:
+    # As pandas writes a table with its index; 1 would be a delete.
+    parsed = parse_record({"": "1", "id": "acme", "name": "Acme", "description": "Anvils."}, columns=Columns(), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert (parsed.change.company.country, parsed.change.company.tags) == ("", ())
+
+
+def test_nan_is_a_missing_value_and_infinity_is_refused() -> None:
+    columns = Columns.from_pairs([], ["employees:number", "segment"])
+    missing = float("nan")
+    record = RECORD | {"country": missing, "tags": missing, "employees": missing, "segment": missing}
+    parsed = parse_record(record, columns=columns, now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert (parsed.change.company.country, parsed.change.company.attributes) == ("", {})
+    assert parsed.warnings == ()
+    with pytest.raises(InvalidCompany, match="name: is empty"):
+        parse_record(RECORD | {"name": missing}, columns=columns, now=NOW)
+    with pytest.raises(InvalidCompany, match="country: is an infinite number"):
+        parse_record(RECORD | {"country": float("inf")}, columns=columns, now=NOW)
+
+
+def test_an_unknown_kind_of_attribute_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="must read NAME"):
+        Columns.from_pairs([], ["employees:integer"])

@@ -1,0 +1,190 @@
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from similarity.errors import InvalidInput
+from similarity.ingest.files import RejectsFile, Row, column_names, count_rows, read_rows, read_stream
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def records(path: Path) -> list[dict[str, object]]:
+    return [dict(row.record) for row in read_rows(path)]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_csv_is_read_with_quotes_newlines_and_a_byte_order_mark(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, '\ufeffid,name\n1,"a, ""b""\nc"\n\n2,d\n')
+    assert records(path) == [{"id": "1", "name": 'a, "b"\nc'}, {"id": "2", "name": "d"}]
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "id;name\n1;a,b\n"), ("a.tsv", "id\tname\n1\ta,b\n")])
+def test_other_delimiters_are_found(tmp_path: Path, name: str, text: str) -> None:
+    assert records(write(tmp_path / name, text)) == [{"id": "1", "name": "a,b"}]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.jsonl.gz"])
+def test_json_lines_are_read(tmp_path: Path, name: str) -> None:
+    assert records(write(tmp_path / name, '{"id": 1}\n\n{"id": "b", "tags": ["x"]}')) == [
+        {"id": 1},
+        {"id": "b", "tags": ["x"]},
+    ]
+
+
+def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": ["a", "b"], "tags": [["x"], None]}), path)
+    assert records(path) == [{"id": "a", "tags": ["x"]}, {"id": "b", "tags": None}]
+    assert (column_names(path), count_rows(path)) == (["id", "tags"], 2)
+
+
+def test_a_bad_json_line_is_one_bad_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"id": 1}\n{oops\n[1]\n{"id": 2}\n')
+    rows = list(read_rows(path))
+    assert [bool(row.unreadable) for row in rows] == [False, True, True, False]
+    assert "not JSON" in rows[1].unreadable
+    assert "not a JSON object" in rows[2].unreadable
+    assert rows[1].record == {"line": "{oops\n"}
+
+
+def test_a_csv_row_with_too_many_or_too_few_values_is_one_bad_row(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", "id,name\n1,a,b\n2\n3,c\n")))
+    assert [row.unreadable.partition(";")[0] for row in rows] == [
+        "has 3 values for 2 columns",
+        "has 1 values for 2 columns",
+        "",
+    ]
+    assert rows[0].record == {"id": "1", "name": "a", "extra": ["b"]}
+
+
+def test_broken_quotes_name_their_lines_and_the_rest_is_read(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", 'id,name\n1,"a"b\n2,c\n')))
+    assert "broken CSV in lines 2 to 2" in rows[0].unreadable
+    assert rows[1].record == {"id": "2", "name": "c"}
+
+
+def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", b"id,name\n1,caf\xe9\n2,d\n")))
+    assert rows[0].record["name"] == "caf\udce9"
+    assert rows[1].record["name"] == "d"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xlsx", "x", "is none of .csv, .tsv"),
+        ("a", "x", "is none of .csv, .tsv"),
+        ("a.csv", "", "its first line must name the columns"),
+        ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
+        ("a.parquet", "not parquet", "is not a Parquet file"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        list(read_rows(write(tmp_path / name, content)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_csv_file_in_utf_16_is_said_to_be_so(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "excel.csv"
+    path.write_bytes("id\tname\na\tCafé\n".encode(encoding))
+    for read in (lambda: list(read_rows(path)), lambda: column_names(path)):
+        with pytest.raises(InvalidInput, match="the file is UTF-16; save it as UTF-8"):
+            read()
+
+
+def test_json_lines_in_utf_16_are_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes('{"id": "a"}\n'.encode("utf-16"))
+    with pytest.raises(InvalidInput, match="the file is UTF-16; save it as UTF-8"):
+        list(read_rows(path))
+
+
+def test_a_cut_off_gzip_file_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"id": 1}\n' * 10_000)[:-20])
+    with pytest.raises(InvalidInput, match="cannot be read to its end"):
+        list(read_rows(path))
+
+
+def test_a_damaged_gzip_file_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    whole = gzip.compress(b"".join(b'{"id": %d}\n' % number for number in range(10_000)))
+    path.write_bytes(whole[:1000] + bytes(byte ^ 0xFF for byte in whole[1000:]))
+    with pytest.raises(InvalidInput, match="cannot be read to its end"):
+        list(read_rows(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("s3://bucket/a.jsonl", b'{"id": "1"}\n'),
+        ("gs://bucket/a.jsonl.gz", gzip.compress(b'\xef\xbb\xbf{"id": "1"}\n')),
+        ("a.csv", b"id\n1\n"),
+        ("a.tsv.gz", gzip.compress(b"id\n1\n")),
+    ],
+)
+def test_an_open_stream_reads_like_a_file_and_stays_open(name: str, content: bytes) -> None:
+    stream = io.BytesIO(content)
+    assert [row.record for row in read_stream(stream, name=name)] == [{"id": "1"}]
+    assert not stream.closed
+
+
+def test_parquet_is_read_from_a_stream_that_seeks() -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a", "b"]}), stream)
+    assert [row.record for row in read_stream(stream, name="a.parquet")] == [{"id": "a"}, {"id": "b"}]
+    assert not stream.closed
+
+
+def test_a_failing_stream_fails_as_it_does_since_another_try_may_help() -> None:
+    class Dropped(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            raise ConnectionResetError("connection lost")
+
+        def __next__(self) -> bytes:
+            return self.readline()
+
+    with pytest.raises(ConnectionResetError, match="connection lost"):
+        list(read_stream(Dropped(), name="a.jsonl"))
+
+
+def test_json_rows_and_unreadable_rows_keep_their_own_bytes() -> None:
+    content = b'\xef\xbb\xbf{"id":  1}\n\xff{oops\n'
+    assert [row.raw for row in read_stream(io.BytesIO(content), name="a.jsonl")] == [b'{"id":  1}\n', b"\xff{oops\n"]
+    content = b'id,name\n1,a\n2,"b"\xff\n\n3,c,d\n'
+    rows = list(read_stream(io.BytesIO(content), name="a.csv"))
+    assert [row.raw for row in rows] == [b"", b'2,"b"\xff\n', b"3,c,d\n"]
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no file"):
+        list(read_rows(tmp_path / "a.csv"))
+
+
+def test_the_progress_bar_knows_what_to_expect(tmp_path: Path) -> None:
+    assert count_rows(write(tmp_path / "a.csv", "id\n1\n2\n")) == 2
+    assert count_rows(write(tmp_path / "a.jsonl", "{}\n{}\n")) == 2
+    assert count_rows(write(tmp_path / "a.jsonl.gz", "{}\n")) == 1
+
+
+def test_rejects_keep_row_reason_and_content_even_of_broken_text(tmp_path: Path) -> None:
+    with RejectsFile(tmp_path / "r.jsonl") as rejects:
+        rejects.add(Row(number=3, record={"name": "caf\udce9"}), "name: broken")
+    entry = json.loads((tmp_path / "r.jsonl").read_text())
+    assert entry == {"row": 3, "reason": "name: broken", "record": {"name": "caf\udce9"}}
+
+
+def test_without_rejects_there_is_no_rejects_file(tmp_path: Path) -> None:
+    with RejectsFile(tmp_path / "r.jsonl"):
+        pass
+    assert not (tmp_path / "r.jsonl").exists()

@@ -1,0 +1,331 @@
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, NoLiveGeneration
+from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.changes import write_changes
+from similarity.ingest.files import RejectsFile
+from similarity.ingest.load import LoadReport, check_columns, load_file, sync_file
+from similarity.ingest.records import Columns
+from similarity.ingest.writers import Writer
+from tests.factories import make_generation
+from tests.fakes import CountingEncoder
+from tests.similarity.generations.staging import SecondEncoder, Watched
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    index = SqliteIndex(tmp_path / "index.db")
+    index.create_generation(make_generation("first"))
+    index.register_candidate("first")
+    index.promote("first")
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def encoder() -> CountingEncoder:
+    return CountingEncoder()
+
+
+class Refusing(Watched):
+    """An index whose store does not take one document, in one generation or in any."""
+
+    def __init__(self, index: CompanyIndex, refused: str = "", *, generation: str = "") -> None:
+        super().__init__(index)
+        self.refused, self.generation = refused, generation
+
+    def upsert(self, generation: str, documents: Any) -> list[WriteResult]:
+        concerned = generation == self.generation or not self.generation
+        taken = [document for document in documents if not (concerned and document.id == self.refused)]
+        results = {result.id: result for result in self.index.upsert(generation, taken)}
+        failed = WriteResult(id=self.refused, outcome=WriteOutcome.FAILED, reason="it is full")
+        return [results.get(document.id, failed) for document in documents]
+
+
+class Loader:
+    """Loads lists of records as files, a minute later each time."""
+
+    def __init__(self, folder: Path, index: SqliteIndex, encoder: CountingEncoder) -> None:
+        self.folder, self.index, self.encoder = folder, index, encoder
+        self.now = NOW
+        self.rejects = folder / "rejects.jsonl"
+        self.others: dict[str, CountingEncoder] = {}
+
+    def file(self, records: list[object]) -> Path:
+        path = self.folder / "companies.jsonl"
+        path.write_text("".join(record if isinstance(record, str) else json.dumps(record) + "\n" for record in records))
+        return path
+
+    def load(self, records: list[object], *, sync: bool = False, force: bool = False) -> LoadReport:
+        self.now += timedelta(minutes=1)
+        encoders = {self.encoder.encoder_id: self.encoder, **self.others}
+        with RejectsFile(self.rejects) as rejects:
+            if sync:
+                return sync_file(
+                    self.file(records), index=self.index, encoders=encoders, columns=Columns(), rejects=rejects,
+                    now=self.now, force=force,
+                )  # fmt: skip
+            return load_file(
+                self.file(records),
+                index=self.index,
+                encoders=encoders,
+                columns=Columns(),
+                rejects=rejects,
+                now=self.now,
+            )
+
+    def ids(self) -> list[str]:
+        return sorted(document.id for batch in self.index.scan("first") for document in batch)
+
+    def companies(self) -> int:
+        return self.index.stats("first").companies
+
+
+@pytest.fixture
+def loader(tmp_path: Path, index: SqliteIndex, encoder: CountingEncoder) -> Loader:
+    return Loader(tmp_path, index, encoder)
+
+
+def record(company_id: str, **fields: object) -> object:
+    return {"id": company_id, "name": f"Firm {company_id}", "description": f"Makes {company_id} things."} | fields
+
+
+def many(count: int) -> list[object]:
+    return [record(f"c{number:03}") for number in range(count)]
+
+
+def test_every_row_ends_in_exactly_one_outcome(loader: Loader) -> None:
+    report = loader.load([record("a"), record("b"), record("", name="x"), "{broken\n", record("a")])
+    assert report.rows == 5 == sum(report.outcomes.values())
+    assert report.outcomes == {WriteOutcome.APPLIED: 2, WriteOutcome.REJECTED: 2, WriteOutcome.UNCHANGED: 1}
+    reasons = [json.loads(line)["reason"] for line in loader.rejects.read_text().splitlines()]
+    assert "id: " in reasons[0]
+    assert "not JSON" in reasons[1]
+
+
+def test_two_different_rows_of_one_id_are_a_reject_not_a_silent_choice(loader: Loader) -> None:
+    report = loader.load([record("a"), record("a", description="Something else.")])
+    assert (report.outcomes[WriteOutcome.APPLIED], report.rejected) == (1, 1)
+    assert json.loads(loader.rejects.read_text())["row"] == 2
+
+
+def test_a_second_load_encodes_nothing(loader: Loader) -> None:
+    loader.load(many(5))
+    encoded = len(loader.encoder.texts)
+    report = loader.load(many(5))
+    assert (encoded, len(loader.encoder.texts)) == (5, 5)
+    assert report.outcomes == {WriteOutcome.APPLIED: 5}
+
+
+def test_an_older_event_changes_nothing(loader: Loader) -> None:
+    loader.load([record("a")])
+    report = loader.load([record("a", description="Old words.", event_time="2020-01-01T00:00:00Z")])
+    assert report.outcomes == {WriteOutcome.SUPERSEDED: 1}
+    assert loader.index.get("first", ["a"])["a"].company.description == "Makes a things."
+
+
+def test_a_sync_deletes_what_the_snapshot_lacks(loader: Loader) -> None:
+    loader.load(many(40))
+    report = loader.load(many(39), sync=True)
+    assert (report.deleted, loader.companies()) == (1, 39)
+    assert len(loader.ids()) == 40  # the tombstone stays
+
+
+def test_a_sync_that_would_delete_much_writes_nothing(loader: Loader) -> None:
+    loader.load(many(40))
+    with pytest.raises(InvalidInput, match="lacks 10 of 40 companies, more than 5 %"):
+        loader.load([*many(30), record("new")], sync=True)
+    assert loader.companies() == 40
+    assert loader.load(many(30), sync=True, force=True).deleted == 10
+
+
+def test_a_sync_keeps_companies_whose_row_was_rejected(loader: Loader) -> None:
+    loader.load(many(40))
+    report = loader.load([*many(39), record("c039", description="")], sync=True)
+    assert (report.rejected, report.deleted, loader.companies()) == (1, 0, 40)
+
+
+def test_a_sync_refuses_to_guess_when_a_row_has_no_id(loader: Loader) -> None:
+    loader.load(many(40))
+    with pytest.raises(InvalidInput, match="row 40 does not say which company it is"):
+        loader.load([*many(39), "{broken\n"], sync=True)
+    assert loader.companies() == 40
+
+
+@pytest.mark.parametrize(
+    "row", ['"",Firm,Makes things.', " ,Firm,Makes things.", "Firm 39, Inc.,Makes 39 things.,c039", 'c039,"Firm'],
+)  # fmt: skip
+def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: str) -> None:
+    loader.load(many(40))
+    snapshot = loader.folder / "snapshot.csv"
+    rows = [f"c{number:03},Firm c{number:03},Makes c{number:03} things." for number in range(39)]
+    snapshot.write_text("\n".join(["ticker,name,description", *rows, row]))
+    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 does not say which company"):
+        sync_file(
+            snapshot, index=loader.index, encoders={"encoder-1": loader.encoder},
+            columns=Columns(fields={"id": "ticker"}), rejects=rejects, now=NOW + timedelta(minutes=5),
+        )  # fmt: skip
+    assert loader.companies() == 40
+
+
+def test_values_that_were_left_out_are_counted_by_field(loader: Loader) -> None:
+    report = loader.load([record("a", website="http://"), record("b", website="http://"), record("c")])
+    assert report.left_out == {"domain": 2}
+
+
+def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
+    seen: list[int] = []
+    path = loader.file([record("a"), record("")])
+    with RejectsFile(loader.rejects) as rejects:
+        load_file(
+            path, index=loader.index, encoders={"encoder-1": loader.encoder}, columns=Columns(), rejects=rejects,
+            now=NOW, on_rows=seen.append,
+        )  # fmt: skip
+    assert sum(seen) == 2
+
+
+def test_writes_go_to_every_generation_that_must_have_them(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.load([record("a")])
+    assert set(loader.index.get("first", ["a"])) == set(loader.index.get("second", ["a"])) == {"a"}
+
+
+def test_a_missing_encoder_is_noticed_before_anything_is_written(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second", encoder_id="encoder-2"))
+    loader.index.register_candidate("second")
+    with pytest.raises(EncoderMismatch, match=r"generation second .* holds vectors of encoder encoder-2"):
+        loader.load([record("a")])
+    assert loader.companies() == 0
+
+
+def test_a_text_is_encoded_once_for_all_generations_of_its_encoder(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.load([record("a")])
+    loader.load([record("a", description="Makes other things.")])
+    assert len(loader.encoder.texts) == 2
+    first, second = (loader.index.get(name, ["a"])["a"] for name in ("first", "second"))
+    assert (first.version, first.text_hash) == (second.version, second.text_hash)
+    assert np.array_equal(first.vector, second.vector)
+
+
+def test_a_text_that_only_one_generation_holds_is_not_encoded_again(loader: Loader) -> None:
+    loader.load([record("a")])
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.load([record("a")])
+    assert len(loader.encoder.texts) == 1
+
+
+def test_a_generation_that_appears_while_texts_are_encoded_is_written_to(loader: Loader) -> None:
+    class Slow(CountingEncoder):
+        def encode(self, texts: Sequence[str], progress: Any = None) -> NDArray[np.float32]:
+            if not self.texts:
+                loader.index.create_generation(make_generation("second", encoder_id="encoder-2"))
+                loader.index.register_candidate("second")
+            return super().encode(texts)
+
+    loader.encoder = Slow()
+    loader.others = {"encoder-2": SecondEncoder()}
+    loader.load([record("a")])
+    assert set(loader.index.get("second", ["a"])) == {"a"}
+
+
+def test_a_generation_that_is_retired_while_texts_are_encoded_costs_nothing(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    upsert = loader.index.upsert
+
+    class Retiring(Refusing):
+        def upsert(self, generation: str, documents: Any) -> list[WriteResult]:
+            if generation == "second":
+                loader.index.retire("second")
+            return upsert(generation, documents)
+
+    loader.index = cast(SqliteIndex, Retiring(loader.index))
+    assert loader.load([record("a")]).outcomes == {WriteOutcome.APPLIED: 1}
+
+
+def test_rows_that_the_store_did_not_take_are_counted_and_the_rest_is_loaded(loader: Loader) -> None:
+    index = loader.index
+    loader.index = cast(SqliteIndex, Refusing(index, "a"))
+    report = loader.load([record("a"), record("b")])
+    assert (report.failed, report.outcomes[WriteOutcome.APPLIED], report.rows) == (1, 1, 2)
+    loader.index = index
+    assert loader.load([record("a"), record("b")]).failed == 0
+    assert loader.ids() == ["a", "b"]
+
+
+def test_a_change_that_one_generation_did_not_take_has_failed(loader: Loader) -> None:
+    loader.index.create_generation(make_generation("second"))
+    loader.index.register_candidate("second")
+    loader.index = cast(SqliteIndex, Refusing(loader.index, "a", generation="second"))
+    assert loader.load([record("a"), record("b")]).failed == 1
+    assert loader.index.get("first", ["a"])
+
+
+def test_a_store_that_takes_nothing_stops_the_load(loader: Loader) -> None:
+    loader.index = cast(SqliteIndex, Refusing(loader.index, "a"))
+    with pytest.raises(IndexUnavailable, match=r"took none of 1 companies \(it is full\).* again is safe"):
+        loader.load([record("a")])
+
+
+def test_deletes_that_the_store_did_not_take_are_counted(loader: Loader) -> None:
+    loader.load(many(40))
+    loader.index = cast(SqliteIndex, Refusing(loader.index, "c039"))
+    report = loader.load(many(38), sync=True)
+    assert (report.deleted, report.failed_deletes, report.failed) == (1, 1, 1)
+
+
+def test_a_load_gives_its_lease_back(loader: Loader) -> None:
+    loader.load([record("a")])
+    assert loader.index.leases() == []
+
+
+def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "empty.db")
+    with Writer(index) as writer, pytest.raises(NoLiveGeneration, match="create one"):
+        write_changes(writer, {}, [], now=NOW)
+    index.close()
+
+
+def test_a_csv_file_without_rows_is_a_load_of_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "delta.csv"
+    path.write_text("id,name,description\n")
+    check_columns(path, Columns())
+
+
+def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*many(120), record("late", employees=7)]))
+    check_columns(path, Columns(attributes={"employees": "employees"}))
+    with pytest.raises(InvalidInput, match="no column 'employes'"):
+        check_columns(path, Columns(attributes={"employees": "employes"}))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (Columns(), "Say --column name=COLUMN; the file has the columns: id, title, description"),
+        (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
+        (Columns(fields={"nmae": "title"}), "'nmae' is not a company field"),
+        (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),
+    ],
+)
+def test_columns_are_checked_before_the_first_row(tmp_path: Path, columns: Columns, message: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,title,description\n1,a,b\n")
+    with pytest.raises(InvalidInput, match=message):
+        check_columns(path, columns)

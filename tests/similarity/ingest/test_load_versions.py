@@ -1,0 +1,118 @@
+"""Rows without an event time: what they replace, and what they give way to."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from similarity.company import DeletedCompany, EmbeddedCompany, utc_now, version_of
+from similarity.index.protocol import WriteOutcome, WriteResult
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.changes import write_changes
+from similarity.ingest.files import RejectsFile
+from similarity.ingest.load import LoadReport, load_file, sync_file
+from similarity.ingest.messages import Message, decode
+from similarity.ingest.records import Columns
+from similarity.ingest.writers import Writer
+from tests.contract.steps import add_candidate, add_live, outcomes
+from tests.factories import ENCODER_ID, make_embedded
+from tests.fakes import CountingEncoder
+from tests.similarity.generations.staging import SecondEncoder
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ACME = {"id": "acme", "name": "Acme", "description": "Makes anvils."}
+ENCODERS = {ENCODER_ID: CountingEncoder(), "encoder-2": SecondEncoder()}
+
+
+class Contended(SqliteIndex):
+    """Another writer is faster every time."""
+
+    contended = False
+
+    def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+        if self.contended:
+            newest = max(document.version for document in documents)
+            for document in documents:
+                super().upsert(generation, [make_embedded(document.id, version=newest // 2 * 2 + 10)])
+        return super().upsert(generation, documents)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Contended]:
+    with closing(Contended(tmp_path / "index.db")) as index:
+        add_live(index, "first")
+        yield index
+
+
+def ahead(days: float = 1) -> int:
+    """A version that lies ahead of the clock."""
+    time = utc_now() + timedelta(days=days)
+    return version_of(time, now=time)
+
+
+def load(index: SqliteIndex, *records: object, sync: bool = False) -> LoadReport:
+    path = index.path.with_name("companies.jsonl")
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    run = partial(sync_file, force=True) if sync else load_file
+    with RejectsFile(path.with_name("rejects.jsonl")) as rejects:
+        return run(path, index=index, encoders=ENCODERS, columns=Columns(), rejects=rejects, now=NOW)
+
+
+def test_a_row_replaces_what_a_wrong_clock_wrote(index: SqliteIndex) -> None:
+    future = ahead()
+    index.upsert("first", [make_embedded("acme", version=future)])
+    assert load(index, ACME).outcomes == {WriteOutcome.APPLIED: 1}
+    assert index.get("first", ["acme"])["acme"].company.name == "Acme"
+    assert load(index, {**ACME, "deleted": True}).outcomes == {WriteOutcome.APPLIED: 1}
+    assert index.stored_versions("first", ["acme"]) == {"acme": future + 3}
+
+
+def test_a_row_with_an_event_time_gives_way(index: SqliteIndex) -> None:
+    index.upsert("first", [make_embedded("acme", version=ahead())])
+    assert load(index, {**ACME, "event_time": NOW.isoformat()}).outcomes == {WriteOutcome.SUPERSEDED: 1}
+
+
+def test_a_row_gives_way_to_what_was_written_since_the_run_began(index: SqliteIndex) -> None:
+    since = {"acme": version_of(NOW + timedelta(seconds=1), now=NOW), "kept": ahead(days=1 / 24 / 60)}
+    index.upsert("first", [make_embedded(company_id, version=version) for company_id, version in since.items()])
+    report = load(index, ACME, sync=True)
+    assert (report.outcomes, report.deleted) == ({WriteOutcome.SUPERSEDED: 1}, 0)
+    assert index.stored_versions("first", ["acme", "kept"]) == since
+
+
+def test_a_sync_deletes_what_a_wrong_clock_wrote(index: SqliteIndex) -> None:
+    index.upsert("first", [make_embedded("frozen", version=ahead())])
+    assert load(index, ACME, sync=True).deleted == 1
+    assert index.get("first", ["frozen"]) == {}
+
+
+def test_a_row_that_others_overtake_at_every_attempt_has_failed(index: Contended) -> None:
+    index.upsert("first", [make_embedded("acme", version=ahead()), make_embedded("b")])
+    index.contended = True
+    report = load(index, ACME, {**ACME, "id": "b"})
+    assert (report.failed, report.outcomes[WriteOutcome.SUPERSEDED]) == (1, 1)
+
+
+def test_a_raised_change_has_one_version_in_every_generation(index: SqliteIndex) -> None:
+    add_candidate(index, "second", encoder_id="encoder-2")
+    future = ahead()
+    index.upsert("second", [make_embedded("acme", version=future, encoder_id="encoder-2")])
+    assert load(index, ACME).outcomes == {WriteOutcome.APPLIED: 1}
+    stored = [index.stored_versions(name, ["acme"])["acme"] for name in ("first", "second")]
+    assert stored == [future + 2] * 2
+
+
+def test_a_message_that_is_read_again_gives_way(index: SqliteIndex) -> None:
+    """Its time is the topic's: a replay must not replace what was written since."""
+    index.upsert("first", [make_embedded("acme", version=ahead())])
+    messages = [
+        Message(position=str(number), key=b"acme", value=value, time=NOW)
+        for number, value in enumerate([json.dumps(ACME).encode(), b'{"id": "acme", "deleted": true}', None])
+    ]
+    with Writer(index) as writer:
+        results = write_changes(writer, ENCODERS, [decode(message).change for message in messages], now=NOW)
+    assert outcomes(results) == [WriteOutcome.SUPERSEDED] * 3

@@ -1,0 +1,122 @@
+"""A backup of an embedded index holds all that belongs to it, and can be used where it lies."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from similarity.bundle import ModelBundle
+from similarity.errors import InvalidInput
+from similarity.feedback.opening import workspace_file
+from similarity.feedback.protocol import SavedList
+from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
+from similarity.index.sqlite import SqliteIndex
+from similarity.upkeep.backup import back_up
+from tests.factories import make_embedded, make_generation
+from tests.tiny_bundle import write_tiny_bundle
+
+BREWERS = SavedList(name="Brewers", question={}, saved_by="ann", saved_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> ModelBundle:
+    return write_tiny_bundle(tmp_path / "tiny")
+
+
+@pytest.fixture
+def index(tmp_path: Path, bundle: ModelBundle) -> Iterator[SqliteIndex]:
+    """One company, embedded by `bundle`, which lies in the index's store."""
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        index.create_generation(make_generation("first", encoder_id=bundle.encoder_id))
+        index.register_candidate("first")
+        index.promote("first")
+        index.upsert("first", [make_embedded("a", encoder_id=bundle.encoder_id)])
+        keep_bundle(bundle, store_folder(index.path))
+        yield index
+
+
+@pytest.fixture
+def workspace(index: SqliteIndex) -> Iterator[SqliteWorkspace]:
+    """A saved list, in a workspace that stays open."""
+    with closing(SqliteWorkspace(workspace_file(index.path))) as workspace:
+        workspace.save_list(BREWERS)
+        yield workspace
+
+
+def backed_up(index: SqliteIndex, target: Path, *, overwrite: bool = False) -> tuple[str, ...]:
+    return back_up(index, target, store=store_folder(index.path), overwrite=overwrite).missing_encoders
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_backup_holds_companies_lists_and_the_model(index: SqliteIndex, bundle: ModelBundle, tmp_path: Path) -> None:
+    target = tmp_path / "kept" / "copy.db"
+    assert backed_up(index, target) == ()
+    assert sorted(each.name for each in target.parent.iterdir()) == ["copy.db", "copy.db.bundles", "copy.db.workspace"]
+    with closing(SqliteIndex(target)) as copy:
+        assert list(copy.get("first", ["a"])) == ["a"]
+        assert bundle_for(copy, store_folder(target)).bundle_id == bundle.bundle_id
+    with closing(SqliteWorkspace(workspace_file(target))) as lists:
+        assert lists.lists() == [BREWERS]
+
+
+def test_an_index_that_nobody_judged_has_no_workspace_to_copy(index: SqliteIndex, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    assert back_up(index, target, store=store_folder(index.path)).workspace is None
+    assert not workspace_file(target).exists()
+    assert not workspace_file(index.path).exists()
+
+
+def test_a_bundle_that_is_not_at_hand_is_named(index: SqliteIndex, bundle: ModelBundle, tmp_path: Path) -> None:
+    missing = back_up(index, tmp_path / "copy.db", store=tmp_path / "nowhere").missing_encoders
+    assert missing == (bundle.encoder_id,)
+
+
+def test_a_second_backup_replaces_the_first_only_when_told(
+    index: SqliteIndex, bundle: ModelBundle, workspace: SqliteWorkspace, tmp_path: Path
+) -> None:
+    target = tmp_path / "copy.db"
+    backed_up(index, target)
+    index.upsert("first", [make_embedded("b", encoder_id=bundle.encoder_id)])
+    workspace.remove_list("Brewers")
+    with pytest.raises(InvalidInput, match=r"copy\.db exists"):
+        backed_up(index, target)
+    with closing(SqliteWorkspace(workspace_file(target))) as lists:
+        assert lists.lists() == [BREWERS]
+    backed_up(index, target, overwrite=True)
+    with closing(SqliteIndex(target)) as copy:
+        assert sorted(copy.get("first", ["a", "b"])) == ["a", "b"]
+    with closing(SqliteWorkspace(workspace_file(target))) as lists:
+        assert lists.lists() == []
+
+
+def test_another_workspace_where_the_copy_would_lie_is_never_taken_for_part_of_it(
+    index: SqliteIndex, tmp_path: Path
+) -> None:
+    target = tmp_path / "copy.db"
+    with closing(SqliteWorkspace(workspace_file(target))) as other:
+        other.save_list(BREWERS)
+    with pytest.raises(InvalidInput, match=r"copy\.db\.workspace belongs to another index"):
+        backed_up(index, target, overwrite=True)
+    assert not target.exists()
+
+
+@pytest.mark.usefixtures("workspace")
+def test_nothing_is_written_where_the_workspaces_place_is_taken(index: SqliteIndex, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    with closing(SqliteWorkspace(workspace_file(target))) as other:
+        other.save_list(BREWERS)
+        for overwrite, why in ((False, "exists"), (True, "in use")):
+            with pytest.raises(InvalidInput, match=rf"copy\.db\.workspace .*{why}"):
+                backed_up(index, target, overwrite=overwrite)
+    assert not target.exists()
+
+
+def test_a_backup_holds_what_erasures_need_to_know(index: SqliteIndex, tmp_path: Path) -> None:
+    index.ledger.remember({"a": ["1:hash"]})
+    backed_up(index, tmp_path / "kept" / "copy.db")
+    with closing(SqliteIndex(tmp_path / "kept" / "copy.db")) as copy:
+        assert copy.ledger.remembered("a") == {"1:hash"}
+        assert copy.ledger.key() == index.ledger.key()

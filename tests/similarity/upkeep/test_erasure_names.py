@@ -1,0 +1,259 @@
+"""An erasure finds the names that a company had, and completes what was cut short."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, version_of
+from similarity.errors import IndexUnavailable
+from similarity.feedback.protocol import Forgotten
+from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.index.ledger import ErasureState
+from similarity.index.name_hashes import CompanyNames
+from similarity.index.protocol import WriteResult
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.changes import write_changes
+from similarity.ingest.records import Change, VersionedCompany
+from similarity.ingest.writers import Writer
+from similarity.upkeep.erasure import NOT_TAKEN, STORE_AWAY, Eraser
+from tests.contract.steps import add_live
+from tests.factories import ENCODER_ID, make_embedded
+from tests.fakes import CountingEncoder
+from tests.workspace_records import make_event, make_list
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ACME = Company(
+    id="c1", name="Zyzzyva GmbH", description="Makes anvils.", aliases=("Zyz Works",), domain="zyzzyva.example"
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    index = SqliteIndex(tmp_path / "index.db")
+    add_live(index, "live")
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
+    """Lists and a note that name the company by each of its names."""
+    workspace = SqliteWorkspace(tmp_path / "index.db.workspace")
+    workspace.add_event(make_event("note", anchor="nike", note="as zyzzyva does"))
+    workspace.save_list(make_list("by exclusion", exclude=["Zyzzyva GmbH", "zyz works", "https://zyzzyva.example/x"]))
+    workspace.save_list(make_list("by text", negatives=[{"text": "not like Zyz Works"}]))
+    yield workspace
+    workspace.close()
+
+
+def write(index: SqliteIndex, *companies: Company | str, at: datetime = NOON) -> None:
+    """Writes companies, and deletes those that are named by their id alone."""
+    changes: list[Change] = [
+        DeletedCompany(id=each, version=version_of(at, now=at, deleted=True))
+        if isinstance(each, str)
+        else VersionedCompany(company=each, version=version_of(at, now=at))
+        for each in companies
+    ]
+    with Writer(index) as writer:
+        write_changes(writer, {ENCODER_ID: CountingEncoder()}, changes, now=at)
+
+
+def eraser(index: SqliteIndex, workspace: SqliteWorkspace, *, at: datetime = NOON) -> Eraser:
+    return Eraser(index, workspace, clock=lambda: at + timedelta(hours=1))
+
+
+def erase(index: SqliteIndex, workspace: SqliteWorkspace) -> dict[str, int]:
+    """Erases the company; how much was forgotten."""
+    its_eraser = eraser(index, workspace)
+    its_eraser.accept("c1")
+    [record] = its_eraser.finish()
+    assert record.state is ErasureState.DONE
+    return dict(record.forgotten)
+
+
+ALL = {"events": 0, "lists": 2, "looks": 0, "notes": 1}
+
+
+def test_the_names_of_a_company_are_found(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    write(index, ACME)
+    assert erase(index, workspace) == ALL
+    assert workspace.saved_list("by exclusion").question["exclude"] == []
+    assert index.ledger.remembered("c1") == frozenset()
+
+
+def test_a_delete_does_not_forget_the_names_that_an_erasure_looks_for(
+    index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    write(index, ACME)
+    write(index, "c1", at=NOON + timedelta(minutes=1))
+    assert index.get("live", ["c1"]) == {}
+    assert erase(index, workspace) == ALL
+
+
+def test_names_from_before_a_rename_are_found(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    write(index, ACME)
+    write(index, replace(ACME, name="Other", aliases=(), domain=""), at=NOON + timedelta(minutes=1))
+    assert erase(index, workspace) == ALL
+
+
+def test_what_is_remembered_holds_no_word(index: SqliteIndex, tmp_path: Path) -> None:
+    write(index, ACME)
+    write(index, "c1", at=NOON + timedelta(minutes=1))
+    assert len(index.ledger.remembered("c1")) == 4
+    index.compact("live")
+    index.close()
+    assert not any(word in (tmp_path / "index.db").read_bytes().lower() for word in (b"zyz", b"works"))
+
+
+def test_the_hashes_of_two_indices_differ(index: SqliteIndex, tmp_path: Path) -> None:
+    other = SqliteIndex(tmp_path / "other.db")
+    assert len({index.ledger.key(), other.ledger.key(), bytes(32)}) == 3
+    other.close()
+
+
+def test_names_that_stay_cost_no_write(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Mapping[str, Collection[str]]] = []
+    monkeypatch.setattr(index.ledger, "remember", asked.append)
+    write(index, ACME)
+    write(index, replace(ACME, description="Makes hammers."), at=NOON + timedelta(minutes=1))
+    write(index, replace(ACME, name="Late"), at=NOON - timedelta(minutes=1))  # superseded: nothing is lost
+    assert asked == []
+    write(index, replace(ACME, name="Other"), at=NOON + timedelta(minutes=2))
+    assert [list(each) for each in asked] == [["c1"]]
+
+
+def test_a_delete_that_the_ledger_does_not_take_is_not_written(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: object) -> None:
+        raise IndexUnavailable("away")
+
+    write(index, ACME)
+    monkeypatch.setattr(index.ledger, "remember", away)
+    with pytest.raises(IndexUnavailable):
+        write(index, "c1", at=NOON + timedelta(minutes=1))
+    assert "c1" in index.get("live", ["c1"])
+
+
+class AbsentWorkspace(SqliteWorkspace):
+    """A workspace whose store is away for a while."""
+
+    away = ""
+
+    def forget_company(self, names: CompanyNames) -> Forgotten:
+        if self.away == "forgetting":
+            raise IndexUnavailable("away")
+        return super().forget_company(names)
+
+    def compact(self) -> bool:
+        if self.away == "compacting":
+            raise IndexUnavailable("away")
+        return super().compact()
+
+
+@pytest.mark.parametrize("away", ["forgetting", "compacting"])
+def test_a_store_that_is_away_leaves_the_names_for_the_next_attempt(
+    index: SqliteIndex, workspace: SqliteWorkspace, tmp_path: Path, away: str
+) -> None:
+    absent = AbsentWorkspace(tmp_path / "index.db.workspace")
+    write(index, ACME)
+    absent.away = away
+    its_eraser = eraser(index, absent)
+    its_eraser.accept("c1")
+    with pytest.raises(IndexUnavailable):
+        its_eraser.finish()
+    record = index.ledger.erasure("c1")
+    assert record is not None
+    assert (record.state, record.problem, record.is_hidden) == (ErasureState.RUNNING, STORE_AWAY, True)
+    assert len(index.ledger.remembered("c1")) == 4
+    absent.away = ""
+    [record] = its_eraser.finish()
+    assert (record.state, record.problem, record.forgotten) == (ErasureState.DONE, "", ALL)
+    assert index.ledger.remembered("c1") == frozenset()
+    absent.close()
+
+
+class DyingIndex(SqliteIndex):
+    """Its process dies when it is to write a tombstone."""
+
+    dies = False
+
+    def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+        if self.dies:
+            raise KeyboardInterrupt
+        return super().upsert(generation, documents)
+
+
+def test_an_erasure_that_was_cut_short_is_completed_by_the_next_process(
+    tmp_path: Path, workspace: SqliteWorkspace
+) -> None:
+    dying = DyingIndex(tmp_path / "index.db")
+    add_live(dying, "live")
+    write(dying, ACME)
+    dying.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        eraser(dying, workspace).accept("c1")
+    dying.close()
+    index = SqliteIndex(tmp_path / "index.db")
+    record = index.ledger.erasure("c1")
+    assert record is not None
+    assert (record.state, record.is_hidden) == (ErasureState.RUNNING, False)
+    assert "c1" in index.get("live", ["c1"])
+    [record] = eraser(index, workspace).finish()
+    assert (record.state, record.forgotten) == (ErasureState.DONE, ALL)
+    assert index.get("live", ["c1"]) == {}
+    index.close()
+
+
+def test_a_company_that_came_back_before_the_erasure_was_completed_is_left_alone(
+    index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    write(index, ACME)
+    its_eraser = eraser(index, workspace)
+    record = its_eraser.accept("c1")
+    index.ledger.save_erasure(replace(record, results={}))  # as if the process had died before the tombstones
+    index.upsert("live", [make_embedded("c1", version=record.version + 1, name="Zyzzyva GmbH")])
+    [record] = its_eraser.finish()
+    assert (record.state, record.problem, record.is_hidden) == (ErasureState.FAILED, NOT_TAKEN, False)
+    assert "c1" in index.get("live", ["c1"])
+    assert len(index.ledger.remembered("c1")) == 4
+    assert erase(index, workspace) == ALL
+
+
+def test_a_company_that_is_erased_again_meanwhile_keeps_its_names_for_that(
+    index: SqliteIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(index, ACME)
+    its_eraser = eraser(index, workspace)
+    its_eraser.accept("c1")
+    compact = index.compact
+
+    def erasing_again(generation: str) -> bool:
+        monkeypatch.undo()
+        eraser(index, workspace, at=NOON + timedelta(minutes=1)).accept("c1")
+        return compact(generation)
+
+    monkeypatch.setattr(index, "compact", erasing_again)
+    [record] = its_eraser.finish()
+    assert record.state is ErasureState.RUNNING
+    assert len(index.ledger.remembered("c1")) == 4
+    [record] = its_eraser.finish()
+    assert record.state is ErasureState.DONE
+
+
+def test_a_name_that_another_living_company_has_stays_in_lists(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    write(index, ACME, replace(ACME, id="c2", aliases=(), domain=""))
+    erase(index, workspace)
+    assert workspace.saved_list("by exclusion").question["exclude"] == ["Zyzzyva GmbH"]
+
+
+def test_one_erasure_can_be_completed_alone(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    its_eraser = eraser(index, workspace)
+    for company_id in ("c1", "c2"):
+        its_eraser.accept(company_id)
+    [record] = its_eraser.finish(only="c1", compact=False)
+    assert (record.id, record.state) == ("c1", ErasureState.DONE)
+    assert [each.id for each in index.ledger.running_erasures()] == ["c2"]
