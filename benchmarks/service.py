@@ -78,6 +78,10 @@ class ConstantIndex:
         """The one generation."""
         return self._live
 
+    def generations(self) -> list[Generation]:
+        """The one generation, alone."""
+        return [self._live]
+
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         """The anchor, whatever its id."""
         return dict.fromkeys(ids, self._anchor)

@@ -6,7 +6,6 @@ would not write the same by chance.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import TypeAlias
 
 from similarity.company import Company, SimilarCompany
@@ -19,7 +18,7 @@ SHARED_HOSTS = frozenset(
 SHORTEST_TEXT = 40
 
 Mark: TypeAlias = tuple[str, str]
-"""A domain, or the hash of a text, that only one company has."""
+"""A domain or a text that only one company has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,11 @@ def fold(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> Folde
 
 
 def marks_of(company: Company) -> tuple[Mark, ...]:
-    """Return what no other company has: its domain, and the hash of its description."""
+    """Return what no other company has: its domain and its description."""
     marks: list[Mark] = []
     if company.domain and company.domain not in SHARED_HOSTS:
         marks.append(("domain", company.domain))
     text = company.description.strip().casefold()
     if len(text) >= SHORTEST_TEXT:
-        marks.append(("text", blake2b(text.encode(), digest_size=16).hexdigest()))
+        marks.append(("text", text))
     return tuple(marks)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,7 @@ class CarryingPhrase:
     weight: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedFact:
+class SharedFact(NamedTuple):
     """The values of `field` (a filter's field) that a hit and at least one anchor have, as the hit writes them."""
 
     field: str
@@ -167,16 +166,17 @@ def facts_of(anchors: Sequence[Described]) -> Facts:
 
 
 def shared_facts(facts: Facts, hit: Company) -> tuple[SharedFact, ...]:
-    """Those of the anchors' `facts` that hold for `hit` too.
+    """Return those of the anchors' `facts` that hold for `hit` too.
 
     Values compare as filters compare them: a fact that is shared can be filtered by.
     """
-    shared = (
-        SharedFact(field=field, values=tuple(value for value in values if name_key(value) in facts[field]))
-        for field, values in filter_values(hit).items()
-        if field in facts
-    )
-    return tuple(fact for fact in shared if fact.values)
+    shared = []
+    for field, values in filter_values(hit).items():
+        held = facts.get(field)
+        # Plain loops: this runs for every field of every hit of every question.
+        if held and (common := [value for value in values if name_key(value) in held]):
+            shared.append(SharedFact(field=field, values=tuple(common)))
+    return tuple(shared)
 
 
 def _strongest(phrases: Iterable[Phrase], weights: NDArray[np.float32]) -> list[tuple[Phrase, float]]:

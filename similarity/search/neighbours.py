@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,11 @@ def _best(scores: NDArray[np.float32], count: int) -> list[int]:
     return best
 
 
+def _digest(text: str) -> str:
+    """A short stand-in for a text: all companies' texts would take more memory than their vectors."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 def _load(index: CompanyIndex, generation: str) -> _Corpus:
     ids: list[str] = []
     marks: list[tuple[Mark, ...]] = []
@@ -91,6 +97,6 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
         for document in batch:
             if not isinstance(document, DeletedCompany):
                 ids.append(document.id)
-                marks.append(marks_of(document.company))
+                marks.append(tuple((kind, _digest(value)) for kind, value in marks_of(document.company)))
                 vectors.append(document.vector)
     return _Corpus(ids, marks, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))

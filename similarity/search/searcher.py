@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidInput, UnknownGeneration
@@ -30,8 +30,7 @@ from similarity.search.text_vectors import REMEMBERED
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(NamedTuple):
     """A competitor.
 
     `score` is the cosine to the query. `probability`, by the cosine to the nearest anchor, is None without a
