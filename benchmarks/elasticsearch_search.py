@@ -19,7 +19,7 @@ from benchmarks.elasticsearch_server import index_of, load_average, open_cluster
 from similarity.index.elastic import ElasticIndex, ElasticSettings, queries
 from similarity.index.elastic.documents import vector_text
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 
 CANDIDATES = (20, 50, 100, 200, 400)
 OVERSAMPLES = {"int8_hnsw": (1.0, 1.5, 3.0), "int4_hnsw": (1.0, 2.0, 3.0), "bbq_hnsw": (2.0, 3.0, 5.0, 10.0)}

@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import Company, EmbeddedCompany, Vector
-from similarity.index.protocol import FieldFilter, Generation
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 
 Rows: TypeAlias = NDArray[np.int64]

@@ -38,7 +38,8 @@ from services.search.asking.question_schemas import SimilarQuery
 from services.search.asking.ranking_schemas import SimilarToCompany
 from services.search.asking.service import SearchService
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
-from similarity.index.protocol import CompanyIndex, FieldFilter, Generation, SimilarCompanies
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.model.calibration import Calibration
 from similarity.search.searcher import Searcher
 

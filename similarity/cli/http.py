@@ -16,7 +16,7 @@ from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
     from similarity.client import Client
-    from similarity.index.protocol import FieldFilter
+    from similarity.index.filters import FieldFilter
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Ask the service at this address instead of an index [SIMILARITY_URL]")

@@ -34,7 +34,7 @@ from similarity.client.problems import (
 from similarity.client.question import Anchor, Question
 from similarity.client.retries import Retries
 from similarity.client.synchronous import Client
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 
 __all__ = [
     "Anchor",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from similarity.errors import InvalidInput
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 
 if TYPE_CHECKING:
     from similarity.client.ranking import Ranking

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import Company, Vector, name_key
-from similarity.index.protocol import filter_values
+from similarity.index.filters import filter_values
 from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
 from similarity.text import TextSettings, embedding_text
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from similarity.errors import InvalidFilter
+from similarity.index.filters import FieldFilter
 from similarity.index.numbers import number_of
-from similarity.index.protocol import FieldFilter
 
 FORMS = "FIELD=VALUE, FIELD!=VALUE, FIELD>=NUMBER or FIELD<=NUMBER"
 FILTER_PATTERN = re.compile(r"\s*(?P<field>[^=!<>]*?)\s*(?P<comparison>!=|>=|<=|=)(?P<value>.*)", re.DOTALL)

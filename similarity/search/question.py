@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from similarity.errors import InvalidInput
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

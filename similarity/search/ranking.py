@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from similarity.company import Company, SimilarCompany, Vector
-from similarity.index.protocol import CompanyIndex, FieldFilter, Generation, SimilarCompanies
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.model.calibration import probability_of
 from similarity.search.duplicates import Folded, Kept, fold
 

@@ -7,8 +7,9 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
+from similarity.index.filters import FieldFilter
 from similarity.index.fusion import DEPTH, fuse
-from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.index.protocol import CompanyIndex
 from tests.contract.steps import add_candidate, found
 from tests.contract.test_words import AWKWARD
 from tests.factories import make_embedded, unit_vector

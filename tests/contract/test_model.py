@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 
 from similarity.company import EPOCH, DeletedCompany, EmbeddedCompany, name_key
 from similarity.errors import GenerationConflict
-from similarity.index.protocol import CompanyIndex, FieldFilter, GenerationState, WriteOutcome
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, GenerationState, WriteOutcome
 from tests.contract.steps import outcomes
 from tests.factories import make_embedded, make_generation, unit_vector
 

@@ -22,7 +22,8 @@ from services.search.app import create_app
 from similarity.cli.main import app as command_line
 from similarity.client import Client
 from similarity.company import EmbeddedCompany
-from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex
 from similarity.model.calibration import Calibration
 from similarity.search.export import export_neighbours
 from similarity.search.list_matching import ListedCompany, RowMatcher

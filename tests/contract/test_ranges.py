@@ -3,7 +3,8 @@
 import pytest
 
 from similarity.company import DeletedCompany
-from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex
 from tests.contract.steps import found
 from tests.contract.test_search import brute_force
 from tests.factories import make_embedded, unit_vector

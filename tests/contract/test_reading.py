@@ -5,7 +5,8 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import InvalidInput
-from similarity.index.protocol import CompanyIndex, DocumentVersion, FieldFilter, GenerationStats, WriteOutcome
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, DocumentVersion, GenerationStats, WriteOutcome
 from tests.contract.steps import found, outcomes
 from tests.factories import make_embedded, make_generation, unit_vector
 

@@ -6,7 +6,8 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
-from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex
 from tests.contract.steps import found
 from tests.factories import make_embedded, unit_vector
 

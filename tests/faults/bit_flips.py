@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import IndexUnavailable
-from similarity.index.protocol import FieldFilter, SimilarCompanies
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
 from tests.factories import make_embedded, make_generation, unit_vector

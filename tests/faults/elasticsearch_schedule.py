@@ -13,7 +13,8 @@ from elasticsearch import Elasticsearch
 from similarity.company import EmbeddedCompany
 from similarity.errors import IndexUnavailable
 from similarity.index.elastic import ElasticIndex, ElasticSettings
-from similarity.index.protocol import CompanyIndex, FieldFilter, WriteOutcome
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, WriteOutcome
 from tests.factories import make_generation, unit_vector
 from tests.faults.elasticsearch_check import account, judge
 from tests.faults.elasticsearch_faults import Schedule

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from similarity.company import DeletedCompany, EmbeddedCompany
-from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import unit_vector
 from tests.faults.sqlite_writer import COMPANIES, GENERATION, batch, prepare

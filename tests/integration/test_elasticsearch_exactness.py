@@ -12,7 +12,8 @@ import pytest
 from similarity.company import EmbeddedCompany, Vector
 from similarity.index.elastic import ElasticIndex, VectorOptions
 from similarity.index.elastic.settings import OVERSAMPLE, VectorType
-from similarity.index.protocol import CompanyIndex, FieldFilter, SimilarCompanies
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.steps import found
 from tests.factories import make_embedded, make_generation

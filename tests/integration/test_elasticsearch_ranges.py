@@ -8,7 +8,8 @@ import pytest
 from similarity.company import Company, DeletedCompany, EmbeddedCompany
 from similarity.errors import InvalidFilter
 from similarity.index.elastic import ElasticIndex, documents
-from similarity.index.protocol import FieldFilter, WriteOutcome
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import WriteOutcome
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, unit_vector
 from tests.integration.elasticsearch_place import Place

@@ -16,7 +16,7 @@ from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import StoredEncoders
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.question import Anchor, Question
 from similarity.search.searcher import Searcher

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from similarity.errors import InvalidFilter
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 from similarity.search.filter_text import parse_filters
 
 FIELD = r"(?:country|industry|tags|domain|attributes\.[A-Za-z][A-Za-z0-9_]{0,63})"

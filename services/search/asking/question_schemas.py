@@ -10,7 +10,7 @@ from services.search.asking.schemas import MAX_HITS, Text, Words
 from services.search.wire.listed import Listed
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 from similarity.search import question as search
 
 MAX_ANCHORS = 10

@@ -13,8 +13,8 @@ from similarity.company import Company, DeletedCompany, EmbeddedCompany, Similar
 from similarity.errors import InvalidCompany
 from similarity.index import rules
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
+from similarity.index.filters import filter_values
 from similarity.index.numbers import number_keys
-from similarity.index.protocol import filter_values
 
 ATTRIBUTES = "attributes."
 

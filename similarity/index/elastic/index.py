@@ -37,10 +37,10 @@ from similarity.index.elastic.registry import Entry, Registry
 from similarity.index.elastic.registry_store import RegistryStore
 from similarity.index.elastic.settings import ElasticSettings
 from similarity.index.elastic.writing import BulkWriter, Target
+from similarity.index.filters import FieldFilter
 from similarity.index.protocol import (
     ROLLBACK_SECONDS,
     DocumentVersion,
-    FieldFilter,
     Generation,
     GenerationState,
     GenerationStats,

@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from similarity.index.elastic.documents import fold
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
+from similarity.index.filters import FieldFilter
 from similarity.index.fusion import query_words
 from similarity.index.numbers import key_range, number_name
-from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key, storable
 
 QueryVector: TypeAlias = str | list[float]

@@ -13,8 +13,9 @@ from similarity.index.elastic.documents import document_of, hit_of, vector_text
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
+from similarity.index.filters import FieldFilter
 from similarity.index.fusion import DEPTH, fuse
-from similarity.index.protocol import FieldFilter, SimilarCompanies
+from similarity.index.protocol import SimilarCompanies
 from similarity.index.rules import check_query, ranges_would_miss
 
 # So many excluded ids are asked for in addition and dropped here: a filter would cost every search

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from similarity.company import Company
+from similarity.index.filters import FieldFilter
 from similarity.index.numbers import key_range, number_name
-from similarity.index.protocol import FieldFilter
 from similarity.index.rules import filter_key
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.rows import lookup_values

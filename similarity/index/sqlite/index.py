@@ -25,11 +25,11 @@ from similarity.company import Company, DeletedCompany, EmbeddedCompany, Similar
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
 from similarity.index.comparing import refuse_lagging
+from similarity.index.filters import FieldFilter
 from similarity.index.fusion import query_words
 from similarity.index.protocol import (
     ROLLBACK_SECONDS,
     DocumentVersion,
-    FieldFilter,
     Generation,
     GenerationStats,
     Lease,

@@ -12,8 +12,8 @@ from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, 
 from similarity.errors import InvalidCompany
 from similarity.formats.json_text import read_json
 from similarity.index import rules
+from similarity.index.filters import filter_values
 from similarity.index.numbers import number_keys
-from similarity.index.protocol import filter_values
 
 Row: TypeAlias = tuple[Any, ...]
 

@@ -13,7 +13,8 @@ from similarity.bundle import ModelBundle
 from similarity.client import Anchor, Client, Question
 from similarity.client.writing import Erasure
 from similarity.company import Company
-from similarity.index.protocol import CompanyIndex, FieldFilter
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex
 from tests.factories import make_generation
 
 ID = "c17"

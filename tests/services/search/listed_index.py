@@ -6,7 +6,8 @@ from typing import cast
 import numpy as np
 
 from similarity.company import EmbeddedCompany, SimilarCompany, Vector
-from similarity.index.protocol import CompanyIndex, FieldFilter, SimilarCompanies
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import CompanyIndex, SimilarCompanies
 
 
 class ListedIndex:

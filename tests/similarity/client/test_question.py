@@ -4,7 +4,7 @@ from similarity.client.decoding import decode
 from similarity.client.question import Anchor, Question
 from similarity.client.ranking import Ranking
 from similarity.errors import InvalidInput
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 from tests.similarity.client.replies import ranking
 
 

@@ -11,7 +11,8 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.generations.drift import compare, rank_biased_overlap
-from similarity.index.protocol import FieldFilter, SimilarCompanies
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import ENCODER_ID, make_embedded, make_generation
 

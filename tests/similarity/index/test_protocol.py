@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from similarity.errors import InvalidFilter
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 
 
 @pytest.mark.parametrize(

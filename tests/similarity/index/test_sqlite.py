@@ -8,7 +8,8 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable, UnknownGeneration
-from similarity.index.protocol import FieldFilter, WriteOutcome
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import WriteOutcome
 from similarity.index.sqlite import SqliteIndex, search, writing
 from similarity.index.sqlite import index as sqlite_index
 from tests.contract.steps import add_candidate, add_live, found, outcomes

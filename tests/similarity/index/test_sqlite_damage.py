@@ -9,7 +9,7 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.steps import add_live, found
 from tests.factories import make_embedded, unit_vector

@@ -11,7 +11,8 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
-from similarity.index.protocol import FieldFilter, GenerationState, GenerationStats
+from similarity.index.filters import FieldFilter
+from similarity.index.protocol import GenerationState, GenerationStats
 from similarity.index.sqlite import SqliteIndex, schema
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector

@@ -3,8 +3,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from similarity.errors import InvalidFilter
+from similarity.index.filters import FieldFilter
 from similarity.index.numbers import number_of
-from similarity.index.protocol import FieldFilter
 from similarity.search.filter_text import parse_filters
 
 SIZE = "attributes.size"

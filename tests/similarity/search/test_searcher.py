@@ -9,7 +9,7 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
 from similarity.search.errors import (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.search.asking.conditions import CONDITION, filters_of
 from similarity.errors import InvalidFilter
-from similarity.index.protocol import FieldFilter
+from similarity.index.filters import FieldFilter
 
 
 def test_conditions_on_one_field_become_one_filter() -> None:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.index.elastic import queries
+from similarity.index.filters import FieldFilter
 from similarity.index.numbers import HIGHEST_KEY, number_key
-from similarity.index.protocol import FieldFilter
 
 LIVING = {"term": {"deleted": False}}
 EVERYTHING = queries.matching([])

@@ -1,0 +1,110 @@
+"""The commands that look after an index: info, backup and erase."""
+
+import os
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from similarity.cli.context import (
+    BundleOption,
+    IndexOption,
+    fail,
+    opened,
+)
+from similarity.errors import InvalidInput
+
+if TYPE_CHECKING:
+    pass
+
+keep_commands = typer.Typer()
+
+
+@keep_commands.command()
+def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
+    """Show the index's generations and the model bundle."""
+    with opened(index, bundle) as work:
+        loaded = work.bundle()
+        typer.echo(f"bundle      {loaded.manifest.base_model}, {loaded.manifest.dimension} dimensions, {loaded.folder}")
+        typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
+        typer.echo(f"index       {work.settings.index}")
+        for generation in work.index.generations():
+            stats = work.index.stats(generation.name)
+            typer.echo(
+                f"generation  {generation.name} {generation.state}: {stats.companies:,} companies, {stats.deleted:,} "
+                f"deleted, encoder {generation.encoder_id}"
+            )
+
+
+@keep_commands.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write; FILE.workspace and FILE.bundles go beside it")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file")] = False,
+    index: IndexOption = None,
+) -> None:
+    """Copy the index to a file, and verdicts, saved lists and models beside it, while all are in use."""
+    from similarity.index.sqlite import SqliteIndex
+    from similarity.upkeep.backup import back_up
+
+    with opened(index) as work:
+        if not isinstance(work.index, SqliteIndex):
+            raise InvalidInput(
+                "an index in Elasticsearch is backed up by snapshots of the cluster; see docs/elasticsearch.md for how"
+            )
+        written = back_up(work.index, file, store=work.store, overwrite=overwrite)
+    typer.echo(f"written to {file}; use it with --index {file}")
+    typer.echo(f"verdicts and saved lists: {written.workspace or 'there are none yet'}")
+    typer.echo(f"models: {written.bundles}")
+    for encoder_id in written.missing_encoders:
+        typer.echo(f"not at hand, so not copied: the bundle of encoder {encoder_id}", err=True)
+
+
+@keep_commands.command()
+def erase(
+    company_id: Annotated[str, typer.Argument(metavar="ID", help="The company's id")],
+    compact: Annotated[
+        bool, typer.Option("--compact/--no-compact", help="Also remove it from the disk; may take long")
+    ] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it is, and change nothing")] = False,
+    index: IndexOption = None,
+) -> None:
+    """Erase one company from every generation, for good: for requests under data protection law.
+
+    Feedback about it goes, and its names in notes and saved lists, earlier names too. Its id stays as a mark
+    of the deletion, so that a late message cannot bring it back. The end of the output names what is not reached.
+
+    Example: `similarity erase acme --dry-run`, then `similarity erase acme`
+    """
+    from similarity.feedback.opening import open_existing_workspace
+    from similarity.upkeep.audit import FAILED as FAILED_ACT
+    from similarity.upkeep.audit import Action, system_user
+    from similarity.upkeep.erasure import Eraser, remaining
+
+    with opened(index) as work, ExitStack() as also:
+        names = [generation.name for generation in work.index.generations()]
+        holding = [name for name in names if work.index.get(name, [company_id])]
+        typer.echo(f"{company_id} is in {', '.join(holding) or 'no generation'}")
+        if dry_run:
+            return
+        workspace = open_existing_workspace(work.settings.index, os.environ)
+        if workspace is not None:
+            also.enter_context(closing(workspace))
+        eraser = Eraser(work.index, workspace)
+        with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id) as act:
+            record = eraser.accept(company_id)
+            for name, result in record.results.items():
+                typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
+            done = {each.id: each for each in eraser.finish(only=company_id, compact=compact)}
+            record = done.get(company_id, record)
+            gone = {"events": 0, "notes": 0, "lists": 0, "looks": 0, **record.forgotten}
+            typer.echo(
+                f"forgotten: {gone['events']} verdicts, {gone['notes']} notes; changed: {gone['lists']} lists, "
+                f"{gone['looks']} looks at lists"
+            )
+            for line in remaining(record):
+                typer.echo(f"not reached: {line}")
+            if record.problem:
+                act.outcome = FAILED_ACT
+        if record.problem:
+            fail(f"{company_id} is not erased: {record.problem}")

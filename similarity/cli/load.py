@@ -1,0 +1,188 @@
+"""The commands that load files: ingest and sync."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from similarity.cli.context import (
+    AttributeOption,
+    BundleOption,
+    ColumnOption,
+    IndexOption,
+    RejectsOption,
+    columns_of,
+    fail,
+    opened,
+    progress,
+    rejects_path,
+)
+
+if TYPE_CHECKING:
+    from similarity.company import DeletedCompany
+    from similarity.index.protocol import GenerationStats, WriteResult
+    from similarity.ingest.files import RejectsFile
+    from similarity.ingest.load import LoadReport
+
+load_commands = typer.Typer()
+
+
+@load_commands.command()
+def ingest(
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL (also .gz) or Parquet")],
+    column: ColumnOption = None,
+    attribute: AttributeOption = None,
+    rejects: RejectsOption = None,
+    only_if_new: Annotated[
+        bool,
+        typer.Option("--only-if-new", help="A first load: does nothing later, and rejected rows are no failure of it"),
+    ] = False,
+    index: IndexOption = None,
+    bundle: BundleOption = None,
+) -> None:
+    """Add or update the companies of a file.
+
+    Columns named like the fields are found by themselves: id, name, description, aliases, domain (or
+    website), country, industry, tags, event_time, deleted. Map others with --column, for example
+    `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |.
+
+    Running it again is cheap and safe: only new or changed texts are encoded.
+    """
+    from similarity.ingest.load import load_file
+
+    if only_if_new and (live := _live_generation(index)):
+        typer.echo(f"nothing was done: generation {live} is live already")
+        return
+    _load(
+        load_file,
+        file,
+        column=column,
+        attribute=attribute,
+        rejects=rejects,
+        index=index,
+        bundle=bundle,
+        is_first=only_if_new,
+    )
+
+
+@load_commands.command()
+def sync(
+    file: Annotated[Path, typer.Argument(help="A full snapshot: CSV, TSV, JSONL (also .gz) or Parquet")],
+    column: ColumnOption = None,
+    attribute: AttributeOption = None,
+    rejects: RejectsOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Also if more than 5 % would be deleted")] = False,
+    index: IndexOption = None,
+    bundle: BundleOption = None,
+) -> None:
+    """Make the index hold exactly a file's companies: ingest it and delete those that it lacks."""
+    from functools import partial
+
+    from similarity.ingest.load import sync_file
+
+    load = partial(sync_file, force=force)
+    _load(load, file, column=column, attribute=attribute, rejects=rejects, index=index, bundle=bundle)
+
+
+def _live_generation(index: str | None) -> str | None:
+    """What the live generation is called; None where none is yet."""
+    from similarity.errors import NoLiveGeneration
+
+    with opened(index, create=True) as work:
+        try:
+            return work.index.live().name
+        except NoLiveGeneration:
+            return None
+
+
+def _load(
+    load: "Callable[..., LoadReport]",
+    file: Path,
+    *,
+    column: list[str] | None,
+    attribute: list[str] | None,
+    rejects: Path | None,
+    index: str | None,
+    bundle: Path | None,
+    is_first: bool = False,
+) -> None:
+    from similarity.company import utc_now
+    from similarity.generations.first import ensure_generation, promote_first
+    from similarity.index.bundle_store import keep_bundle
+    from similarity.ingest.files import RejectsFile, count_rows
+    from similarity.ingest.load import check_columns, load_file
+    from similarity.upkeep.audit import Action, Entry, system_user
+
+    def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
+        record.write(
+            [
+                Entry(
+                    action=Action.DELETE,
+                    outcome=result.outcome.value,
+                    who=who,
+                    company_id=delete.id,
+                    version=delete.version,
+                )
+                for delete, result in deletes
+            ]
+        )
+
+    columns = columns_of(column, attribute)
+    check_columns(file, columns)
+    now = utc_now()
+    with opened(index, bundle, create=True) as work:
+        record, who = work.audit, system_user()
+        loaded = work.bundle()
+        generation = ensure_generation(work.index, loaded, now=now)
+        keep_bundle(loaded, work.store)
+        with (
+            record.recorded(Action.INGEST if load is load_file else Action.SYNC, who=who, subject=str(file)) as act,
+            RejectsFile(rejects or rejects_path(file)) as rejected,
+            progress("rows", count_rows(file)) as on_rows,
+        ):
+            report = load(
+                file,
+                index=work.index,
+                encoders=work.encoders(loaded),
+                columns=columns,
+                rejects=rejected,
+                now=now,
+                on_rows=on_rows,
+                on_deletes=on_deletes,
+            )
+            act.counts = report.counts
+        promoted = not report.failed and promote_first(work.audited, generation)
+        stats = work.index.stats(generation.name)
+    _tell(report, rejected, stats, promoted=promoted)
+    if rejected.count:
+        told = f"{rejected.count:,} rows were rejected; see {rejected.path}"
+        if not (is_first and promoted):
+            fail(told)
+        typer.echo(f"similarity: {told}", err=True)  # what waits for the first load can begin: the rest is live
+
+
+def _left_out(report: "LoadReport") -> str:
+    fields = ", ".join(f"{field} {count:,}" for field, count in report.left_out.most_common())
+    return (
+        f"{report.left_out.total():,} values were left out of companies that were taken: {fields} (a website without "
+        "a host name, or a number that is none)"
+    )
+
+
+def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
+    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
+    typer.echo(
+        f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
+    )
+    if report.left_out:
+        typer.echo(_left_out(report))
+    typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
+    if stats.not_english:
+        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
+    if report.failed:
+        fail(
+            f"{report.failed:,} companies were not taken by the store; running the same command again is safe and "
+            "tries them again"
+            + (f"; {rejected.count:,} rows were rejected, see {rejected.path}" if rejected.count else "")
+        )

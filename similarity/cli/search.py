@@ -1,0 +1,144 @@
+"""The commands that ask: similar, find and export."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from similarity.cli.context import (
+    BundleOption,
+    FilterOption,
+    IndexOption,
+    fail,
+    opened,
+    progress,
+)
+from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking
+from similarity.errors import InvalidInput
+
+if TYPE_CHECKING:
+    pass
+
+search_commands = typer.Typer()
+
+FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer")]
+CountOption = Annotated[int, typer.Option("-k", min=1, max=250, help="How many competitors")]
+
+
+@search_commands.command()
+def similar(
+    company: Annotated[
+        list[str] | None, typer.Argument(help="One or more companies, each by id, domain, name or alias")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", "-t", help="Describe a company in your own words instead")
+    ] = None,
+    unlike: Annotated[list[str] | None, typer.Option(help="But less like this company (repeatable)")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Leave this company out (repeatable)")] = None,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Rank by shared words too, not by meaning alone")] = False,
+    k: CountOption = 10,
+    country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
+    industry: Annotated[list[str] | None, typer.Option(help="Only of this industry (repeatable)")] = None,
+    only: FilterOption = None,
+    output: FormatOption = OutputFormat.TABLE,
+    url: UrlOption = None,
+    index: IndexOption = None,
+    bundle: BundleOption = None,
+) -> None:
+    """Print the nearest competitors of a company, of several together, or of a description.
+
+    Examples: `similarity similar nike.com`, `similarity similar "Coca-Cola" -k 5 --country Mexico`,
+    `similarity similar nike adidas --unlike inditex`,
+    `similarity similar --text "makes insulin pumps" --format csv`,
+    `similarity similar nike.com --url http://127.0.0.1:8080`,
+    `similarity similar nike.com --filter 'attributes.employees>=100' --filter 'tags!=retail'`
+
+    Of one field, several --filter with = are any of these values, and all else must hold together.
+    The shell takes a bare &gt; or &lt; for itself, so quote it.
+    """
+    from similarity.index.filters import FieldFilter
+    from similarity.search.errors import UnknownCompany
+    from similarity.search.filter_text import parse_filters
+    from similarity.search.question import Anchor, Question
+    from similarity.search.searcher import Searcher
+
+    if bool(company) == (text is not None):
+        raise InvalidInput("say either a company or --text, for example: similarity similar nike.com")
+    address = service_address(url, index=index)
+    chosen = {"country": country, "industry": industry}
+    filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
+    filters += parse_filters(only or ())
+    if address:
+        similar_over_http(
+            address,
+            company or (),
+            text=text,
+            unlike=unlike or (),
+            exclude=exclude or (),
+            filters=filters,
+            words=hybrid,
+            k=k,
+            output=output,
+        )
+        return
+    with opened(index, bundle) as work:
+        question = Question(
+            anchors=[Anchor(text=text)] if text is not None else [Anchor(company=each) for each in company or ()],
+            negatives=[Anchor(company=each) for each in unlike or ()],
+            filters=filters,
+            exclude=exclude or (),
+            hybrid=hybrid,
+            k=k,
+        )
+        # Stored vectors are compared without the encoder, which takes a second to open.
+        encoder = None if text is None else work.encoder(work.bundle())
+        try:
+            ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
+        except UnknownCompany as error:
+            hint = "; to describe a company in your own words, use --text" if " " in error.reference.strip() else ""
+            raise InvalidInput(f"{error}{hint}") from None
+        show_ranking(
+            [Line.of_hit(hit, hit.company) for hit in ranking.hits],
+            output,
+            anchors=[each.document.company for each in ranking.anchors if each.document],
+            remarks=[*(str(each.error) for each in ranking.unresolved), *ranking.warnings],
+        )
+
+
+@search_commands.command()
+def find(
+    query: Annotated[str, typer.Argument(help="A name, the start of one, a domain, or words")],
+    limit: Annotated[int, typer.Option(min=1, max=250)] = 10,
+    output: FormatOption = OutputFormat.TABLE,
+    url: UrlOption = None,
+    index: IndexOption = None,
+) -> None:
+    """Look companies up by name, domain or words."""
+    address = service_address(url, index=index)
+    if address:
+        if not find_over_http(address, query, limit=limit, output=output):
+            fail(f"nothing found for {query!r}")
+        return
+    with opened(index) as work:
+        found = work.index.find(work.index.live().name, query, limit=limit)
+        show([Line(company=company) for company in found], output)
+        if not found:
+            fail(f"nothing found for {query!r}")
+
+
+@search_commands.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="The Parquet file to write")],
+    k: CountOption = 10,
+    index: IndexOption = None,
+) -> None:
+    """Write the k nearest competitors of every company to a Parquet file."""
+    from similarity.search.export import export_neighbours
+
+    with opened(index) as work:
+        live = work.index.live()
+        total = work.index.stats(live.name).companies
+        with progress("companies", total) as on_rows:
+            rows = export_neighbours(work.index, live, file, k=k, on_rows=on_rows)
+    typer.echo(f"{rows:,} pairs of {total:,} companies written to {file}")
