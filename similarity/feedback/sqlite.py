@@ -18,9 +18,11 @@ from similarity.feedback.protocol import (
     Verdict,
 )
 from similarity.feedback.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list
-from similarity.feedback.sqlite_file import WorkspaceFile
+from similarity.feedback.sqlite_file import WORKSPACE_FILE, rewrite
 from similarity.formats.json_text import read_json
 from similarity.index.name_hashes import CompanyNames
+from similarity.index.sqlite.backup import back_up
+from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.files import DamagedRow, damaged_pages
 
 COLUMNS = "user, id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note"
@@ -40,7 +42,8 @@ class SqliteWorkspace:
     """
 
     def __init__(self, path: str | Path, *, busy_timeout: float = 30.0) -> None:
-        self._file = WorkspaceFile(Path(path), busy_timeout=busy_timeout)
+        self.path = Path(path)
+        self._file = Connections(self.path, WORKSPACE_FILE, busy_timeout=busy_timeout)
 
     def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
         with self._file.writing() as connection:
@@ -120,7 +123,7 @@ class SqliteWorkspace:
             )
 
     def compact(self) -> bool:
-        self._file.rewrite()
+        rewrite(self._file, self.path)
         return True
 
     def check(self) -> None:
@@ -146,7 +149,15 @@ class SqliteWorkspace:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the workspace itself.
             IndexUnavailable: the workspace cannot be read or is damaged.
         """
-        self._file.back_up(Path(path), overwrite=overwrite)
+        with self._file.borrowed() as connection:
+            back_up(
+                connection,
+                kind="workspace",
+                source=self.path,
+                target=Path(path),
+                overwrite=overwrite,
+                if_damaged="restore an earlier backup",
+            )
 
     def close(self) -> None:
         self._file.close()

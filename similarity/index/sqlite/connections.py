@@ -1,53 +1,62 @@
-"""Connections to the embedded index's file: opened on demand, reused by any thread, one user at a time.
+"""Connections to one of our SQLite files: opened on demand, reused by any thread, one user at a time.
 
 Every read and every write is one explicit transaction, so each sees one state of the file.
-A process that forks must open its index after the fork: SQLite connections do not survive it.
+A process that forks must open its file after the fork: SQLite connections do not survive it.
 """
 
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
-from similarity.index.sqlite import files as sqlite_files
-from similarity.index.sqlite import schema
+from similarity.index.sqlite.files import explained, identity, require_same_file
 
 IDLE_CONNECTIONS = 8
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turns what SQLite says about the index's file into an IndexUnavailable that says what to do."""
-    with sqlite_files.explained(path, kind="index"):
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if "no such module: fts5" in str(error):
-                raise IndexUnavailable("this Python's SQLite has no FTS5; use a Python built with it") from error
-            raise
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """What a file is: its name in messages, how its tables are made, and the settings of each connection.
+
+    `prepare` makes a new file ours, or checks and upgrades one; it may raise IndexUnavailable. `advice` says
+    what to do, by SQLite's result codes.
+    """
+
+    name: str
+    prepare: Callable[[sqlite3.Connection, Path, float], None]
+    pragmas: tuple[str, ...]
+    advice: Mapping[str, str]
 
 
 class Connections:
-    """The connections of one index. Opening the first creates the file, or checks and upgrades it.
+    """The connections of one file. Opening the first creates the file, or checks and upgrades it.
 
     Raises:
-        IndexUnavailable: the file cannot be used; the message says why and what to do.
+        IndexUnavailable: the file or its folder cannot be used; the message says why and what to do.
     """
 
-    def __init__(self, path: Path, *, busy_timeout: float) -> None:
+    def __init__(self, path: Path, kind: FileKind, *, busy_timeout: float) -> None:
         self._path = path
+        self._kind = kind
         self._busy_timeout = busy_timeout
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
-        with explained(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise IndexUnavailable(
+                f"the folder of the {kind.name} {path} cannot be made: {error}; name another"
+            ) from error
+        with self._explained():
             connection = self._connect()
             try:
-                schema.prepare(connection, path=path, busy_timeout=busy_timeout)
-                schema.configure(connection)
-                self._opened = sqlite_files.identity(path)
+                kind.prepare(connection, path, busy_timeout)
+                self._configure(connection)
+                self._opened = identity(path)
             except BaseException:
                 connection.close()
                 raise
@@ -76,7 +85,7 @@ class Connections:
     @contextmanager
     def borrowed(self) -> Iterator[sqlite3.Connection]:
         """A connection outside any transaction."""
-        with explained(self._path):
+        with self._explained():
             connection = self._take()
             try:
                 yield connection
@@ -108,16 +117,23 @@ class Connections:
     def _take(self) -> sqlite3.Connection:
         with self._lock:
             if self._closed:
-                raise IndexUnavailable(f"the index {self._path} was closed; open it again")
+                raise IndexUnavailable(f"the {self._kind.name} {self._path} was closed; open it again")
             if self._idle:
                 return self._idle.pop()
         self._require_same_file()  # SQLite would make a new file where it is missing
         connection = self._connect()
-        schema.configure(connection)
+        self._configure(connection)
         return connection
 
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        for pragma in self._kind.pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self._path, kind=self._kind.name, advice=self._kind.advice)
+
     def _require_same_file(self) -> None:
-        sqlite_files.require_same_file(self._path, self._opened, kind="index")
+        require_same_file(self._path, self._opened, kind=self._kind.name)
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._lock:

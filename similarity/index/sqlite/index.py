@@ -22,7 +22,7 @@ from sqlite3 import Connection
 from typing import TypeVar
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
-from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.errors import UnknownGeneration
 from similarity.index import rules
 from similarity.index.comparing import refuse_lagging
 from similarity.index.filters import FieldFilter
@@ -53,6 +53,7 @@ from similarity.index.sqlite.filters import conditions, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow, document_row
+from similarity.index.sqlite.schema import INDEX_FILE
 from similarity.index.sqlite.search import ExactSearch
 
 # Documents per transaction: other writers wait for about a quarter of a second at most.
@@ -84,11 +85,7 @@ class SqliteIndex:
     ) -> None:
         self.path = Path(path)
         self._clock = clock
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise IndexUnavailable(f"the folder of the index {path} cannot be made: {error}; name another") from error
-        self._connections = Connections(self.path, busy_timeout=busy_timeout)
+        self._connections = Connections(self.path, INDEX_FILE, busy_timeout=busy_timeout)
         self._search = ExactSearch()
         self.ledger = SqliteLedger(self._connections)
 

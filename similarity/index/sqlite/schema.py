@@ -19,10 +19,12 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from similarity.errors import IndexUnavailable
 from similarity.formats.json_text import read_json
 from similarity.index.sqlite import files as sqlite_files
 from similarity.index.sqlite.checksums import Header, checksum, vector_checksum
-from similarity.index.sqlite.files import Migration, refuse_foreign, use_write_ahead_log
+from similarity.index.sqlite.connections import FileKind
+from similarity.index.sqlite.files import ADVICE, Migration, refuse_foreign, use_write_ahead_log
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, number_lookups
 
 GENERATION_COLUMNS = (
@@ -244,23 +246,31 @@ CHECKSUMS: Migration = (
 MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION, FORMER_NAMES, CHECKSUMS)
 
 
-def prepare(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
+def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
     """Makes a new file an index, and brings an older one up to date.
 
     Raises:
-        IndexUnavailable: the file belongs to another program or to a newer release, or its file
-            system cannot hold a write-ahead log.
+        IndexUnavailable: the file belongs to another program or to a newer release, its file system cannot hold
+            a write-ahead log, or this SQLite has no FTS5.
     """
     refuse_foreign(connection, path=path, application_id=APPLICATION_ID, what_to_do="name another file")
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     use_write_ahead_log(connection, path=path, busy_timeout=busy_timeout)
-    migrate(connection, MIGRATIONS, path=path)
+    try:
+        migrate(connection, MIGRATIONS, path=path)
+    except sqlite3.OperationalError as error:
+        if "no such module: fts5" in str(error):
+            raise IndexUnavailable("this Python's SQLite has no FTS5; use a Python built with it") from error
+        raise
 
 
-def configure(connection: sqlite3.Connection) -> None:
-    """Sets what SQLite keeps per connection: every commit is on disk before it is acknowledged."""
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+INDEX_FILE = FileKind(
+    name="index",
+    prepare=prepare,
+    # Every commit is on disk before it is acknowledged.
+    pragmas=("synchronous = FULL", f"cache_size = -{CACHE_KIBIBYTES}"),
+    advice=ADVICE,
+)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
