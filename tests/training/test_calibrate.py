@@ -12,9 +12,9 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from tests.tiny_bundle import write_tiny_bundle
 from tests.training.evaluate.test_main import write_index
-from training.bundle_calibration import fit_calibration, progress_with_eta
 from training.calibrate import main
 from training.evaluate.corpus import Corpus
+from training.export.calibration import fit_calibration, progress_with_eta
 
 TRADES = ("anvils", "boats", "cars")
 COMPANIES = 45
@@ -129,7 +129,7 @@ def test_a_cosine_that_is_lower_for_competitors_makes_no_probability() -> None:
 
 def test_the_time_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 130.0])
-    monkeypatch.setattr("training.bundle_calibration.perf_counter", lambda: next(times))
+    monkeypatch.setattr("training.export.calibration.perf_counter", lambda: next(times))
     said: list[str] = []
     # 30 s for 1,000 of 5,000: 120 s for the other 4,000.
     progress_with_eta("companies encoded", said.append)(1_000, 5_000)

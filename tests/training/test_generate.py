@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from similarity.errors import InvalidInput
 from tests.tiny_bundle import write_tiny_bundle
-from tests.training.pair_data import written
+from tests.training.data.pair_data import written
+from training.data.pairs import read_pairs
 from training.generate import GeneratedPair, Vectors, Wanted, generate_pairs, main
-from training.pairs import read_pairs
 
 NEIGHBOURS = Wanted(neighbours=2, lexical=0, random=0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from similarity.bundle import seed_folder
 from similarity.errors import InvalidInput
-from tests.training.pair_data import made_pairs, numbered_pairs, written
+from tests.training.data.pair_data import made_pairs, numbered_pairs, written
 
 pytestmark = pytest.mark.training
 
@@ -198,7 +198,7 @@ def test_the_plot_shows_each_prior_and_the_accuracy_on_other_anchors(
 
 
 def test_a_linear_classifier_of_least_risk_tells_separable_pairs_apart() -> None:
-    from training.prior_sensitivity import linear_classifier
+    from training.papers.prior_sensitivity import linear_classifier
 
     random = np.random.default_rng(0)
     competitor = random.random(1_000) < 0.3
@@ -211,8 +211,8 @@ def test_a_linear_classifier_of_least_risk_tells_separable_pairs_apart() -> None
 
 @pytest.fixture
 def curve() -> Callable[..., object]:
+    from training.papers.prior_sensitivity import sensitivity
     from training.prior import PriorEstimate
-    from training.prior_sensitivity import sensitivity
 
     def made(**changes: object) -> object:
         sides = [(f"a{row % 20}", f"b{row}") for row in range(600)]
@@ -231,7 +231,7 @@ def curve() -> Callable[..., object]:
 
 
 def test_a_prior_far_off_fits_worse_and_no_accuracy_is_made_up(curve: Callable[..., object]) -> None:
-    from training.prior_sensitivity import Sensitivity
+    from training.papers.prior_sensitivity import Sensitivity
 
     found = curve()
     assert isinstance(found, Sensitivity)

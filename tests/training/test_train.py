@@ -34,8 +34,8 @@ def tiny(model: Path, **changes: Any) -> TrainSettings:
 
 
 def run(settings: TrainSettings, output: Path, *, share: float = 0.3) -> Any:
-    from training.data import prepare
-    from training.processes import Processes
+    from training.data.selection import prepare
+    from training.run.processes import Processes
     from training.train import fit
 
     data = prepare(topic_pairs(), replace(settings, label_share=share), selection=6)
@@ -60,9 +60,9 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
     """Then the vectors that the loss saw and those that the gradient goes through are the same."""
     import torch
 
-    from training.data import prepare
-    from training.encoder import Encoder
-    from training.model import load_pair_model
+    from training.data.selection import prepare
+    from training.model.encoder import Encoder
+    from training.model.pair_model import load_pair_model
 
     settings = tiny(dropping_model)
     data = prepare(topic_pairs(), settings, selection=6)
@@ -81,8 +81,8 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
         pass
 
     from training import train
-    from training.data import prepare
-    from training.processes import Processes
+    from training.data.selection import prepare
+    from training.run.processes import Processes
 
     settings = tiny(dropping_model, method="pause+listwise", label_share=0.3, head_learning_rate=1e-2)
     data = prepare(topic_pairs(), settings, selection=6)
@@ -105,9 +105,9 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
 
 
 def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> None:
-    from training.checkpoint import NoFit
-    from training.data import prepare
-    from training.processes import Processes
+    from training.data.selection import prepare
+    from training.run.checkpoint import NoFit
+    from training.run.processes import Processes
     from training.train import fit
 
     run(tiny(model, steps=4), tmp_path)
@@ -133,7 +133,7 @@ def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tm
 def test_frozen_layers_train_as_without_kept_states(model: Path) -> None:
     import torch
 
-    from training.model import load_pair_model
+    from training.model.pair_model import load_pair_model
 
     whole, split = (
         load_pair_model(str(model), classes=2, features="u,v,|u-v|,u*v", symmetric=True, frozen_layers=frozen)
@@ -208,7 +208,7 @@ def test_a_rate_below_the_usual_last_one_does_not_rise() -> None:
 
 
 def test_other_gains_are_other_data() -> None:
-    from training.task import fingerprint_of
+    from training.run.task import fingerprint_of
 
     pairs = topic_pairs()
     assert fingerprint_of(replace(pairs, gains=pairs.gains + 1)) != fingerprint_of(pairs)
@@ -223,10 +223,10 @@ def test_who_evaluates_looks_for_the_anchors_that_training_kept_out_by_default()
 
 
 def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_path: Path) -> None:
-    from training.data import Selection, TrainingData
-    from training.journal import read_journal
-    from training.processes import Processes
-    from training.texts import Texts
+    from training.data.selection import Selection, TrainingData
+    from training.data.texts import Texts
+    from training.run.journal import read_journal
+    from training.run.processes import Processes
     from training.train import fit
 
     pairs = topic_pairs()
@@ -253,8 +253,8 @@ def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_pat
 def test_the_best_step_is_the_one_of_the_first_score_then_of_the_second(
     model: Path, tmp_path: Path, scores: list[tuple[float, float]], best_step: int
 ) -> None:
-    from training.data import prepare
-    from training.processes import Processes
+    from training.data.selection import prepare
+    from training.run.processes import Processes
     from training.train import fit
 
     settings = tiny(model, method="cross-entropy", steps=30, evaluate_every=10, checkpoint_every=15)
@@ -271,8 +271,8 @@ import torch
 torch.set_num_threads(1)
 from tests.training.tiny_model import losses, topic_pairs
 from training.config import settings_from
-from training.data import prepare
-from training.processes import joined_processes
+from training.data.selection import prepare
+from training.run.processes import joined_processes
 from training.train import fit
 settings = settings_from(json.loads(sys.argv[1]))
 with joined_processes() as processes:
@@ -301,7 +301,7 @@ def test_two_processes_train_as_one(model: Path, tmp_path: Path, method: str) ->
 
 
 def test_a_process_may_be_left_without_a_text(model: Path, tmp_path: Path) -> None:
-    from training.data import prepare
+    from training.data.selection import prepare
 
     usual = tiny(model, method="cross-entropy")
     pairs = len(prepare(topic_pairs(), usual, selection=6).pairs)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from training.pairs import Pairs
+from training.data.pairs import Pairs
 
 TOPICS = {
     "ships": "boats ferries docks sails harbours".split(),
@@ -66,6 +66,6 @@ def topic_pairs(*, companies: int = 24, candidates: int = 6, seed: int = 0) -> P
 
 def losses(output: Path) -> list[float]:
     """The losses of a run, step by step."""
-    from training.journal import read_journal
+    from training.run.journal import read_journal
 
     return [line["loss"] for line in read_journal(output / "metrics.jsonl") if "loss" in line]

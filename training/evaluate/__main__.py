@@ -24,13 +24,13 @@ from similarity.errors import InvalidInput, SimilarityError
 from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
 from training.config import SEED
+from training.data.splits import SELECTION_ANCHORS
 from training.evaluate import tasks
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.report import compare, interval_text, read_report, table, write_report
-from training.evaluate.senteval import TASKS as TRANSFER_TASKS
-from training.splits import SELECTION_ANCHORS
+from training.papers.senteval import TASKS as TRANSFER_TASKS
 
 JUDGED_TASKS = ("ranking", "pairs", "corpus", "calibration")
 CORPUS_TASKS = ("corpus", "calibration")

@@ -13,6 +13,8 @@ import numpy as np
 from similarity.errors import InvalidInput
 from similarity.index.protocol import Calibration
 from similarity.judgements import Judgements, read_judgements
+from training.data.pairs import read_pairs
+from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
 from training.evaluate.calibration import CalibrationQuality, assess, calibrate, probabilities, served_pairs
 from training.evaluate.corpus import Corpus, corpus_recall
@@ -21,10 +23,8 @@ from training.evaluate.pairs import best_threshold, cosine_quality
 from training.evaluate.ranking import encode_anchors, pooled, rank, without_seen
 from training.evaluate.ranks import auc
 from training.evaluate.report import interval_text, table
-from training.evaluate.senteval import Step, evaluate_task, read_task
-from training.evaluate.sts import SETS, evaluate_sts, read_sts
-from training.pairs import read_pairs
-from training.splits import SELECTION_ANCHORS, split_by_anchor
+from training.papers.senteval import Step, evaluate_task, read_task
+from training.papers.sts import SETS, evaluate_sts, read_sts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

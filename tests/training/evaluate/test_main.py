@@ -16,11 +16,11 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.judgements import read_judgements
 from similarity.text import embedding_text
 from tests.tiny_bundle import write_tiny_bundle
+from training.data.pairs import read_pairs
+from training.data.splits import split_by_anchor
 from training.evaluate.__main__ import main
 from training.evaluate.judged import read_companies
 from training.evaluate.tasks import cut_selection
-from training.pairs import read_pairs
-from training.splits import split_by_anchor
 
 MAKES = {"anvils": 6, "boats": 6, "cars": 6}
 
