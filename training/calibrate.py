@@ -15,18 +15,17 @@ it is given the bundle; vectors are copied, nothing is encoded:
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidInput, SimilarityError
+from similarity.errors import InvalidInput
 from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
 from training.config import SEED
-from training.console import say
+from training.console import refusing, say
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
 from training.evaluate.tasks import cut_selection
@@ -36,10 +35,8 @@ from training.export.calibration import FittedCalibration, draw, fit_calibration
 def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the options, fits, writes the bundle, and says how good the mapping is."""
     options = _parser().parse_args(arguments)
-    try:
+    with refusing():
         _run(options)
-    except SimilarityError as error:
-        sys.exit(f"error: {error}")
 
 
 def _run(options: argparse.Namespace) -> None:

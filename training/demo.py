@@ -9,8 +9,7 @@ rose or fell, and the companies shown are drawn by the seed, not picked.
 """
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from similarity.errors import SimilarityError
 from similarity.files import read_rows
 from similarity.judgements import ndcg_of_gains
 from training.config import TrainSettings
+from training.console import Log, refusing
 from training.data.pairs import Pairs, read_pairs
 from training.data.selection import TrainingData
 from training.data.splits import hide_labels
@@ -44,8 +43,6 @@ SETTINGS = TrainSettings(
     evaluate_every=10,
     checkpoint_every=0,
 )
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    try:
+    with refusing():
         settings = replace(
             SETTINGS,
             model=options.model,
@@ -103,8 +100,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             frozen_layers=options.frozen_layers,
         )
         demonstrate(settings, sample=options.sample, output=options.output, console=Console())
-    except (ValueError, OSError, SimilarityError) as error:
-        sys.exit(f"refused: {error}")
 
 
 def demonstrate(
@@ -112,6 +107,7 @@ def demonstrate(
 ) -> tuple[Retrieval, Retrieval]:
     """Prints all of it; returns what was found for the held-out companies before and after."""
     from training.run.processes import Processes
+    from training.run.task import PairTask
     from training.train import fit
 
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
@@ -124,7 +120,7 @@ def demonstrate(
         f"{len(parts.held_out)} groups are held out, {len(parts.selection)} choose the best step"
     )
     before = retrieval(untrained, pairs, companies, parts.held_out)
-    fitted = fit(settings, data, output=output, processes=Processes(), log=say)
+    fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=say)
     after = retrieval(fitted.encode, pairs, companies, parts.held_out)
     shown = drawn_companies(companies, parts.held_out, seed=settings.seed)
     console.print(neighbour_table(before, after, companies, shown))
@@ -171,18 +167,10 @@ def prepared(
     from training.data.texts import Texts
     from training.model.encoder import Encoder
     from training.model.pair_model import load_pair_model
-    from training.model.precision import chosen_precision
 
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
-    device = torch.device("cpu")
-    model = load_pair_model(
-        settings.source,
-        classes=len(pairs.classes),
-        features=settings.features,
-        symmetric=settings.symmetric,
-        frozen_layers=settings.frozen_layers,
-    )
-    encoder = Encoder(model, texts, settings, autocast_to=chosen_precision(settings.precision, device), device=device)
+    model = load_pair_model(settings, classes=len(pairs.classes))
+    encoder = Encoder(model, texts, settings, device=torch.device("cpu"))
     encoder.keep_lower_states(log)
     # Both orders of a pair: every company becomes an anchor with the list of its candidates.
     training = both_orders(

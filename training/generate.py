@@ -13,7 +13,6 @@ not that of the labelled ones: estimate the class prior of the pool anew.
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.errors import InvalidInput, SimilarityError
+from similarity.errors import InvalidInput
 from similarity.text import embedding_text
+from training.console import refusing
 
 Source: TypeAlias = Literal["neighbour", "lexical", "random"]
 Vectors: TypeAlias = NDArray[np.float32]
@@ -156,10 +156,8 @@ def _word_scores(texts: Sequence[str]) -> Scores:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the pairs of a corpus; progress goes to the error stream."""
     options = _parser().parse_args(arguments)
-    try:
+    with refusing():
         _write(options)
-    except SimilarityError as error:
-        sys.exit(f"refused: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -26,14 +26,9 @@ def documented() -> list[str]:
 
 
 def test_the_documents_show_commands() -> None:
-    modules = {re.findall(r"-m (training\.\w+)", command)[0] for command in documented()}
-    assert {
-        "training.train",
-        "training.distil",
-        "training.papers.curve",
-        "training.papers.nli",
-        "training.export.__main__",
-    } <= modules
+    modules = {re.findall(r"-m (training\.[\w.]+)", command)[0] for command in documented()}
+    product = {"training.train", "training.distil", "training.export"}
+    assert product | {"training.papers.curve", "training.papers.nli", "training.papers.stsb"} <= modules
     assert any(command.startswith("torchrun") for command in documented())
 
 
@@ -45,8 +40,7 @@ def test_a_documented_command_is_understood(command: str, tmp_path: Path, monkey
     package = importlib.util.find_spec(module)
     if package is not None and package.submodule_search_locations:
         module = f"{module}.__main__"
-    with pytest.raises((SystemExit, OSError)) as stopped:
+    with pytest.raises(SystemExit) as stopped:
         importlib.import_module(module).main(arguments)
-    if isinstance(stopped.value, SystemExit):
-        assert str(stopped.value.code).startswith("refused: "), stopped.value.code
+    assert str(stopped.value.code).startswith("refused: "), stopped.value.code
     assert list(tmp_path.rglob("*.safetensors")) == []

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.training.tiny_model import losses, topic_pairs
+from similarity.errors import InvalidInput
+from tests.training.tiny_model import fit_pairs, losses, topic_pairs
 from training.config import TrainSettings, settings_values
 
 pytestmark = pytest.mark.training
@@ -35,11 +36,9 @@ def tiny(model: Path, **changes: Any) -> TrainSettings:
 
 def run(settings: TrainSettings, output: Path, *, share: float = 0.3) -> Any:
     from training.data.selection import prepare
-    from training.run.processes import Processes
-    from training.train import fit
 
     data = prepare(topic_pairs(), replace(settings, label_share=share), selection=6)
-    return fit(replace(settings, label_share=share), data, output=output, processes=Processes(), log=lambda line: None)
+    return fit_pairs(replace(settings, label_share=share), data, output)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -66,8 +65,8 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
 
     settings = tiny(dropping_model)
     data = prepare(topic_pairs(), settings, selection=6)
-    pair_model = load_pair_model(str(dropping_model), classes=2, features=settings.features, symmetric=True)
-    encoder = Encoder(pair_model, data.texts, settings, autocast_to="float32", device=torch.device("cpu"))
+    pair_model = load_pair_model(settings, classes=2)
+    encoder = Encoder(pair_model, data.texts, settings, device=torch.device("cpu"))
     pair_model.train()
     rows = np.arange(5)
     first, again, other = (encoder.rows(rows, seed=seed) for seed in (1, 1, 2))
@@ -82,11 +81,10 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
 
     from training import train
     from training.data.selection import prepare
-    from training.run.processes import Processes
 
     settings = tiny(dropping_model, method="pause+listwise", label_share=0.3, head_learning_rate=1e-2)
     data = prepare(topic_pairs(), settings, selection=6)
-    train.fit(settings, data, output=tmp_path / "undisturbed", processes=Processes(), log=lambda line: None)
+    fit_pairs(settings, data, tmp_path / "undisturbed")
 
     def killing(*arguments: Any, step: int, **others: Any) -> dict[str, float]:
         if step > killed_after:
@@ -97,8 +95,8 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "backward", killing)
         with pytest.raises(Killed):
-            train.fit(settings, data, output=tmp_path / "killed", processes=Processes(), log=lambda line: None)
-    train.fit(settings, data, output=tmp_path / "killed", processes=Processes(), log=lambda line: None)
+            fit_pairs(settings, data, tmp_path / "killed")
+    fit_pairs(settings, data, tmp_path / "killed")
     assert losses(tmp_path / "killed") == losses(tmp_path / "undisturbed")
     steps = [json.loads(line)["step"] for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
@@ -107,8 +105,6 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
 def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> None:
     from training.data.selection import prepare
     from training.run.checkpoint import NoFit
-    from training.run.processes import Processes
-    from training.train import fit
 
     run(tiny(model, steps=4), tmp_path)
     with pytest.raises(NoFit, match="learning_rate"):
@@ -116,7 +112,7 @@ def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> Non
     settings = tiny(model, steps=4, label_share=0.3)
     others = prepare(topic_pairs(seed=5), settings, selection=6)
     with pytest.raises(NoFit, match="other pairs"):
-        fit(settings, others, output=tmp_path, processes=Processes(), log=lambda line: None)
+        fit_pairs(settings, others, tmp_path)
 
 
 def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tmp_path: Path) -> None:
@@ -135,10 +131,7 @@ def test_frozen_layers_train_as_without_kept_states(model: Path) -> None:
 
     from training.model.pair_model import load_pair_model
 
-    whole, split = (
-        load_pair_model(str(model), classes=2, features="u,v,|u-v|,u*v", symmetric=True, frozen_layers=frozen)
-        for frozen in (0, 1)
-    )
+    whole, split = (load_pair_model(tiny(model, frozen_layers=frozen), classes=2) for frozen in (0, 1))
     ids = torch.tensor([[2, 9, 10, 3], [2, 11, 3, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     assert torch.allclose(whole.encode(ids, mask), split.encode(ids, mask), atol=1e-6)
@@ -195,7 +188,7 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Pa
 def test_settings_that_do_not_fit_are_refused(
     model: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidInput, match=message):
         run(tiny(model, **changes), tmp_path)
 
 
@@ -226,20 +219,18 @@ def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_pat
     from training.data.selection import Selection, TrainingData
     from training.data.texts import Texts
     from training.run.journal import read_journal
-    from training.run.processes import Processes
-    from training.train import fit
 
     pairs = topic_pairs()
     positives = pairs.with_hidden(pairs.targets[:, 0] == 0).with_classes(["competitor"])
     settings = tiny(model, priors=(0.2,), steps=30)
     texts = Texts(pairs.texts, str(model), max_tokens=16)
     data = TrainingData(pairs=positives, texts=texts, select=Selection(pairs))
-    fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
+    fit_pairs(settings, data, tmp_path)
     lines = [line for line in read_journal(tmp_path / "metrics.jsonl") if "loss" in line]
     assert {line["unlabelled_weight"] for line in lines} == {1.0}
     assert {line["cross_entropy"] for line in lines} == {0.0}
-    with pytest.raises(ValueError, match="--priors"):
-        fit(replace(settings, priors=()), data, output=tmp_path / "other", processes=Processes(), log=lambda line: None)
+    with pytest.raises(InvalidInput, match="--priors"):
+        fit_pairs(replace(settings, priors=()), data, tmp_path / "other")
 
 
 @pytest.mark.parametrize(
@@ -254,13 +245,11 @@ def test_the_best_step_is_the_one_of_the_first_score_then_of_the_second(
     model: Path, tmp_path: Path, scores: list[tuple[float, float]], best_step: int
 ) -> None:
     from training.data.selection import prepare
-    from training.run.processes import Processes
-    from training.train import fit
 
     settings = tiny(model, method="cross-entropy", steps=30, evaluate_every=10, checkpoint_every=15)
     reached = iter([{"ndcg10": order, "auc": scale} for order, scale in scores])
     data = replace(prepare(topic_pairs(), settings, selection=6), select=lambda encoder: next(reached))
-    fitted = fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
+    fitted = fit_pairs(settings, data, tmp_path)
     assert fitted.best_step == best_step
 
 
@@ -270,14 +259,16 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from tests.training.tiny_model import losses, topic_pairs
-from training.config import settings_from
+from training.config import TrainSettings
 from training.data.selection import prepare
+from training.console import quiet
 from training.run.processes import joined_processes
+from training.run.task import PairTask
 from training.train import fit
-settings = settings_from(json.loads(sys.argv[1]))
+settings = TrainSettings.from_values(json.loads(sys.argv[1]))
 with joined_processes() as processes:
-    fit(settings, prepare(topic_pairs(), settings, selection=6), output=Path(sys.argv[2]), processes=processes,
-        log=lambda line: None)
+    task = PairTask(settings, prepare(topic_pairs(), settings, selection=6))
+    fit(settings, task, output=Path(sys.argv[2]), processes=processes, log=quiet)
 """
 
 
@@ -308,3 +299,62 @@ def test_a_process_may_be_left_without_a_text(model: Path, tmp_path: Path) -> No
     settings = replace(usual, batch_pairs=pairs - 1, steps=2)  # the second batch has one pair: two texts
     run(settings, tmp_path / "one", share=1.0)
     assert trained_by(3, settings, tmp_path) == pytest.approx(losses(tmp_path / "one"), rel=2e-4)
+
+
+@pytest.fixture
+def command(model: Path, tmp_path: Path) -> list[str]:
+    rows = [f"boats {a},jam {b},{'positive' if a % 3 == b % 3 else 'negative'}" for a in range(8) for b in range(8)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["text_a,text_b,label", *rows]) + "\n")
+    given = f"--pairs {tmp_path / 'pairs.csv'} --output {tmp_path / 'run'} --model {model} --selection 2 --steps 2"
+    return [*given.split(), "--batch-pairs", "16"]
+
+
+BUG = """
+import sys
+from training.losses import objectives
+from training.train import main
+
+def bug(*_arguments, **_settings):
+    raise ValueError("planted")
+
+objectives.pause = bug
+main(sys.argv[1:])
+"""
+
+
+def test_a_bug_in_a_loss_is_not_called_refused(command: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", BUG, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().endswith("ValueError: planted")
+    assert "refused" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--learning-rate", "0"], "learning_rate is 0.0; it must be above 0"),
+        (["--method", "paws"], "there is no method 'paws'"),
+        (["--selection", "20"], "20 selection anchors cannot be cut"),
+        (["--frozen-layers", "2"], "leave at least one to train"),
+        (["--model", "nowhere"], "the model 'nowhere' cannot be read"),
+    ],
+)
+def test_input_that_cannot_be_used_is_refused_in_one_line(
+    command: list[str], options: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training.train import main
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, *options])
+    assert str(stopped.value).startswith("refused: ")
+    assert message in str(stopped.value)
+
+
+def test_classes_other_than_competitors_need_their_order(command: list[str], tmp_path: Path) -> None:
+    from training.train import main
+
+    (tmp_path / "pairs.csv").write_text("text_a,text_b,label\na,b,entailment\nc,d,contradiction\n")
+    with pytest.raises(SystemExit, match="which of the classes contradiction, entailment has the most similar texts"):
+        main(command)

@@ -47,14 +47,8 @@ class Batch:
     right: Integers
     pairs: Integers
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceBatch:
-    """Sentences of descriptions, in their order: `texts`, `documents` and `positions` are `[r]`."""
-
-    texts: Integers
-    documents: Integers
-    positions: Integers
+    def __len__(self) -> int:
+        return len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +56,9 @@ class TextBatch:
     """Texts that are compared with each other: `texts` is `[r]`."""
 
     texts: Integers
+
+    def __len__(self) -> int:
+        return len(self.texts)
 
 
 class PairBatches:

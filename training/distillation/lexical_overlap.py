@@ -1,6 +1,6 @@
-"""What two descriptions share in words: a teacher that nobody had to train.
+"""Lexical overlap of descriptions, as a teacher that needs no training.
 
-An encoder may forget rare words: two companies that both say "dialysis" can be likelier competitors than their
+An encoder may ignore rare words: two companies that both say "dialysis" can be likelier competitors than their
 vectors show.
 """
 
@@ -14,11 +14,11 @@ from similarity.errors import InvalidInput
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-COMMON = 0.1  # words in more than so large a part of all texts say nothing
-TEXTS_OF_A_WORD = 2  # what stands in one text only is shared by none
+COMMON = 0.1  # words in more than this share of all texts are ignored
+TEXTS_OF_A_WORD = 2  # a word of one text is shared by none
 
 
-def shared_words(texts: Sequence[str], *, weight: float) -> "csr_array[Any, Any]":
+def overlap_factors(texts: Sequence[str], *, weight: float) -> "csr_array[Any, Any]":
     """Sparse rows float32 `[texts, words]` whose product is `weight` for the same words, 0 where none is shared.
 
     A row holds square roots of a text's TF-IDF weights, which sum to one, so the product is their Bhattacharyya

@@ -1,25 +1,25 @@
-"""How crowded it is around each text: in some industries everything is near everything, in others nothing is.
+"""Hubness of texts, and its correction: in some industries everything is near everything, in others nothing is.
 
 A cosine of .8 says little where all neighbours have .85, and much where the next one has .6. Cross-domain similarity
-local scaling (CSLS: Conneau et al., ICLR 2018, https://arxiv.org/abs/1710.04087) takes off a cosine how near each
-of the two texts is to its nearest ones, half of it each; so cosines of different texts can be compared.
+local scaling (CSLS: Conneau et al., ICLR 2018, https://arxiv.org/abs/1710.04087) subtracts from the cosine of two
+texts half of each one's mean cosine to its nearest neighbours. Then cosines of different texts can be compared.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-# The nearest are looked for among this many texts, drawn at random, so that the work grows with the corpus only once.
+# Neighbours are searched among this many texts, drawn at random, so that the work grows linearly with the corpus.
 REFERENCE_TEXTS = 16_384
 NEAREST = 32
 _ROWS = 1_024
 
 
-def crowding(vectors: NDArray[np.float32], *, seed: int) -> NDArray[np.float32]:
-    """Each text's mean cosine to its `NEAREST` among some others, less the mean of all texts, float32 `[t]`.
+def hubness(vectors: NDArray[np.float32], *, seed: int) -> NDArray[np.float32]:
+    """Each text's mean cosine to its `NEAREST` reference texts, minus the mean over all texts, float32 `[t]`.
 
     Args:
-        vectors: unit vectors `[t, d]`, t at least 2; rows of equal texts are thought to be there only once.
-        seed: draws the others.
+        vectors: unit vectors `[t, d]` of distinct texts, t at least 2.
+        seed: draws the reference texts.
     """
     drawn = np.random.default_rng(seed).permutation(len(vectors))[:REFERENCE_TEXTS]
     column = np.full(len(vectors), -1)

@@ -1,4 +1,4 @@
-"""How near texts are to each other by what teaches a student: encoders, fields of the records, words."""
+"""Teacher targets: how similar texts are by teacher encoders, weak labels and lexical overlap."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -13,40 +13,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taught:
-    """For each of t texts: where teachers put it, its words, and how crowded it is there.
+class TeacherTargets:
+    """The teachers' similarities of t texts, as factors from which those of any texts are computed.
 
     Attributes:
-        vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine, and what weak labels add to it.
-        words: float32 sparse `[t, w]`; the product of two rows is what shared words add.
-        taken_off: float32 `[t]`; what a text takes off its nearness to every other (local_scaling.py).
+        vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine plus what weak labels add.
+        lexical: float32 sparse `[t, w]`; the product of two rows is what shared words add.
+        hubness: float32 `[t]`; subtracted from a text's similarity to every other (local_scaling.py).
     """
 
     vectors: NDArray[np.float32]
-    words: "csr_array[Any, Any]"
-    taken_off: NDArray[np.float32]
+    lexical: "csr_array[Any, Any]"
+    hubness: NDArray[np.float32]
 
     @classmethod
-    def by(cls, vectors: NDArray[np.float32]) -> Self:
-        """By vectors alone."""
+    def of_vectors(cls, vectors: NDArray[np.float32]) -> Self:
+        """The targets of vectors alone."""
         from scipy.sparse import csr_array
 
         count = len(vectors)
         return cls(
-            vectors=vectors, words=csr_array((count, 0), dtype=np.float32), taken_off=np.zeros(count, dtype=np.float32)
+            vectors=vectors, lexical=csr_array((count, 0), dtype=np.float32), hubness=np.zeros(count, dtype=np.float32)
         )
 
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def nearness(self, text: int) -> NDArray[np.float32]:
-        """Of all texts to one, float32 `[t]`, crowding not taken off: what a neighbourhood is drawn by."""
-        near: NDArray[np.float32] = self.vectors @ self.vectors[text]
-        near += (self.words @ self.words[[text]].T).toarray()[:, 0]
-        return near
+    def similarities(self, text: int) -> NDArray[np.float32]:
+        """The similarity of all texts to one, float32 `[t]`, without local scaling: it draws the neighbourhoods."""
+        found: NDArray[np.float32] = self.vectors @ self.vectors[text]
+        found += (self.lexical @ self.lexical[[text]].T).toarray()[:, 0]
+        return found
 
-    def targets(self, texts: Integers) -> NDArray[np.float32]:
-        """What a student should say of `texts` `[r]` among themselves, float32 `[r, r]`."""
-        vectors, words, taken_off = self.vectors[texts], self.words[texts], self.taken_off[texts]
-        wanted: NDArray[np.float32] = vectors @ vectors.T + (words @ words.T).toarray()
-        return wanted - taken_off[:, None] - taken_off
+    def among(self, texts: Integers) -> NDArray[np.float32]:
+        """The target similarities of `texts` `[r]` among themselves, float32 `[r, r]`."""
+        vectors, lexical, hubness = self.vectors[texts], self.lexical[texts], self.hubness[texts]
+        found: NDArray[np.float32] = vectors @ vectors.T + (lexical @ lexical.T).toarray()
+        return found - hubness[:, None] - hubness

@@ -18,10 +18,11 @@ from typing import Any
 from similarity.bundle import ModelBundle
 from similarity.company import Company
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidCompany, InvalidInput, SimilarityError
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.files import read_rows
 from similarity.judgements import Judgements, read_judgements
 from similarity.text import TextSettings, embedding_text
+from training.console import refusing
 from training.evaluate.encoding import Encode, Texts
 from training.evaluate.ranking import rank
 from training.evaluate.ranks import auc
@@ -106,10 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
     parser.add_argument("--splits", nargs="+", default=list(SPLITS), help="which files to read (default: dev train)")
     options = parser.parse_args(arguments)
-    try:
+    with refusing():
         _print_quality(options)
-    except SimilarityError as error:
-        sys.exit(f"error: {error}")
 
 
 def _print_quality(options: argparse.Namespace) -> None:

@@ -35,34 +35,34 @@ added later too (training.calibrate).
 """
 
 import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from similarity.bundle import ModelBundle, is_bundle, seed_folder
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidInput, SimilarityError
+from similarity.errors import InvalidInput
 from similarity.generations.gate import trained_on_path
 from similarity.judgements import read_judgements
 from similarity.text import DEFAULT_SETTINGS
 from training.calibrate import selected
 from training.config import SHIPPED
-from training.console import say
+from training.console import refusing, say
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS
 from training.evaluate.judged import judged_split
 from training.export.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
 from training.export.gates import ExportRefused, JudgedData, Reference
+from training.export.graph import SentenceEncoder, load_encoder
 from training.run.trained_run import TrainedRun, listed_companies, read_run
 
 MEGABYTE = 1_000_000
 LICENCE = "Apache-2.0"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options, exports, and says where the bundle is."""
+def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], SentenceEncoder] = load_encoder) -> None:
+    """Read the options, export the encoder that `load` reads, and say where the bundle is."""
     options = read_options(arguments)
-    try:
+    with refusing():
         if options.companies_trained_on and not options.companies_trained_on.is_file():
             raise InvalidInput(f"there is no file {options.companies_trained_on} of companies")
         if is_bundle(options.model) and Path(options.model).resolve().parent == options.output.resolve():
@@ -78,10 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             judged=judged_data(options, run, before=before),
             reference=reference_of(options),
             calibration=calibration_data(options, run, before=before),
+            load=load,
             log=say,
         )
-    except (ExportRefused, SimilarityError, ValueError) as error:
-        sys.exit(f"refused: {error}")
     note_trained_on(bundle, options.companies_trained_on, before)
     say(f"{bundle.folder}: encoder {bundle.encoder_id}, bundle {bundle.bundle_id}")
 

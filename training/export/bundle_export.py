@@ -1,7 +1,7 @@
 """From a model's weights to a bundle that passed its checks. The command: training.export."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from training.export.gates import (
     check_parity,
     check_ranking,
 )
-from training.export.graph import OPSET, load_encoder, require_positions, to_onnx, tokenizer_json
+from training.export.graph import OPSET, SentenceEncoder, load_encoder, require_positions, to_onnx, tokenizer_json
 from training.export.publishing import publish
 from training.export.quantise import Feed, quantise
 from training.model.weights import weights_source
@@ -83,16 +83,19 @@ def export(
     judged: JudgedData | None = None,
     reference: Reference | None = None,
     calibration: CalibrationData | None = None,
+    load: Callable[[str], SentenceEncoder] = load_encoder,
     log: Log,
 ) -> ModelBundle:
     """Writes `output/<encoder_id>/` and loads it. `sample` sets the scales of int8 and checks its vectors.
+
+    `load` reads the encoder from the folder of the weights.
 
     Raises:
         ExportRefused: a check failed; nothing was written.
         InvalidInput: judged pairs or companies cannot be used; nothing was written.
     """
     source = weights_source(settings.model)
-    encoder = load_encoder(source)
+    encoder = load(source)
     require_positions(encoder, settings.max_tokens)
     tokenizer = tokenizer_json(source)
     model = to_onnx(encoder)

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
+from similarity.errors import SimilarityError
 from similarity.generations.gate import MARGIN, MIN_ANCHORS, judged_companies, usable_judgements
 from similarity.judgements import Judgements, read_judgements
 from similarity.text import TextSettings
@@ -39,7 +40,7 @@ KEPT_QUALITY = 0.995
 Log: TypeAlias = Callable[[str], None]
 
 
-class ExportRefused(Exception):
+class ExportRefused(SimilarityError):
     """The exported model is not as good as the one it was made from, or as the one it would replace."""
 
 

@@ -16,29 +16,25 @@ from transformers import PreTrainedModel
 
 from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
 from similarity.errors import InvalidInput
-from training.model.weights import load_tokenizer, load_transformer
-from training.papers.convolutions import TokenConvolutions, load_convolutions
+from training.model.weights import load_tokenizer, load_transformer, require_transformer_alone
 
 # The first opset with a GELU of its own.
 OPSET = 20
 
 
 class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
-    """A transformer, IS-BERT's convolutions where it has them, the mean over real tokens, and unit norm.
+    """A transformer, the mean over real tokens, and unit norm.
 
     Takes `input_ids` and `attention_mask`, int64 `[batch, length]`; gives float32
     `[batch, dimension]`. Padding changes nothing: it neither attends nor counts.
     """
 
-    def __init__(self, transformer: PreTrainedModel, convolutions: TokenConvolutions | None = None) -> None:
+    def __init__(self, transformer: PreTrainedModel) -> None:
         super().__init__()
         self.transformer = transformer
-        self.convolutions = convolutions
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        if self.convolutions is not None:
-            states = self.convolutions(states, attention_mask)
+        states = self.states(input_ids, attention_mask)
         weights = attention_mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
         return nn.functional.normalize(mean, dim=1)
@@ -46,16 +42,29 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
     @property
     def dimension(self) -> int:
         """The length of a vector."""
-        return int(self.transformer.config.hidden_size) if self.convolutions is None else self.convolutions.dimension
+        return int(self.transformer.config.hidden_size)
+
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The tokens' states `[batch, length, dimension]`, of which the vector is the mean."""
+        states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return states
 
 
 def load_encoder(source: str) -> SentenceEncoder:
-    """The encoder in `source`, ready for inference on the CPU in float32."""
-    # Plain attention: what the fused kernels of torch compute cannot be exported.
-    transformer = load_transformer(source, attn_implementation="eager")
-    encoder = SentenceEncoder(transformer, load_convolutions(Path(source)))
+    """The encoder in `source`, ready for inference on the CPU in float32.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds layers behind the transformer.
+    """
+    require_transformer_alone(source)
+    encoder = SentenceEncoder(load_exportable(source))
     encoder.eval()
     return encoder
+
+
+def load_exportable(source: str) -> PreTrainedModel:
+    """The transformer in `source` with plain attention: torch's fused kernels cannot be exported."""
+    return load_transformer(source, attn_implementation="eager")
 
 
 def require_positions(encoder: SentenceEncoder, max_tokens: int) -> None:

@@ -21,6 +21,8 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from similarity.errors import InvalidInput
+
 Feed: TypeAlias = Mapping[str, NDArray[np.int64]]
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -50,7 +52,7 @@ def quantise(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
     """An int8 copy of `model`, calibrated on `feeds` (one text each, so that nothing is padding).
 
     Raises:
-        ValueError: the graph has no matrix product with constant weights, or there are no feeds.
+        InvalidInput: the graph has no matrix product with constant weights, or there are no feeds.
     """
     quantised = smooth(model, feeds)
     products = _constant_products(quantised.graph)
@@ -71,7 +73,7 @@ def smooth(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
     smoothed.CopyFrom(model)
     products = _constant_products(smoothed.graph)
     if not products:
-        raise ValueError("the graph has no matrix product with constant weights; is it a transformer?")
+        raise InvalidInput("the graph has no matrix product with constant weights; is it a transformer?")
     for tensor, observed in observe(model, _inputs(products), feeds).items():
         if observed.channels.max() >= OUTLIER_RATIO * np.median(observed.channels):
             users = [node for node in products if node.input[0] == tensor]
@@ -84,10 +86,10 @@ def observe(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed
     """Runs the texts through the float32 graph and looks at `tensors`.
 
     Raises:
-        ValueError: there are no feeds.
+        InvalidInput: there are no feeds.
     """
     if not feeds:
-        raise ValueError("there are no calibration texts; give some with --sample")
+        raise InvalidInput("there are no calibration texts; give some with --sample")
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
     probe.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in tensors)

@@ -1,10 +1,9 @@
-"""What a loss may look at.
+"""The inputs of a loss on pairs.
 
-    Pairs ──── batches ──▶ Batch ────────── model ──▶ LossInputs ────── objective ──▶ parts of the loss
-    sentences ─ batches ──▶ SentenceBatch ── model ──▶ SentenceInputs ── objective ──▶ loss
+    Pairs ── batches ──▶ Batch ── model ──▶ LossInputs ── objective ──▶ the loss and its parts
 
-`n` is the number of pairs of a global batch, `r` of its sentences, `C` of classes, `d` the length of a
-vector. An entry that nobody labelled is one that is not `known`; there is no label for "unlabelled".
+`n` is the number of pairs of a global batch, `C` of classes, `d` the length of a vector. An entry without a
+label is one that is not `known`; there is no label for "unlabelled".
 """
 
 from dataclasses import dataclass
@@ -36,21 +35,3 @@ class LossInputs:
     def labelled(self) -> Tensor:
         """Bool `[n]`: pairs of which at least one class is known."""
         return self.known.any(dim=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceInputs:
-    """What a loss on sentences may look at.
-
-    `left` and `right` `[r, d]` are the vectors of the same sentences by the two encoders of
-    QuickThoughts (or the same one twice). `tokens` `[r, l, d]` and `mask` `[r, l]` (bool, real
-    tokens) are the states that IS-BERT compares, None for other losses. `documents` and `positions`
-    `[r]` (int64) say which sentences are neighbours.
-    """
-
-    left: Tensor
-    right: Tensor
-    tokens: Tensor | None
-    mask: Tensor | None
-    documents: Tensor
-    positions: Tensor

@@ -6,10 +6,7 @@ A method is a loss on pairs, a loss on anchors, or one of each joined by "+":
     anchors   supervised-contrastive, in-batch, listwise
 
 so `pause`, `listwise`, `cross-entropy+supervised-contrastive` (that paper's own), `pause+listwise`, ...
-Joined, they are (1 - contrastive_weight) * the first + contrastive_weight * the second. Alone stand
-
-    scored pairs    sts
-    sentences       quick-thoughts, quick-thoughts-block, quick-thoughts-altered, is-bert
+Joined, they are (1 - contrastive_weight) * the first + contrastive_weight * the second.
 """
 
 from collections.abc import Callable
@@ -21,30 +18,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from training.config import SENTENCE_METHODS, TrainSettings
+from similarity.errors import InvalidInput
+from training.config import TrainSettings
 from training.data.pairs import Pairs
 from training.losses.combination import combination
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 from training.losses.in_batch import in_batch_contrastive
-from training.losses.inputs import LossInputs, SentenceInputs
+from training.losses.inputs import LossInputs
 from training.losses.listwise import graded_listwise
 from training.losses.pause import Supervised, check_priors, pause
-from training.losses.relations import Relations, neighbours, relations
+from training.losses.relations import Relations, relations
 from training.losses.supervised_contrastive import draw, supervised_contrastive
-from training.papers.losses.altered_targets import altered_targets
-from training.papers.losses.block import block_loss
-from training.papers.losses.is_bert import is_bert
-from training.papers.losses.quick_thoughts import quick_thoughts
-from training.papers.losses.sts import sts_regression
 
 Log: TypeAlias = dict[str, float]
 PairLoss: TypeAlias = Callable[[LossInputs, float, Log], Tensor]
 AnchorLoss: TypeAlias = Callable[[LossInputs, Relations, int], Tensor]
-SentenceLoss: TypeAlias = Callable[[SentenceInputs, int], Tensor]
 
 PAIR_LOSSES = ("pause", "cross-entropy")
 ANCHOR_LOSSES = ("supervised-contrastive", "in-batch", "listwise")
-SCORE_METHOD = "sts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,22 +79,16 @@ def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
     """The objective that `settings.method` names, for these pairs. Their first class is the positive one.
 
     Raises:
-        ValueError: there is no such method, or it does not fit the labels.
+        InvalidInput: there is no such method, or it does not fit the labels.
     """
-    if settings.method in SENTENCE_METHODS:
-        raise ValueError(
-            f"{settings.method} learns from sentences; train it with: python -m training.train --companies"
-        )
-    if settings.method == SCORE_METHOD:
-        return _regression(pairs)
     names = settings.method.split("+")
     on_pairs = [name for name in names if name in PAIR_LOSSES]
     on_anchors = [name for name in names if name in ANCHOR_LOSSES]
     if on_pairs + on_anchors != names or len(on_pairs) > 1 or len(on_anchors) > 1:
-        raise ValueError(
+        raise InvalidInput(
             f"there is no method {settings.method!r}; name one of {', '.join(PAIR_LOSSES)}, one of "
-            f"{', '.join(ANCHOR_LOSSES)}, or one of each in this order joined by '+'; alone stand {SCORE_METHOD}, "
-            f"{', '.join(SENTENCE_METHODS)}"
+            f"{', '.join(ANCHOR_LOSSES)}, or one of each in this order joined by '+' (the methods of reproduced papers "
+            "have their own commands, see docs/training.md)"
         )
     uses_unlabelled = on_pairs == ["pause"]
     supervised = _supervised(pairs)
@@ -119,40 +104,13 @@ def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
     )
 
 
-def sentence_loss_of(settings: TrainSettings) -> SentenceLoss:
-    """The loss of sentences at a step (from 1) that `settings.method` names.
-
-    Raises:
-        ValueError: the method does not learn from sentences.
-    """
-    if settings.method not in SENTENCE_METHODS:
-        raise ValueError(f"{settings.method} learns from pairs, not from sentences; give --pairs")
-    if settings.method == "is-bert":
-        return _tokens_and_sentences
-    on_neighbours = {"quick-thoughts": quick_thoughts, "quick-thoughts-altered": altered_targets}
-
-    def of_neighbours(inputs: SentenceInputs, step: int) -> Tensor:
-        near = neighbours(inputs.documents, inputs.positions, context=settings.context)
-        if settings.method != "quick-thoughts-block":
-            return on_neighbours[settings.method](inputs.left, inputs.right, near.positives, near.negatives)
-        # Blocks of equal size, that is as many others as a sentence has neighbours on both sides.
-        others = draw(near.negatives, 2 * settings.context, _lots(settings, step))
-        return block_loss(inputs.left, inputs.right, near.positives, others)
-
-    return of_neighbours
-
-
-def _tokens_and_sentences(inputs: SentenceInputs, _step: int) -> Tensor:
-    return is_bert(inputs.tokens, inputs.mask, inputs.left)
-
-
 def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
     """The priors of the settings, or else the classes' shares among the labelled pairs.
 
     The shares are right where labels were hidden, or pairs chosen for labelling, at random.
 
     Raises:
-        ValueError: there are only positives, or the priors are out of range.
+        InvalidInput: there are only positives, or the priors are out of range.
     """
     single_label = _supervised(pairs) != "binary"
     if settings.priors:
@@ -163,7 +121,7 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
             for c in range(len(pairs.classes))
         )
         if any(prior in (0.0, 1.0) for prior in priors):
-            raise ValueError(
+            raise InvalidInput(
                 "the labels do not tell the share of each class among the unlabelled pairs; give it as --priors "
                 "(python -m training.prior estimates it)"
             )
@@ -181,27 +139,10 @@ def _supervised(pairs: Pairs) -> Supervised:
     return "softmax" if one_class else "binary"
 
 
-def _regression(pairs: Pairs) -> Objective:
-    if pairs.classes or not np.isfinite(pairs.gains).all():
-        raise ValueError(f"{SCORE_METHOD} needs pairs with a score, not with labels: python -m training.papers.stsb")
-
-    def regression(inputs: LossInputs, _progress: float, _log: Log) -> Tensor:
-        return sts_regression(inputs.left, inputs.right, inputs.gains)
-
-    return Objective(
-        on_pairs=regression,
-        on_anchors=None,
-        contrastive_weight=0.0,
-        order="composition",
-        uses_unlabelled=False,
-        selectable_from=0.0,
-    )
-
-
 def _pair_loss(name: str, settings: TrainSettings, pairs: Pairs, supervised: Supervised) -> PairLoss:
     if name == "cross-entropy":
         if supervised == "none":
-            raise ValueError("cross-entropy needs negatives; label some, or train with pause")
+            raise InvalidInput("cross-entropy needs negatives; label some, or train with pause")
         entropy = cross_entropy if supervised == "softmax" else binary_cross_entropy
 
         def labelled_only(inputs: LossInputs, _progress: float, log: Log) -> Tensor:
@@ -239,7 +180,7 @@ def _pair_loss(name: str, settings: TrainSettings, pairs: Pairs, supervised: Sup
 def _anchor_loss(name: str, settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
     if name == "listwise":
         if not np.isfinite(pairs.gains).any():
-            raise ValueError("listwise needs graded pairs, or pairs that are labelled positive and negative")
+            raise InvalidInput("listwise needs graded pairs, or pairs that are labelled positive and negative")
 
         def listwise(inputs: LossInputs, table: Relations, _step: int) -> Tensor:
             graded = inputs.gains.isfinite()
@@ -268,18 +209,18 @@ def _anchor_loss(name: str, settings: TrainSettings, pairs: Pairs) -> AnchorLoss
         return in_batch
 
     def drawn(inputs: LossInputs, table: Relations, step: int) -> Tensor:
-        lots = _lots(settings, step)
+        random = step_random(settings, step)
         return supervised_contrastive(
             inputs.left[table.anchors],
             inputs.right[table.columns],
-            draw(table.positives, settings.positives or None, lots),
-            draw(table.negatives | table.others, settings.negatives or None, lots),
+            draw(table.positives, settings.positives or None, random),
+            draw(table.negatives | table.others, settings.negatives or None, random),
             temperature=settings.contrastive_temperature,
         )
 
     return drawn
 
 
-def _lots(settings: TrainSettings, step: int) -> torch.Generator:
-    """For draws that are the same on every process, and after a kill."""
+def step_random(settings: TrainSettings, step: int) -> torch.Generator:
+    """The generator of a step: it draws the same on every process, and after a kill."""
     return torch.Generator().manual_seed(settings.seed * 1_000_003 + step)

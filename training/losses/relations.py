@@ -1,8 +1,7 @@
-"""Who is what to whom in a batch, for losses that compare an anchor with many candidates.
+"""The anchors of a batch against its candidates, for losses that compare an anchor with many candidates.
 
 A batch of pairs becomes a table with a row for each distinct text on the left (the anchors, `a` of
-them) and a column for each distinct text on the right (`m`). A batch of sentences becomes a table of
-all its sentences. The cells are bool masks.
+them) and a column for each distinct text on the right (`m`). The cells are bool masks.
 """
 
 from dataclasses import dataclass
@@ -92,24 +91,3 @@ def _listed_in_reverse(left_ids: Tensor, right_ids: Tensor, anchor_ids: Tensor, 
     marked = torch.zeros(len(anchor_ids), len(column_ids), dtype=torch.bool, device=left_ids.device)
     marked[as_anchor[there], as_column[there]] = True
     return marked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
-    """Bool `[r, r]`: sentences near this one in its document, and all others; itself is in neither."""
-
-    positives: Tensor
-    negatives: Tensor
-
-
-def neighbours(documents: Tensor, positions: Tensor, *, context: int) -> Neighbours:
-    """Sentences at most `context` places before or after each other in one document are neighbours.
-
-    `documents` and `positions` are int64 `[r]`. A sentence that stands in the batch twice is not its own
-    neighbour and not its own negative.
-    """
-    together = documents[:, None] == documents
-    distance = (positions[:, None] - positions).abs()
-    near = together & (distance > 0) & (distance <= context)
-    itself = together & (distance == 0)
-    return Neighbours(positives=near, negatives=~near & ~itself)

@@ -7,56 +7,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from training.config import Precision, TrainSettings
+from training.config import TrainSettings
 from training.data.batches import Integers
 from training.data.texts import Texts, chunks
 from training.model.pair_model import PairModel
-from training.model.precision import autocast
+from training.model.precision import autocast, chosen_precision
 from training.run.journal import Clock
 
 # A CPU is quickest with what its caches hold, of like length; a GPU wants all it can get.
 CPU_PIECE_TOKENS = 4_096
 
 Log = Callable[[str], None]
-Run = Callable[[Tensor, Tensor], Tensor]
 
 
 class Encoder:
-    """Numbers of texts to vectors, as the run computes them; called with texts it is what selection evaluates."""
+    """Vectors of texts by a model in training; called with texts, an `Encode` for checkpoint selection."""
 
-    def __init__(
-        self, model: PairModel, texts: Texts, settings: TrainSettings, *, autocast_to: Precision, device: torch.device
-    ) -> None:
-        self.model = model
+    def __init__(self, model: PairModel, texts: Texts, settings: TrainSettings, *, device: torch.device) -> None:
+        self.model = model.to(device)
         self.texts = texts
         self.micro_tokens = settings.micro_tokens
         self.piece_tokens = min(settings.micro_tokens, CPU_PIECE_TOKENS) if device.type == "cpu" else self.micro_tokens
         self.seed = settings.seed
-        self.precision = autocast_to
+        self.precision = chosen_precision(settings.precision, device)
         self.device = device
-        self._encode, self._outputs = (
-            torch.compile(run, dynamic=True) if settings.compile else run for run in (model.encode, model.outputs)
-        )
+        self._encode = torch.compile(model.encode, dynamic=True) if settings.compile else model.encode
 
     def rows(self, numbers: Integers, *, seed: int | None = None) -> Tensor:
-        """Vectors float32 `[numbers, d]`; what is random in it (dropout) comes from `seed`."""
-        return self._run(numbers, self._encode, self.model.pool, seed=seed)
+        """What the model makes of the texts with these numbers, float32 `[numbers, d]`; dropout is drawn from `seed`.
 
-    def outputs(self, numbers: Integers, *, seed: int, length: int) -> Tensor:
-        """What a loss sees of these texts (`training.model.View`); tokens' states are padded to `length`."""
-        outputs = self._run(numbers, self._outputs, self.model.outputs_above, seed=seed)
-        if self.model.view != "tokens":
-            return outputs
-        return nn.functional.pad(outputs, (0, 0, 0, length - outputs.shape[1]))
-
-    def _run(self, numbers: Integers, whole: Run, above: Run, *, seed: int | None) -> Tensor:
-        """The model from the ids on, or from the states of frozen layers on where they are kept."""
+        Starts from the cached states of the frozen layers, or from the token ids.
+        """
         if seed is not None:
             torch.manual_seed(seed)
         ids, mask = (tensor.to(self.device, non_blocking=True) for tensor in self.texts.padded(numbers))
         with autocast(self.precision, self.device):
             states = self.texts.padded_states(numbers) if self.model.frozen_layers else None
-            return whole(ids, mask) if states is None else above(states.to(self.device), mask)
+            return self._encode(ids, mask) if states is None else self.model.pool(states.to(self.device), mask)
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Vectors float32 `[texts, d]` as the head sees them, not normalised, in evaluation mode."""
@@ -75,7 +62,7 @@ class Encoder:
         return unit
 
     def keep_lower_states(self, log: Log) -> None:
-        """Computes what the frozen layers make of every text, once."""
+        """Compute and cache the states of the frozen layers for every text, once."""
         if not self.model.frozen_layers or self.texts.states:
             return
         log(f"states of the {self.model.frozen_layers} frozen layers for {len(self.texts):,} texts ...")

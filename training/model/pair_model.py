@@ -1,39 +1,24 @@
-"""The dual encoder and its head (PAUSE, section 3.1), and what the encoders of its rivals have besides.
+"""The dual encoder and its head (PAUSE, section 3.1).
 
-Both texts of a pair go through one transformer; the mean of its last states over real tokens
-([CLS] and [SEP] included) is a text's vector. The head turns two vectors into one logit for each class.
-What is served later is the cosine of the vectors; the head exists for training.
-
-IS-BERT has convolutions between states and mean; they are part of the encoder and are served.
-QuickThoughts trains a second encoder g for the neighbours of what the first, f, encodes. Its paper
-joins both vectors; here f's alone is a text's vector, as long and as cheap as every other method's,
-and g is dropped after training.
+Both texts of a pair go through one transformer. A text's vector is the mean of the last states over its
+real tokens ([CLS] and [SEP] included). The head turns two vectors into one logit for each class. The
+search uses the cosine of the vectors; the head exists for training only.
 """
 
 import copy
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from training.config import Features, Windows
-from training.model.weights import load_transformer, weights_source
-from training.papers.convolutions import (
-    CONVOLUTIONS_FILE,
-    TokenConvolutions,
-    load_convolutions,
-    new_convolutions,
-    save_convolutions,
-)
+from similarity.errors import InvalidInput
+from training.config import Features, TrainSettings
+from training.model.weights import load_transformer, require_transformer_alone, weights_source
 
 HEAD_FILE = "head.safetensors"
 HIDDEN = 128
-
-View: TypeAlias = Literal["vectors", "two encoders", "tokens"]
-"""What a loss sees of each text: its vector `[d]`, its vectors by f and g `[2, d]`, or its tokens' states `[l, d]`."""
 
 
 class PairHead(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
@@ -69,42 +54,27 @@ class NoHead(nn.Module):  # type: ignore[misc]
 
 
 class PairModel(nn.Module):  # type: ignore[misc]
-    """Transformer, convolutions if it has them, pooling, and a head where there are classes.
+    """Transformer, pooling, and a head where there are classes.
 
-    With `frozen_layers` the embeddings and so many of the lowest layers get no gradient and no
-    dropout: `lower_states` of a text never change and can be kept, `pool` goes on from them.
-    `view` is what losses see of a text (`outputs`); for "two encoders" `second` is QuickThoughts' g.
+    With `frozen_layers` the embeddings and this many of the lowest layers get no gradient and no
+    dropout: the `lower_states` of a text never change and can be cached, `pool` continues from them.
     """
 
-    def __init__(
-        self,
-        transformer: PreTrainedModel,
-        head: PairHead | NoHead,
-        *,
-        frozen_layers: int = 0,
-        convolutions: TokenConvolutions | None = None,
-        view: View = "vectors",
-    ) -> None:
+    def __init__(self, transformer: PreTrainedModel, head: PairHead | NoHead, *, frozen_layers: int = 0) -> None:
         super().__init__()
         self.transformer = transformer
         self.head = head
-        self.convolutions = convolutions
-        self.view = view
         self.frozen_layers = frozen_layers
         if frozen_layers:
             lower, upper = split_layers(transformer, frozen_layers)
             lower.requires_grad_(False)
             # Not registered: their parameters are the transformer's own.
             self._parts = (lower, upper)
-        self.second: PairModel | None = None
-        if view == "two encoders":
-            twins = copy.deepcopy(transformer), copy.deepcopy(convolutions)
-            self.second = PairModel(twins[0], NoHead(), frozen_layers=frozen_layers, convolutions=twins[1])
 
     @property
     def dimension(self) -> int:
         """The length of a vector."""
-        return int(self.transformer.config.hidden_size) if self.convolutions is None else self.convolutions.dimension
+        return int(self.transformer.config.hidden_size)
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors float32 `[r, d]`, not normalised, of int64 `[r, l]` ids and mask."""
@@ -114,28 +84,12 @@ class PairModel(nn.Module):  # type: ignore[misc]
         """Vectors float32 `[r, d]` from `lower_states`."""
         return mean_over_tokens(self.upper_states(lower_states, attention_mask), attention_mask)
 
-    def outputs(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """What a loss sees of ids and mask `[r, l]`, by `view`: float32 `[r, d]`, `[r, 2, d]` or `[r, l, d]`."""
-        if self.frozen_layers:
-            return self.outputs_above(self.lower_states(input_ids, attention_mask), attention_mask)
-        if self.view == "tokens":
-            return self.states(input_ids, attention_mask).float()
-        own = self.encode(input_ids, attention_mask)
-        return own if self.second is None else torch.stack([own, self.second.encode(input_ids, attention_mask)], dim=1)
-
-    def outputs_above(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """The same from `lower_states`, which f and g share."""
-        if self.view == "tokens":
-            return self.upper_states(lower_states, attention_mask).float()
-        own = self.pool(lower_states, attention_mask)
-        return own if self.second is None else torch.stack([own, self.second.pool(lower_states, attention_mask)], dim=1)
-
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The tokens' states `[r, l, d]` of which a vector is the mean."""
         if self.frozen_layers:
             return self.upper_states(self.lower_states(input_ids, attention_mask), attention_mask)
-        states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        return states if self.convolutions is None else self.convolutions(states, attention_mask)
+        states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return states
 
     def lower_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """States `[r, l, d]` after the frozen layers: always the same for the same text."""
@@ -147,8 +101,8 @@ class PairModel(nn.Module):  # type: ignore[misc]
     def upper_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
         """`states` from `lower_states`."""
         upper = self._parts[1].train(self.training)
-        states = upper(inputs_embeds=lower_states, attention_mask=attention_mask).last_hidden_state
-        return states if self.convolutions is None else self.convolutions(states, attention_mask)
+        states: Tensor = upper(inputs_embeds=lower_states, attention_mask=attention_mask).last_hidden_state
+        return states
 
     def parameters_of_texts(self) -> list[nn.Parameter]:
         """The trained parameters that texts go through; the head's are not among them."""
@@ -157,15 +111,18 @@ class PairModel(nn.Module):  # type: ignore[misc]
         ]
 
     def save(self, folder: Path) -> None:
-        """Writes the transformer as Hugging Face does, convolutions and head beside it, not the second encoder."""
+        """Write the transformer as Hugging Face does, and the head beside it."""
         self.transformer.save_pretrained(folder)
-        for name in (CONVOLUTIONS_FILE, HEAD_FILE):
-            (folder / name).unlink(missing_ok=True)  # of another model that was here
-        if self.convolutions is not None:
-            save_convolutions(self.convolutions, folder)
+        (folder / HEAD_FILE).unlink(missing_ok=True)  # the head of an earlier model
         weights = {name: value.contiguous() for name, value in self.head.state_dict().items()}
         if weights:
             save_file(weights, folder / HEAD_FILE)
+
+    def load(self, folder: Path) -> None:
+        """Take over the weights that `save` wrote into `folder`."""
+        self.transformer.load_state_dict(load_transformer(str(folder)).state_dict())
+        if not isinstance(self.head, NoHead):
+            self.head.load_state_dict(load_file(folder / HEAD_FILE))
 
 
 class Unchanged(nn.Module):  # type: ignore[misc]
@@ -180,15 +137,15 @@ def split_layers(transformer: PreTrainedModel, layers: int) -> tuple[nn.Module, 
     """Two transformers that share the parameters of one: its first `layers` layers, and the rest.
 
     Raises:
-        ValueError: it is not built like BERT, or has no layer left to train.
+        InvalidInput: it is not built like BERT, or has no layer left to train.
     """
     stack = getattr(getattr(transformer, "encoder", None), "layer", None)
     if stack is None or not hasattr(transformer, "embeddings"):
-        raise ValueError(
+        raise InvalidInput(
             f"frozen_layers needs a model built like BERT (embeddings, encoder.layer), not {type(transformer).__name__}"
         )
     if not layers < len(stack):
-        raise ValueError(f"frozen_layers is {layers} of {len(stack)} layers; leave at least one to train")
+        raise InvalidInput(f"frozen_layers is {layers} of {len(stack)} layers; leave at least one to train")
     return _with(transformer, stack[:layers]), _with(transformer, stack[layers:], embeddings=Unchanged())
 
 
@@ -212,41 +169,33 @@ def mean_over_tokens(states: Tensor, attention_mask: Tensor) -> Tensor:
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
 
 
-def load_pair_model(
-    source: str,
-    *,
-    classes: int,
-    features: Features,
-    symmetric: bool,
-    frozen_layers: int = 0,
-    seed: int = 0,
-    view: View = "vectors",
-    windows: Windows = "1,3,5",
-) -> PairModel:
-    """A model for `classes` classes (0: no head) from a Hugging Face id, folder or package.
+def load_pair_model(settings: TrainSettings, *, classes: int = 0) -> PairModel:
+    """The model that the settings begin with, with a head for `classes` classes (0: no head).
 
-    A folder's own convolutions are used, and its own head if it fits. A new head, and the new
-    convolutions that the view "tokens" needs, are drawn from `seed`.
+    A folder's own head is used if it fits; a new one is drawn from the settings' seed.
 
     Raises:
-        ValueError: as `split_layers`.
+        InvalidInput: the weights cannot be read or hold more than a transformer, or as `split_layers`.
     """
-    folder = weights_source(source)
-    transformer = load_transformer(folder)
-    if getattr(transformer, "pooler", None) is not None:
-        transformer.pooler.requires_grad_(False)  # BERT's own, which nothing here uses
-    hidden = int(transformer.config.hidden_size)
-    convolutions = load_convolutions(Path(folder))
-    if convolutions is None and view == "tokens":
-        convolutions = new_convolutions(hidden, windows=[int(window) for window in windows.split(",")], seed=seed)
-    dimension = hidden if convolutions is None else convolutions.dimension
+    folder = weights_source(settings.source)
+    require_transformer_alone(folder)
+    transformer = load_base_transformer(folder)
     head: PairHead | NoHead = NoHead()
     if classes:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            head = PairHead(dimension, classes, features=features, symmetric=symmetric)
+            torch.manual_seed(settings.seed)
+            hidden = int(transformer.config.hidden_size)
+            head = PairHead(hidden, classes, features=settings.features, symmetric=settings.symmetric)
         _use_saved(head, Path(folder) / HEAD_FILE)
-    return PairModel(transformer, head, frozen_layers=frozen_layers, convolutions=convolutions, view=view)
+    return PairModel(transformer, head, frozen_layers=settings.frozen_layers)
+
+
+def load_base_transformer(folder: str) -> PreTrainedModel:
+    """The transformer in a `weights_source`, without gradients for BERT's own pooler, which nothing here uses."""
+    transformer = load_transformer(folder)
+    if getattr(transformer, "pooler", None) is not None:
+        transformer.pooler.requires_grad_(False)
+    return transformer
 
 
 def _use_saved(head: nn.Module, path: Path) -> None:
@@ -255,14 +204,3 @@ def _use_saved(head: nn.Module, path: Path) -> None:
         name: value.shape for name, value in head.state_dict().items()
     }:
         head.load_state_dict(weights)
-
-
-def load_weights(model: PairModel, folder: Path) -> None:
-    """Gives `model` the weights that `save` wrote into `folder`."""
-    saved = load_transformer(str(folder))
-    model.transformer.load_state_dict(saved.state_dict())
-    convolutions = load_convolutions(folder)
-    if model.convolutions is not None and convolutions is not None:
-        model.convolutions.load_state_dict(convolutions.state_dict())
-    if not isinstance(model.head, NoHead):
-        model.head.load_state_dict(load_file(folder / HEAD_FILE))

@@ -29,7 +29,7 @@ from similarity.errors import InvalidBundle
 
 Floats = NDArray[np.float32]
 
-PREFIX, CONVOLUTIONS = "transformer.", "convolutions."
+PREFIX = "transformer."
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
@@ -123,8 +123,6 @@ def _smoothing(name: str, constants: Mapping[str, Floats], makers: Mapping[str, 
 
 def _transformer(graph: onnx.GraphProto) -> BertModel:
     """A BERT in evaluation mode with the graph's weights; of the pooler, which a bundle has not, zeros."""
-    if any(tensor.name.startswith(CONVOLUTIONS) for tensor in graph.initializer):
-        raise ValueError("it has convolutions")
     found = weights(graph)
     transformer = BertModel(_config(graph, found))
     # Tensors of their own: what was read from the file must not be written to.
@@ -187,6 +185,8 @@ def _tokenizer(bundle: ModelBundle) -> PreTrainedTokenizerFast:
 def _check(transformer: BertModel, bundle: ModelBundle) -> None:
     """Raises ValueError where torch's vectors are not the bundle's."""
     encoder = TextEncoder(bundle)
+    if encoder.dimension != transformer.config.hidden_size:
+        raise ValueError("it has layers behind the transformer")
     with torch.no_grad():
         for text, vector in zip(PROBES, encoder.encode(PROBES), strict=True):
             ids = torch.from_numpy(next(iter(encoder.tokenise([text]))))[None]

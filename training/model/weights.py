@@ -43,7 +43,7 @@ def load_transformer(source: str, **options: Any) -> PreTrainedModel:
     Raises:
         InvalidInput: there is none that can be read.
     """
-    with _said_plainly(source):
+    with _readable(source):
         return AutoModel.from_pretrained(source, dtype=torch.float32, **options)
 
 
@@ -53,7 +53,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     Raises:
         InvalidInput: there is none that can be read.
     """
-    with _said_plainly(source):
+    with _readable(source):
         tokenizer = AutoTokenizer.from_pretrained(source)
         # Where its files are missing, transformers makes one to which every word is unknown, and says nothing.
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
@@ -61,8 +61,26 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
         return tokenizer
 
 
+def require_transformer_alone(folder: str) -> None:
+    """Check that a folder holds a transformer, perhaps a pair head, and no layers that would be left out.
+
+    Raises:
+        InvalidInput: it holds other weights too, such as the convolutions of IS-BERT.
+    """
+    others = [
+        path.name
+        for path in Path(folder).glob("*.safetensors")
+        if not path.name.startswith(("model", "head", "adapter_model"))
+    ]
+    if others:
+        raise InvalidInput(
+            f"{folder} holds {others[0]}, layers behind the transformer that would be left out; use the commands of "
+            "training.papers with it"
+        )
+
+
 @contextmanager
-def _said_plainly(source: str) -> Iterator[None]:
+def _readable(source: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, SafetensorError) as error:

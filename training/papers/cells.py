@@ -1,6 +1,8 @@
-"""Cells of a table, each measured once: kept in files, gone on with after a stop, within a budget of minutes."""
+"""Tables measured cell by cell: finished cells are kept in files, so a command continues where it stopped."""
 
+import argparse
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,14 @@ import torch
 
 from similarity.errors import InvalidInput
 from training.config import TrainSettings, settings_values
+from training.console import quiet, say
 from training.data.splits import SELECTION_ANCHORS
+from training.data.texts import Texts
+from training.model.encoder import Encoder
+from training.model.pair_model import load_pair_model
+from training.run.processes import Processes
+from training.run.task import Task
+from training.train import Fitted, fit
 
 Result: TypeAlias = dict[str, Any]
 
@@ -27,19 +36,22 @@ class Cell:
     measure: Callable[[], Result]
 
 
-def measured_cells(
-    cells: Sequence[Cell],
-    *,
-    folder: Path,
-    settings: Mapping[str, Any],
-    minutes: float,
-    line: Callable[[Result], str],
-    log: Callable[[str], None],
-) -> list[Result]:
-    """The results of all cells, in order, that are kept in `folder` or can be started within the minutes; one at least.
+def add_table_options(parser: argparse.ArgumentParser, *, seeds: Sequence[int]) -> None:
+    """The options that all tables have."""
+    add = parser.add_argument
+    add("--output", type=Path, required=True, help="folder of the report and of finished cells")
+    add("--seeds", nargs="+", type=int, default=list(seeds), help=f"default: {' '.join(map(str, seeds))}")
+    add("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
 
-    `settings` are those of all cells: what was kept under others is refused. `line` says a result in words.
+
+def measured_cells(
+    cells: Sequence[Cell], options: argparse.Namespace, settings: Mapping[str, Any], *, line: Callable[[Result], str]
+) -> list[Result]:
+    """The results of all cells, in order, that are finished or can be started within the budget; one at least.
+
+    `settings` are those of all cells: cells that were kept under others are refused. `line` says a result in words.
     """
+    folder, minutes, log = options.output / "cells", options.budget, say
     folder.mkdir(parents=True, exist_ok=True)
     started, seconds = perf_counter(), list[float]()
     results: list[Result] = []
@@ -79,3 +91,18 @@ def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Resul
 def this_device() -> torch.device:
     """The first GPU if there is one."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def trained(settings: TrainSettings, task: Task[Any], *, output: Path) -> Fitted:
+    """A run by this process alone, without a word."""
+    return fit(settings, task, output=output, processes=Processes(device=this_device()), log=quiet)
+
+
+def facts_of(fitted: Fitted) -> Result:
+    """The length of a run and its best step, for a cell."""
+    return {"steps": fitted.steps, "best_step": fitted.best_step, "seconds": round(fitted.seconds, 1)}
+
+
+def start_encoder(settings: TrainSettings, texts: Texts, *, classes: int = 0) -> Encoder:
+    """The encoder that the settings begin with, untrained."""
+    return Encoder(load_pair_model(settings, classes=classes), texts, settings, device=this_device())

@@ -140,7 +140,7 @@ class Teacher:
         return scores
 
 
-def taught(pairs: Pairs, settings: TeacherSettings, *, device: torch.device, log: Log) -> Pairs:
+def with_expected_gains(pairs: Pairs, settings: TeacherSettings, *, device: torch.device, log: Log) -> Pairs:
     """The pairs, those without a gain with the one that a teacher of the others expects."""
     teacher = Teacher(pairs, settings, device=device)
     teacher.learn(log)

@@ -19,8 +19,6 @@ settings (CHANGES), so that ablations such as `pause/half/constant` stand in the
 """
 
 import argparse
-import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,30 +28,27 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from similarity.errors import SimilarityError
 from similarity.judgements import Judgements, read_judgements
 from similarity.text import DEFAULT_SETTINGS
 from training.config import TrainSettings, settings_values
-from training.console import quiet, say
+from training.console import quiet, refusing, say
 from training.data.pairs import Pairs, read_pairs
 from training.data.selection import Selection, TrainingData
 from training.data.splits import SELECTION_ANCHORS, hide_labels, refuse_leakage, split_by_anchor
 from training.data.texts import Texts
+from training.distillation.weak_labels import read_values
 from training.evaluate.judged import Texts as CompanyTexts
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.pairs import PairQuality, best_threshold, cosine_quality, head_quality
 from training.evaluate.ranking import encode_anchors, measure, pooled
 from training.losses.objectives import PAIR_LOSSES
 from training.model.encoder import Encoder
-from training.model.pair_model import load_pair_model
-from training.model.precision import chosen_precision
 from training.options import add_settings, settings_of
 from training.papers import cells
-from training.papers.cross_encoder import TeacherSettings, taught
+from training.papers.cross_encoder import TeacherSettings, with_expected_gains
 from training.papers.curve_report import UNTRAINED, write_report
-from training.papers.weak_labels import read_values, with_shared_values
-from training.run.processes import Processes
-from training.train import TrainingStopped, fit
+from training.papers.weak_labels import with_shared_values
+from training.run.task import PairTask
 
 METHODS = (
     "cross-entropy",
@@ -171,14 +166,12 @@ def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) ->
     settings = cell.settings(usual)
     hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
     data = TrainingData(pairs=with_gains(hidden, cell, bench, settings), texts=bench.texts, select=bench.selection)
-    fitted = fit(settings, data, output=output, processes=Processes(device=cells.this_device()), log=quiet)
+    fitted = cells.trained(settings, PairTask(settings, data), output=output)
     figures = measured(fitted.encode, bench, head=any(name in cell.method for name in PAIR_LOSSES))
     return {
         **asdict(cell),
         "labelled": int(hidden.labelled.sum()),
-        "steps": fitted.steps,
-        "best_step": fitted.best_step,
-        "seconds": round(fitted.seconds, 1),
+        **cells.facts_of(fitted),
         "selection": dict(fitted.best),
         **figures,
     }
@@ -197,7 +190,7 @@ def with_gains(pairs: Pairs, cell: Cell, bench: Bench, settings: TrainSettings) 
             # As many steps at every share, at least four passes.
             epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))),
         )
-        return taught(pairs, teacher, device=cells.this_device(), log=quiet)
+        return with_expected_gains(pairs, teacher, device=cells.this_device(), log=quiet)
     return pairs
 
 
@@ -230,13 +223,7 @@ def head_decisions(encoder: Encoder, bench: Bench, positive: NDArray[np.bool_]) 
 
 def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
     """The figures of the model that all cells start from."""
-    model = load_pair_model(
-        usual.source, classes=2, features=usual.features, symmetric=usual.symmetric, frozen_layers=usual.frozen_layers
-    )
-    device = cells.this_device()
-    encoder = Encoder(
-        model.to(device), bench.texts, usual, autocast_to=chosen_precision(usual.precision, device), device=device
-    )
+    encoder = cells.start_encoder(usual, bench.texts, classes=2)
     encoder.keep_lower_states(quiet)
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
@@ -261,37 +248,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The label-efficiency curve of training methods.")
     parser.add_argument("--judged", type=Path, required=True, help="folder with train.tsv.gz and dev.tsv.gz")
     parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the report and of finished cells")
+    cells.add_table_options(parser, seeds=SEEDS)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), help="the first is what others are compared to")
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
     parser.add_argument("--weak-field", default="industry_fine", help="of the companies, for METHOD/industry")
-    parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="anchors kept from train for choosing")
+    parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="anchors of train held out")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
-    try:
-        usual = settings_of(options, LAPTOP)
-    except ValueError as error:
-        sys.exit(f"refused: {error}")
     wanted = cells_of(options.methods, options.shares, options.seeds)
     known = (*SOURCES, *CHANGES)
     unknown = {change for cell in wanted for change in cell.changes} - set(known)
     if unknown:
         parser.error(f"nothing is called {unknown.pop()!r} behind a '/'; choose of {', '.join(known)}")
     weak_field = options.weak_field if any(cell.source == "industry" for cell in wanted) else ""
-    try:
+    with refusing():
+        usual = settings_of(options, TrainSettings, LAPTOP)
         bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)
         results = cells.measured_cells(
             table_cells(wanted, bench, usual, runs=options.output / "runs"),
-            folder=options.output / "cells",
-            settings={**settings_values(usual), "selection": options.selection},
-            minutes=options.budget,
+            options,
+            {**settings_values(usual), "selection": options.selection},
             line=_line,
-            log=say,
         )
-    except (ValueError, SimilarityError, TrainingStopped) as error:
-        sys.exit(f"refused: {error}")
     say(write_report(results, options.output, reference=options.methods[0]))
 
 

@@ -18,7 +18,6 @@ Finished cells are kept in OUTPUT/cells, models in OUTPUT/runs; after `--budget`
 
 import argparse
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,23 +26,29 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from similarity.errors import InvalidInput, SimilarityError
+from similarity.errors import InvalidInput
 from training.config import TrainSettings, settings_values
-from training.console import quiet, say
+from training.console import refusing, say
 from training.data.pairs import Pairs, read_pairs
 from training.data.selection import TrainingData
 from training.data.splits import hide_labels
 from training.data.texts import Texts
 from training.model.encoder import Encoder
-from training.model.pair_model import NoHead, PairModel, load_pair_model
-from training.model.precision import chosen_precision
+from training.model.pair_model import NoHead, PairModel
 from training.options import add_settings, settings_of
-from training.papers.cells import Cell, Result, measured_cells, this_device
+from training.papers.cells import (
+    Cell,
+    Result,
+    add_table_options,
+    facts_of,
+    measured_cells,
+    start_encoder,
+    trained,
+)
 from training.papers.nli_report import UNTRAINED, write_report
 from training.papers.scored_pairs import StsSelection
 from training.papers.sts import SETS, StsSet, evaluate_sts, read_sts
-from training.run.processes import Processes
-from training.train import TrainingStopped, fit
+from training.run.task import PairTask
 
 CLASSES = ("entailment", "neutral", "contradiction")
 METHODS = ("pause",)
@@ -102,15 +107,13 @@ def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
     """Trains one cell and measures it."""
     pairs = hide_labels(bench.pairs, share=settings.label_share, seed=settings.seed)
     data = TrainingData(pairs=pairs, texts=bench.texts, select=StsSelection(bench.dev))
-    fitted = fit(settings, data, output=output, processes=Processes(device=this_device()), log=quiet)
+    fitted = trained(settings, PairTask(settings, data), output=output)
     return {
         "method": settings.method,
         "share": settings.label_share,
         "seed": settings.seed,
         "labelled": int(pairs.labelled.sum()),
-        "steps": fitted.steps,
-        "best_step": fitted.best_step,
-        "seconds": round(fitted.seconds, 1),
+        **facts_of(fitted),
         "dev": fitted.best["spearman"],
         **measured(fitted.encode, bench),
     }
@@ -136,15 +139,10 @@ class FirstToken(PairModel):
 
 def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Result:
     """The model that all cells start from, by the mean of its tokens' states or by the first token's."""
-    frozen = settings.frozen_layers
-    model = load_pair_model(
-        settings.source, classes=0, features=settings.features, symmetric=False, frozen_layers=frozen
-    )
+    encoder = start_encoder(settings, bench.texts)
     if first_token:
-        model = FirstToken(model.transformer, NoHead(), frozen_layers=frozen, convolutions=model.convolutions)
-    device = this_device()
-    precision = chosen_precision(settings.precision, device)
-    encoder = Encoder(model.to(device), bench.texts, settings, autocast_to=precision, device=device)
+        model = FirstToken(encoder.model.transformer, NoHead(), frozen_layers=settings.frozen_layers)
+        encoder = Encoder(model, bench.texts, settings, device=encoder.device)
     encoder.keep_lower_states(say)  # all cells use them
     dev = StsSelection(bench.dev)(encoder)["spearman"]
     method = f"{UNTRAINED}, {'[CLS]' if first_token else 'mean'}"
@@ -182,17 +180,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="PAUSE on natural language inference at each share of the labels.")
     parser.add_argument("--nli", type=Path, required=True, help="folder with train.tsv.gz and unlabeled.tsv.gz")
     parser.add_argument("--sts", type=Path, required=True, help="folder with STS12 to STS16, STSb and SICK-R")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the report and of finished cells")
+    add_table_options(parser, seeds=SEEDS)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), help="such as pause cross-entropy")
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--pairs", type=int, help="so many pairs, labelled and unlabelled, drawn evenly (default: all)")
     parser.add_argument("--step-matched", action="store_true", help="all cells take the steps of a run over all pairs")
-    parser.add_argument("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
-    try:
-        usual = settings_of(options, RECIPE)
+    with refusing():
+        usual = settings_of(options, TrainSettings, RECIPE)
         bench = read_bench(options.nli, options.sts, usual, limit=options.pairs)
         usual = step_matched(usual, bench.pairs) if options.step_matched else usual
         results = measured_cells(
@@ -204,14 +200,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 seeds=options.seeds,
                 runs=options.output / "runs",
             ),
-            folder=options.output / "cells",
-            settings={**settings_values(usual), "pairs": len(bench.pairs)},
-            minutes=options.budget,
+            options,
+            {**settings_values(usual), "pairs": len(bench.pairs)},
             line=_line,
-            log=say,
         )
-    except (ValueError, SimilarityError, TrainingStopped) as error:
-        sys.exit(f"refused: {error}")
     say(write_report(results, options.output, settings=usual, pairs=bench.pairs, reduced=options.pairs is not None))
 
 

@@ -1,4 +1,7 @@
-"""How much the choice of the class prior matters, before anything is trained for hours.
+"""Plots how much the choice of the class prior matters, before anything is trained for hours.
+
+    python -m training.papers.prior_sensitivity --pairs FILE [FILE ...] [--companies FILE] [--bundle models/<id>]
+        --plot FILE.png [--labelled FILE]
 
 For each assumed prior a linear classifier on the encoder's frozen vectors is fitted with the non-negative
 positive-unlabelled risk (the one that PAUSE adds), on four fifths of the anchors. On the others it is judged by
@@ -6,6 +9,7 @@ Lee and Liu's r²/q, which needs no prior, and by its accuracy where there are p
 it stands how badly the prior fits the cosines.
 """
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +19,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
+from training.console import refusing, say
 from training.data.pairs import Pairs, read_pairs
 from training.evaluate.plots import COLOURS, save
 from training.losses.pause import positive_unlabelled
 from training.papers.positive_unlabelled import unlabelled_quality
-from training.prior import Flags, Integers, PriorEstimate, misfit, parts, score_counts
+from training.prior import (
+    BOUNDS,
+    LOGITS,
+    Counts,
+    Flags,
+    Integers,
+    PriorEstimate,
+    counts_in_cells,
+    estimate_of_pairs,
+    likelihood_loss,
+    parts,
+    score_cells,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 Vectors: TypeAlias = NDArray[np.float32]
@@ -161,3 +179,54 @@ def _some(rows: Integers, positive: Flags, random: np.random.Generator) -> Integ
     share = MOST_PAIRS / len(rows)
     kinds = [rows[positive[rows]], rows[~positive[rows]]]
     return np.concatenate([random.choice(kind, max(1, round(share * len(kind))), replace=False) for kind in kinds])
+
+
+def misfit(counts: Counts, prior: float) -> float:
+    """Minus twice the log-likelihood of the best curve for this prior; what it is above the lowest is chi-squared."""
+    from scipy.optimize import minimize
+
+    logit = float(np.clip(np.log(counts.positives.sum() / (counts.unlabelled.sum() * prior)), *LOGITS))
+    found = minimize(
+        lambda values: _without_first(likelihood_loss(np.array([logit, *values]), counts)),
+        [-1.0, 1.0],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=BOUNDS[1:],
+    )
+    return float(2 * found.fun * (counts.positives.sum() + counts.unlabelled.sum()))
+
+
+def _without_first(loss: tuple[float, Floats]) -> tuple[float, Floats]:
+    return loss[0], loss[1][1:]
+
+
+def score_counts(scores: NDArray[np.floating], positive: Flags) -> Counts:
+    """Labelled competitors and unlabelled pairs by score; `scores` and `positive` are `[n]`."""
+    cell, centres = score_cells(scores)
+    return counts_in_cells(centres, cell, positive, np.ones(len(scores)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Estimate the prior, and plot how other priors would fit."""
+    parser = argparse.ArgumentParser(description="Plot how much the choice of the class prior matters.")
+    add = parser.add_argument
+    add("--pairs", type=Path, nargs="+", required=True, help="files of pairs, read as one")
+    add("--companies", type=Path, help="JSONL file of the companies that the pairs name")
+    add("--bundle", type=Path, help="folder of the encoder's bundle (default: the one that ships)")
+    add("--plot", type=Path, required=True, help="PNG file to write")
+    add("--labelled", type=Path, help="pairs of other anchors, labelled both ways, for the accuracy")
+    add("--seed", type=int, default=0, help="of the resamples (default: 0)")
+    options = parser.parse_args(arguments)
+    with refusing():
+        encoder = TextEncoder(ModelBundle.load(options.bundle or seed_folder()))
+        pairs = read_pairs(options.pairs, companies=options.companies, text_settings=encoder.text_settings)
+        vectors = encoder.encode(pairs.texts)
+        estimate = estimate_of_pairs(pairs, vectors, seed=options.seed)
+        check = labelled_examples(options.labelled, pairs, encoder, companies=options.companies)
+        curve = sensitivity(pairs, vectors, estimate, check=check, seed=options.seed)
+        plot_sensitivity(curve, estimate, options.plot)
+        say(f"plot: {options.plot}")
+
+
+if __name__ == "__main__":
+    main()

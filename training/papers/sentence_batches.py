@@ -6,13 +6,14 @@ for batch in batches.epoch(0): ...   # batch.texts are indices into batches.text
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from similarity.errors import InvalidInput
 from similarity.sentences import split_sentences
 from training.data.batch_composition import batches_of_groups, deal_groups
-from training.data.batches import Integers, SentenceBatch
+from training.data.batches import Integers
 
 # The number of a list's item, and words with a full stop after which a sentence often goes on with a
 # capital or a number; those that profiles are full of (Inc., Ltd., Dr.) similarity.sentences knows.
@@ -32,6 +33,18 @@ def sentences(text: str) -> list[str]:
         elif re.search(r"\w", part):
             found.append(part)
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceBatch:
+    """Sentences of descriptions, in their order: `texts`, `documents` and `positions` are `[r]`."""
+
+    texts: Integers
+    documents: Integers
+    positions: Integers
+
+    def __len__(self) -> int:
+        return len(self.texts)
 
 
 class SentenceBatches:

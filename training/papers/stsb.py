@@ -13,34 +13,40 @@ not given is as in Reimers and Gurevych 2019 (2e-5, 16 pairs, 4 epochs). Finishe
 
 import argparse
 import json
-import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from similarity.errors import SimilarityError
+from torch import Tensor
+
 from training.config import TrainSettings, settings_values
-from training.console import quiet, say
+from training.console import refusing, say
 from training.data.pairs import Pairs
 from training.data.selection import TrainingData
 from training.data.texts import Texts
-from training.losses.objectives import SCORE_METHOD
+from training.losses.inputs import LossInputs
+from training.losses.objectives import Log, Objective
 from training.model.encoder import Encoder
-from training.model.pair_model import load_pair_model
-from training.model.precision import chosen_precision
 from training.options import add_settings, settings_of
-from training.papers.cells import Cell, Result, measured_cells, this_device
+from training.papers.cells import (
+    Cell,
+    Result,
+    add_table_options,
+    facts_of,
+    measured_cells,
+    start_encoder,
+    trained,
+)
+from training.papers.losses.sts import sts_regression
 from training.papers.scored_pairs import StsSelection, scored_pairs
 from training.papers.share_report import spread
 from training.papers.sts import StsSet, evaluate_sts, read_sts
-from training.run.processes import Processes
-from training.train import TrainingStopped, fit
+from training.run.task import PairTask
 
 SEEDS = (1, 2, 3, 4, 5)
 RECIPE: Mapping[str, Any] = {
-    "method": SCORE_METHOD,
+    "method": "sts",
     "learning_rate": 2e-5,
     "final_learning_rate": 0.0,
     "batch_pairs": 16,
@@ -73,24 +79,35 @@ def read_benchmark(folder: Path, settings: TrainSettings) -> Benchmark:
 def fine_tuned(bench: Benchmark, settings: TrainSettings, *, output: Path) -> Result:
     """Trains with one seed and measures on test."""
     data = TrainingData(pairs=bench.train, texts=bench.texts, select=StsSelection(bench.dev))
-    fitted = fit(settings, data, output=output, processes=Processes(device=this_device()), log=quiet)
+    fitted = trained(settings, PairTask(settings, data, regression()), output=output)
     return {
         "row": "fine-tuned",
         "seed": settings.seed,
         "dev": fitted.best["spearman"],
         "test": on_test(fitted.encode, bench),
-        "best_step": fitted.best_step,
-        "steps": fitted.steps,
-        "seconds": round(fitted.seconds, 1),
+        **facts_of(fitted),
     }
 
 
+def regression() -> Objective:
+    """The squared difference of cosine and score, over pairs with a score (their gain) and no class."""
+
+    def on_pairs(inputs: LossInputs, _progress: float, _log: Log) -> Tensor:
+        return sts_regression(inputs.left, inputs.right, inputs.gains)
+
+    return Objective(
+        on_pairs=on_pairs,
+        on_anchors=None,
+        contrastive_weight=0.0,
+        order="composition",
+        uses_unlabelled=False,
+        selectable_from=0.0,
+    )
+
+
 def start(bench: Benchmark, settings: TrainSettings) -> Result:
-    """The model as it came."""
-    device = this_device()
-    model = load_pair_model(settings.source, classes=0, features=settings.features, symmetric=settings.symmetric)
-    precision = chosen_precision(settings.precision, device)
-    encoder = Encoder(model.to(device), bench.texts, settings, autocast_to=precision, device=device)
+    """The model before training."""
+    encoder = start_encoder(replace(settings, frozen_layers=0), bench.texts)
     dev = StsSelection(bench.dev)(encoder)["spearman"]
     return {"row": "as it came", "seed": 0, "dev": dev, "test": on_test(encoder, bench)}
 
@@ -132,24 +149,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the seeds and writes the report."""
     parser = argparse.ArgumentParser(description="Fine-tune a sentence encoder on the STS benchmark.")
     parser.add_argument("--sts", type=Path, required=True, help="folder with STSb-train, STSb-dev and STSb-test")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the report and of finished seeds")
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), help="default: 1 2 3 4 5")
-    parser.add_argument("--budget", type=float, default=math.inf, help="minutes after which no seed is started")
+    add_table_options(parser, seeds=SEEDS)
     add_settings(parser, without=("method", "seed"))
     options = parser.parse_args(arguments)
-    try:
-        usual = settings_of(options, RECIPE)
+    with refusing():
+        usual = settings_of(options, TrainSettings, RECIPE)
         bench = read_benchmark(options.sts, usual)
         results = measured_cells(
             table_cells(bench, usual, seeds=options.seeds, runs=options.output / "runs"),
-            folder=options.output / "cells",
-            settings=settings_values(usual),
-            minutes=options.budget,
+            options,
+            settings_values(usual),
             line=lambda result: f"{result['row']}, seed {result['seed']}: STSb-test {result['test']:.2f}",
-            log=say,
         )
-    except (ValueError, SimilarityError, TrainingStopped) as error:
-        sys.exit(f"refused: {error}")
     report = table(results, usual)
     (options.output / "table.md").write_text(report, encoding="utf-8")
     (options.output / "stsb.json").write_text(json.dumps(results) + "\n", encoding="utf-8")

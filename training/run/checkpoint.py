@@ -14,11 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from similarity.errors import SimilarityError
+
 FOLDER = "checkpoint"
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimiser.safetensors", "state.json"
 
 
-class NoFit(Exception):
+class NoFit(SimilarityError):
     """A checkpoint is of another run: other settings, data or model."""
 
 

@@ -11,9 +11,11 @@ from similarity.bundle import ModelBundle, is_bundle
 from similarity.errors import InvalidBundle, InvalidInput
 from similarity.generations.gate import companies_trained_on
 from similarity.text import DEFAULT_SETTINGS
-from training.config import DISTILLATION, SENTENCE_METHODS, TrainSettings, settings_from
+from training.config import DISTILLATION, TrainSettings
 
 SETTINGS_FILE = "training.json"
+# Settings that only runs on sentences store (training.papers.sentences); such a model is exported like any other.
+_OF_SENTENCES = ("context", "windows", "batch_sentences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,9 @@ class Start:
 class TrainedRun:
     """One run: its settings, the step whose model was kept, and that step's selection scores.
 
-    `start` is what it began with. `selection_anchors` is how many anchors chose the step, None where the run did
-    not say; `teachers` are the encoders that it learnt from, `teachers_trained_on` the companies on their lists.
+    `start` is what it began with. `selection_anchors` is how many anchors were held out to choose the step, None
+    where the run did not say; `teachers` are the encoders that it was distilled from, `teachers_trained_on` the
+    companies on their lists; `batch_sentences` is the size of a batch where it learnt from sentences.
     """
 
     settings: TrainSettings
@@ -50,6 +53,7 @@ class TrainedRun:
     selection_anchors: int | None = None
     teachers: tuple[str, ...] = ()
     teachers_trained_on: tuple[str, ...] = ()
+    batch_sentences: int | None = None
 
     @property
     def companies_before(self) -> tuple[str, ...]:
@@ -61,8 +65,8 @@ class TrainedRun:
         """One sentence on how it was trained, the earlier runs first."""
         settings = self.settings
         length = f"{settings.steps:,} steps" if settings.steps else f"{settings.epochs:g} epochs"
-        if settings.method in SENTENCE_METHODS:
-            data = ["on sentences of descriptions, without labels", f"{settings.batch_sentences} sentences"]
+        if self.batch_sentences:
+            data = ["on sentences of descriptions, without labels", f"{self.batch_sentences} sentences"]
         elif settings.method == DISTILLATION:
             data = [f"of {' and '.join(self.teachers)}", f"{settings.batch_texts} texts"]
         else:
@@ -138,7 +142,9 @@ def read_run(folder: Path) -> TrainedRun | None:
         return None
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        settings = settings_from(told["settings"])
+        stored = dict(told["settings"])
+        of_sentences = {name: stored.pop(name, None) for name in _OF_SENTENCES}
+        settings = TrainSettings.from_values(stored)
         return TrainedRun(
             settings=settings,
             step=int(told["step"]),
@@ -147,8 +153,9 @@ def read_run(folder: Path) -> TrainedRun | None:
             teachers=tuple(map(str, told.get("teachers", ()))),
             teachers_trained_on=tuple(map(str, told.get("teachers_trained_on", ()))),
             start=_start_from(told, settings, folder),
+            batch_sentences=of_sentences["batch_sentences"],
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, InvalidInput) as error:
         raise InvalidInput(
             f"{path} is not what a training run writes ({error}); export the folder 'best' of a run, or remove the "
             "file to export the weights without its facts"

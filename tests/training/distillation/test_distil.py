@@ -10,9 +10,9 @@ import pytest
 from similarity.errors import InvalidInput
 from similarity.generations.gate import trained_on_path
 from tests.training.distillation.near_texts import sparse, unit_rows
-from tests.training.tiny_model import TOPICS, losses, topic_pairs, write_tiny_model
-from training.config import DISTILLATION, TrainSettings, settings_from, settings_values
-from training.distillation.targets import Taught
+from tests.training.tiny_model import TOPICS, fit_pairs, losses, topic_pairs, write_tiny_model
+from training.config import DISTILLATION, TrainSettings, settings_values
+from training.distillation.targets import TeacherTargets
 
 pytestmark = pytest.mark.training
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.training
 def test_settings_of_distillation_are_told_where_they_mean_something() -> None:
     assert "batch_texts" not in settings_values(TrainSettings())
     own = TrainSettings(method=DISTILLATION, batch_texts=64, scale_weight=0.5)
-    assert settings_from(settings_values(own)) == own
+    assert TrainSettings.from_values(settings_values(own)) == own
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,6 @@ def teachers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two bundles: of a tiny model that learnt the topics, and of one that did not."""
     from training.data.selection import prepare
     from training.export.bundle_export import FLOAT32, ExportSettings, export
-    from training.run.processes import Processes
-    from training.train import fit
 
     folder = tmp_path_factory.mktemp("teachers")
     untrained = write_tiny_model(folder / "tiny")
@@ -37,7 +35,7 @@ def teachers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         model=str(untrained), method="listwise", batch_pairs=48, steps=40, learning_rate=3e-3, precision="float32"
     )
     data = prepare(topic_pairs(), usual, selection=6)
-    fit(usual, data, output=folder / "run", processes=Processes(), log=lambda line: None)
+    fit_pairs(usual, data, folder / "run")
     sample = folder / "sample.jsonl"
     sample.write_text(json.dumps({"id": "a", "name": "A", "description": "The company makes boats."}))
 
@@ -91,12 +89,12 @@ def test_a_student_comes_to_see_what_the_teachers_see(
     assert run.selection_anchors == 6
     assert run.method.startswith(f"distillation of best ({teachers[0].name}), ")
     assert "batches of 16 texts" in run.method
-    assert f"60 texts, taught by best ({teachers[0].name});" in capsys.readouterr().out
+    assert f"60 texts, teachers best ({teachers[0].name});" in capsys.readouterr().out
     assert (files / "run" / "metrics.png").is_file()
 
 
 def test_several_teachers_are_the_mean_of_their_cosines(teachers: list[Path]) -> None:
-    from training.distillation.data import joint_vectors, load_teachers
+    from training.distillation.teachers import joint_vectors, load_teachers
 
     encoders = load_teachers(teachers)
     texts = ["The company makes boats.", "The company makes jam and tea.", "The company makes nails."]
@@ -108,7 +106,7 @@ def test_several_teachers_are_the_mean_of_their_cosines(teachers: list[Path]) ->
 
 
 def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None:
-    from training.distil import shared_values
+    from training.distillation.weak_labels import shared_values
 
     companies = files / "companies.jsonl"
     described = [f"text {number // 2}" for number in range(60)]  # two companies each
@@ -121,62 +119,46 @@ def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None
         shared_values(texts, described, companies, "segment", 0.2)
 
 
-def test_the_target_is_cosine_and_words_without_what_the_crowd_makes(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By hand: for texts i and j, vectors_i · vectors_j + words_i · words_j − taken_off_i − taken_off_j."""
+def distillation_task(model: Path, targets: TeacherTargets, **changes: Any) -> Any:
+    from training.distillation.task import DistillationTask
+
+    settings = TrainSettings(**{"model": str(model), "method": DISTILLATION, "batch_texts": 16, **changes})
+    texts = [f"text {n}" for n in range(len(targets))]
+    return DistillationTask(settings, texts, targets, select=lambda encode: {}, selection_anchors=0, teachers=["one"])
+
+
+def test_the_target_is_cosine_plus_lexical_overlap_minus_hubness(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: for texts i and j, vectors_i · vectors_j + lexical_i · lexical_j − hubness_i − hubness_j."""
     import torch
 
     from training.data.batches import TextBatch
-    from training.distillation.data import prepare_distillation
-    from training.run import task
+    from training.distillation import task
 
-    settings = TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16)
-    vectors, taken_off = unit_rows(20), np.linspace(-0.1, 0.2, 20, dtype=np.float32)
-    words = np.random.default_rng(3).random((20, 7), dtype=np.float32)
-    data = prepare_distillation(
-        [f"text {n}" for n in range(20)],
-        Taught(vectors=vectors, words=sparse(words), taken_off=taken_off),
-        settings,
-        select=lambda encode: {},
-        selection_anchors=0,
-        teachers=["one"],
-    )
+    vectors, hubness = unit_rows(20), np.linspace(-0.1, 0.2, 20, dtype=np.float32)
+    lexical = np.random.default_rng(3).random((20, 7), dtype=np.float32)
     seen: list[Any] = []
 
-    def noted(vectors: Any, wanted: Any, **others: float) -> Any:
-        seen.append(wanted)
+    def noted(vectors: Any, targets: Any, **others: float) -> Any:
+        seen.append(targets)
         return vectors.sum()
 
     monkeypatch.setattr(task, "distillation", noted)
-    found: Any = task.task_of(settings, data)
-    batch = TextBatch(texts=np.array([3, 0, 7]))
-    found.loss(None, torch.zeros(3, 4), batch, lengths=np.array([1, 1, 1]), step=1, steps=1)
-    wanted = [
-        [vectors[i] @ vectors[j] + words[i] @ words[j] - taken_off[i] - taken_off[j] for j in (3, 0, 7)]
+    found = distillation_task(model, TeacherTargets(vectors=vectors, lexical=sparse(lexical), hubness=hubness))
+    found.loss(None, torch.zeros(3, 4), TextBatch(texts=np.array([3, 0, 7])), step=1, steps=1)
+    expected = [
+        [vectors[i] @ vectors[j] + lexical[i] @ lexical[j] - hubness[i] - hubness[j] for j in (3, 0, 7)]
         for i in (3, 0, 7)
     ]
-    np.testing.assert_allclose(seen[0].numpy(), wanted, atol=1e-6)
+    np.testing.assert_allclose(seen[0].numpy(), expected, atol=1e-6)
 
 
-def test_a_run_on_other_words_is_another_run(model: Path) -> None:
-    from training.distillation.data import prepare_distillation
-    from training.run.task import task_of
-
-    settings = TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16)
+def test_other_lexical_overlap_is_other_data(model: Path) -> None:
     fingerprints = {
-        task_of(
-            settings,
-            prepare_distillation(
-                [f"text {n}" for n in range(20)],
-                Taught(vectors=unit_rows(20), words=sparse(words), taken_off=np.zeros(20, dtype=np.float32)),
-                settings,
-                select=lambda encode: {},
-                selection_anchors=0,
-                teachers=["one"],
-            ),
+        distillation_task(
+            model,
+            TeacherTargets(vectors=unit_rows(20), lexical=sparse(rows), hubness=np.zeros(20, dtype=np.float32)),
         ).fingerprint
-        for words in (np.zeros((20, 3)), np.eye(20, 3), np.eye(20, 3)[:, ::-1], 2 * np.eye(20, 3))
+        for rows in (np.zeros((20, 3)), np.eye(20, 3), np.eye(20, 3)[:, ::-1], 2 * np.eye(20, 3))
     }
     assert len(fingerprints) == 4
 
@@ -216,7 +198,7 @@ def test_weak_labels_teach_beside_bundles(model: Path, teachers: list[Path], fil
     assert f"distillation of best ({teachers[0].name}) and industry (+0.05), " in run.method
 
 
-def test_shared_words_teach_beside_bundles(
+def test_overlap_factors_teach_beside_bundles(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from training.distil import main
@@ -255,6 +237,7 @@ def test_teachers_encode_once_and_a_killed_run_goes_on(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from training import distil, train
+    from training.distillation import teachers as teaching
 
     class Killed(Exception):
         pass
@@ -271,7 +254,7 @@ def test_teachers_encode_once_and_a_killed_run_goes_on(
         patch.setattr(train, "backward", killing)
         with pytest.raises(Killed):
             distil.main(command)
-    monkeypatch.setattr(distil, "joint_vectors", lambda *given, **others: pytest.fail("encoded again"))
+    monkeypatch.setattr(teaching, "joint_vectors", lambda *given, **others: pytest.fail("encoded again"))
     distil.main(command)
     killed = losses(files / "run")
     monkeypatch.undo()
@@ -285,22 +268,13 @@ def test_another_method_and_another_text_preparation_are_refused(
 ) -> None:
     from similarity.text import TextSettings
     from training.distil import main
-    from training.distillation import data as distil_data
-    from training.run.task import task_of
+    from training.distillation import teachers as teaching
 
-    monkeypatch.setattr(distil_data, "DEFAULT_SETTINGS", TextSettings(drop_places=True))
+    monkeypatch.setattr(teaching, "DEFAULT_SETTINGS", TextSettings(drop_places=True))
     with pytest.raises(SystemExit, match="prepares texts in another way"):
         main(arguments(files, teachers, model))
     monkeypatch.undo()
     with pytest.raises(SystemExit, match=r"manifest\.json"):
         main(arguments(files, [files], model))
-    data = distil_data.prepare_distillation(
-        [f"text {n}" for n in range(20)],
-        Taught.by(unit_rows(20)),
-        TrainSettings(model=str(model), method=DISTILLATION, batch_texts=16),
-        select=lambda encode: {},
-        selection_anchors=0,
-        teachers=["one"],
-    )
-    with pytest.raises(ValueError, match="pause does not learn from teachers"):
-        task_of(TrainSettings(method="pause"), data)
+    with pytest.raises(InvalidInput, match="pause does not learn from teachers"):
+        distillation_task(model, TeacherTargets.of_vectors(unit_rows(20)), method="pause")

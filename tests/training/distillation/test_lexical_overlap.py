@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
-from training.distillation.lexical_overlap import shared_words
+from training.distillation.lexical_overlap import overlap_factors
 
 pytestmark = pytest.mark.training
 
@@ -21,7 +21,7 @@ TEXTS = (
 
 def test_the_product_is_the_coefficient_of_two_texts_weights() -> None:
     """Words of two texts are dialysis, filters, machines, ponds, each in two of five: they weigh the same."""
-    found = (lambda rows: (rows @ rows.T).toarray())(shared_words(TEXTS, weight=1))
+    found = (lambda rows: (rows @ rows.T).toarray())(overlap_factors(TEXTS, weight=1))
     twice = 1 + math.log(2)
     # dialysis and machines, half each; dialysis, twice, and machines and filters; ponds alone in the last.
     shares = np.array([[1, 1, 0, 0], [twice, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 1]])
@@ -30,7 +30,7 @@ def test_the_product_is_the_coefficient_of_two_texts_weights() -> None:
 
 
 def test_the_weight_is_what_equal_texts_have() -> None:
-    rows = shared_words([*TEXTS, TEXTS[0]], weight=0.3)
+    rows = overlap_factors([*TEXTS, TEXTS[0]], weight=0.3)
     found = (rows @ rows.T).toarray()
     assert found[0, 5] == pytest.approx(0.3, abs=1e-6)
     assert found.max() <= 0.3 + 1e-6
@@ -40,7 +40,7 @@ def test_the_weight_is_what_equal_texts_have() -> None:
 
 def test_a_word_of_many_texts_counts_for_nothing() -> None:
     texts = [f"company number{n // 2}" for n in range(40)]
-    found = (lambda rows: (rows @ rows.T).toarray())(shared_words(texts, weight=1))
+    found = (lambda rows: (rows @ rows.T).toarray())(overlap_factors(texts, weight=1))
     assert found[0, 1] == pytest.approx(1, abs=1e-6)
     assert not found[0, 2:].any()
 
@@ -48,4 +48,4 @@ def test_a_word_of_many_texts_counts_for_nothing() -> None:
 @pytest.mark.parametrize("texts", [("boats", "planes"), ("the", "the and"), ("", "")])
 def test_texts_that_share_nothing_are_refused(texts: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="leave words out"):
-        shared_words(texts, weight=1)
+        overlap_factors(texts, weight=1)

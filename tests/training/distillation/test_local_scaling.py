@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from training.distillation import local_scaling as module
-from training.distillation.local_scaling import crowding
+from training.distillation.local_scaling import hubness
 
 pytestmark = pytest.mark.training
 
@@ -24,7 +24,7 @@ def test_it_is_the_mean_cosine_to_the_nearest_others_less_the_mean_of_all(count:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "NEAREST", 4)
         patch.setattr(module, "_ROWS", rows)  # however it is cut
-        found = crowding(vectors, seed=seed)
+        found = hubness(vectors, seed=seed)
     means = []
     for one in range(count):
         others = sorted((float(vectors[one] @ vectors[other]) for other in range(count) if other != one), reverse=True)
@@ -39,7 +39,7 @@ def test_some_of_many_texts_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> No
     loose = unit_rows(300, seed=1)
     tight = np.float32(0.1) * unit_rows(100, seed=2) + np.array([1, 0, 0, 0, 0], dtype=np.float32)
     vectors = np.concatenate([loose, tight / np.linalg.norm(tight, axis=1, keepdims=True)])
-    found = crowding(vectors, seed=0)
+    found = hubness(vectors, seed=0)
     assert found[300:].min() > np.quantile(found[:300], 0.9)
-    np.testing.assert_array_equal(found, crowding(vectors, seed=0))
+    np.testing.assert_array_equal(found, hubness(vectors, seed=0))
     assert abs(found.mean()) < 1e-6

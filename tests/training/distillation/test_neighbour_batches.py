@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from similarity.errors import InvalidInput
 from tests.training.distillation.near_texts import sparse, unit_rows
 from training.distillation.neighbour_batches import NeighbourBatches
-from training.distillation.targets import Taught
+from training.distillation.targets import TeacherTargets
 
 pytestmark = pytest.mark.training
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.training
 def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
     count: int, epoch: int, skip: int, seed: int
 ) -> None:
-    batches = NeighbourBatches(Taught.by(unit_rows(count)), batch_texts=8, seed=seed, neighbourhood=4)
+    batches = NeighbourBatches(TeacherTargets.of_vectors(unit_rows(count)), batch_texts=8, seed=seed, neighbourhood=4)
     whole = [batch.texts for batch in batches.epoch(epoch)]
     assert len(whole) == batches.batches_per_epoch == count // 8
     assert all(len(texts) == 8 for texts in whole)
@@ -31,7 +31,7 @@ def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
 def test_a_batch_is_of_neighbourhoods() -> None:
     # Ten far-off clusters of four: every neighbourhood of four is one of them.
     clusters = np.repeat(np.eye(10, dtype=np.float32), 4, axis=0)
-    batches = NeighbourBatches(Taught.by(clusters), batch_texts=8, seed=1, neighbourhood=4)
+    batches = NeighbourBatches(TeacherTargets.of_vectors(clusters), batch_texts=8, seed=1, neighbourhood=4)
     first, second = ([batch.texts for batch in batches.epoch(number)] for number in (0, 1))
     for texts in first:
         assert all(len(set((group // 4).tolist())) == 1 for group in np.split(texts, 2))
@@ -41,16 +41,16 @@ def test_a_batch_is_of_neighbourhoods() -> None:
 @pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "fill no batch")])
 def test_what_makes_no_batches_is_refused(count: int, batch_texts: int, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        NeighbourBatches(Taught.by(unit_rows(count)), batch_texts=batch_texts, seed=0, neighbourhood=4)
+        NeighbourBatches(TeacherTargets.of_vectors(unit_rows(count)), batch_texts=batch_texts, seed=0, neighbourhood=4)
 
 
 def test_neighbourhoods_are_of_those_that_share_words_too() -> None:
     """Vectors that say nothing, and words in four groups: each neighbourhood is one of them."""
     groups = np.repeat(np.eye(4), 4, axis=0)
-    taught = Taught(
-        vectors=np.ones((16, 1), dtype=np.float32), words=sparse(groups), taken_off=np.zeros(16, dtype=np.float32)
+    targets = TeacherTargets(
+        vectors=np.ones((16, 1), dtype=np.float32), lexical=sparse(groups), hubness=np.zeros(16, dtype=np.float32)
     )
-    np.testing.assert_array_equal(taught.nearness(5), 1 + groups[5] @ groups.T)
-    batches = NeighbourBatches(taught, batch_texts=8, seed=1, neighbourhood=4)
+    np.testing.assert_array_equal(targets.similarities(5), 1 + groups[5] @ groups.T)
+    batches = NeighbourBatches(targets, batch_texts=8, seed=1, neighbourhood=4)
     for batch in batches.epoch(0):
         assert all(len(set((group // 4).tolist())) == 1 for group in np.split(batch.texts, 2))

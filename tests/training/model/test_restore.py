@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, ModelBundle, seed_folder, write_manifest
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidBundle
+from similarity.errors import InvalidBundle, InvalidInput
 from similarity.generations.gate import trained_on_path
 from similarity.index.protocol import Calibration
 from similarity.text import DEFAULT_SETTINGS, TextSettings
@@ -47,9 +48,15 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def exported(
-    model: Path, sample: Path, output: Path, precision: str = "int8", text_settings: TextSettings = DEFAULT_SETTINGS
+    model: Path,
+    sample: Path,
+    output: Path,
+    precision: str = "int8",
+    text_settings: TextSettings = DEFAULT_SETTINGS,
+    load: Any = None,
 ) -> ModelBundle:
     from training.export.bundle_export import ExportSettings, export
+    from training.export.graph import load_encoder
 
     settings = ExportSettings(
         model=str(model),
@@ -60,7 +67,7 @@ def exported(
         max_tokens=32,
         text_settings=text_settings,
     )
-    return export(settings, output=output, sample=sample, log=lambda line: None)
+    return export(settings, output=output, sample=sample, load=load or load_encoder, log=lambda line: None)
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +78,11 @@ def bundle(weights: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory
 def torch_vectors(source: str, texts: list[str]) -> NDArray[np.float32]:
     import torch
 
+    from training.config import TrainSettings
     from training.data.texts import Texts
     from training.model.pair_model import load_pair_model
 
-    model = load_pair_model(source, classes=0, features="u,v,|u-v|", symmetric=True).eval()
+    model = load_pair_model(TrainSettings(model=source)).eval()
     numbered = Texts(texts, source, max_tokens=32)
     with torch.no_grad():
         vectors = model.encode(*numbered.padded(np.arange(len(texts))))
@@ -266,12 +274,13 @@ def test_a_bundle_is_not_judged_by_companies_that_its_start_was_trained_on(
 def test_texts_are_as_long_as_the_bundles_unless_said_otherwise(bundle: ModelBundle) -> None:
     from argparse import Namespace
 
-    from training.options import checked_settings
+    from training.config import TrainSettings
+    from training.options import settings_of
 
-    assert checked_settings(Namespace(model=str(bundle.folder))).max_tokens == 32
-    assert checked_settings(Namespace(model=str(bundle.folder), max_tokens=20)).max_tokens == 20
-    assert checked_settings(Namespace(model=str(bundle.folder)), {"max_tokens": 64}).max_tokens == 64
-    assert checked_settings(Namespace(model="minilm-l6")).max_tokens == 128
+    assert settings_of(Namespace(model=str(bundle.folder)), TrainSettings).max_tokens == 32
+    assert settings_of(Namespace(model=str(bundle.folder), max_tokens=20), TrainSettings).max_tokens == 20
+    assert settings_of(Namespace(model=str(bundle.folder)), TrainSettings, {"max_tokens": 64}).max_tokens == 64
+    assert settings_of(Namespace(model="minilm-l6"), TrainSettings).max_tokens == 128
 
 
 def test_a_bundle_that_prepares_texts_otherwise_is_refused(
@@ -336,14 +345,17 @@ def test_another_architecture_is_refused(bundle: ModelBundle, tmp_path: Path) ->
         restored(other.folder)
 
 
-def test_convolutions_are_refused_by_name(weights: Path, sample: Path, tmp_path: Path) -> None:
+def test_layers_behind_the_transformer_are_refused(weights: Path, sample: Path, tmp_path: Path) -> None:
     from training.model.restore import restored
     from training.papers.convolutions import new_convolutions, save_convolutions
+    from training.papers.sentence_models import load_sentence_encoder
 
     folder = Path(shutil.copytree(weights, tmp_path / "is-bert"))
     save_convolutions(new_convolutions(16, windows=(1, 3, 5), seed=1), folder)
-    bundle = exported(folder, sample, tmp_path / "bundles")
-    with pytest.raises(InvalidBundle, match=r"cannot be trained on \(it has convolutions\)"):
+    with pytest.raises(InvalidInput, match=r"holds cnn.safetensors, layers behind the transformer"):
+        exported(folder, sample, tmp_path / "bundles")
+    bundle = exported(folder, sample, tmp_path / "bundles", load=load_sentence_encoder)
+    with pytest.raises(InvalidBundle, match=r"cannot be trained on \(it has layers behind the transformer\)"):
         restored(bundle.folder)
 
 

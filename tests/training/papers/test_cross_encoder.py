@@ -13,13 +13,13 @@ pytestmark = pytest.mark.training
 def test_unlabelled_pairs_get_the_gains_that_a_teacher_of_the_others_expects(model: Path) -> None:
     import torch
 
-    from training.papers.cross_encoder import TeacherSettings, taught
+    from training.papers.cross_encoder import TeacherSettings, with_expected_gains
 
     pairs = topic_pairs(companies=30, candidates=12)
     hidden = np.arange(len(pairs)) % 3 == 0
     settings = TeacherSettings(model=str(model), epochs=40, learning_rate=3e-3, precision="float32")
     lines: list[str] = []
-    graded = taught(pairs.with_hidden(hidden), settings, device=torch.device("cpu"), log=lines.append)
+    graded = with_expected_gains(pairs.with_hidden(hidden), settings, device=torch.device("cpu"), log=lines.append)
 
     same_topic = pairs.targets[hidden, 0] == 1
     competitors, others = graded.gains[hidden][same_topic], graded.gains[hidden][~same_topic]

@@ -104,13 +104,13 @@ def test_cross_entropy_takes_as_many_steps_only_when_matched(command: list[str],
 def test_finished_cells_are_kept_and_none_is_started_after_the_budget(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.papers import nli
+    from training.papers import cells, nli
 
     first = [*command, "--shares", "1", "--steps", "2"]
     nli.main([*first, "--seeds", "1"])
     before = results(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nli, "fit", lambda *_args, **_others: pytest.fail("ran again"))
+        patch.setattr(cells, "fit", lambda *_args, **_others: pytest.fail("ran again"))
         nli.main([*first, "--seeds", "1", "2", "--budget", "0"])
     assert results(tmp_path) == before
     assert "the budget of 0 minutes is used up after 3 of 4 cells" in capsys.readouterr().out
@@ -162,7 +162,7 @@ def test_the_start_is_said(model: Path, nli: Path) -> None:
     [
         (["--nli", "/nowhere"], r"no train\.tsv"),
         (["--sts", "/nowhere"], r"no STSb-dev\.tsv"),
-        (["--methods", "is-bert"], "learns from sentences"),
+        (["--methods", "is-bert"], "there is no method 'is-bert'"),
         (["--priors", ".2", ".2", ".2"], "sum to"),
     ],
 )

@@ -14,13 +14,14 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.tiny_model import TOPICS, losses
-from training.config import RECIPES, SENTENCE_METHODS, TrainSettings, settings_from, settings_values
+from training.config import TrainSettings, settings_values
+from training.papers.sentences import METHODS, RECIPES, SentenceSettings, SentenceTask
 
 pytestmark = pytest.mark.training
 
 
-def tiny(model: Path, **changes: Any) -> TrainSettings:
-    usual = TrainSettings(
+def tiny(model: Path, **changes: Any) -> SentenceSettings:
+    usual = SentenceSettings(
         model=str(model),
         method="quick-thoughts",
         batch_sentences=16,
@@ -46,16 +47,15 @@ def descriptions(count: int = 30) -> list[str]:
     ]
 
 
-def run(settings: TrainSettings, output: Path, texts: list[str] | None = None) -> Any:
-    from training.papers.sentence_data import prepare_sentences
+def run(settings: SentenceSettings, output: Path, texts: list[str] | None = None) -> Any:
     from training.run.processes import Processes
     from training.train import fit
 
-    data = prepare_sentences(texts or descriptions(), settings, selection=6)
-    return fit(settings, data, output=output, processes=Processes(), log=lambda line: None)
+    task = SentenceTask(settings, texts or descriptions(), selection=6)
+    return fit(settings, task, output=output, processes=Processes(), log=lambda line: None)
 
 
-@pytest.mark.parametrize("method", [name for name in SENTENCE_METHODS if name != "is-bert"])
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "is-bert"])
 def test_two_encoders_learn_which_sentences_are_neighbours(model: Path, tmp_path: Path, method: str) -> None:
     fitted = run(tiny(model, method=method, steps=30, evaluate_every=10, checkpoint_every=0), tmp_path)
     assert fitted.best["neighbour_auc"] > 0.75
@@ -66,7 +66,7 @@ def test_is_bert_learns_which_tokens_are_a_sentence_s_own(model: Path, tmp_path:
     assert losses(tmp_path)[-1] < losses(tmp_path)[0] / 10
 
 
-@pytest.mark.parametrize("method", SENTENCE_METHODS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("frozen_layers", [0, 1])
 def test_a_batch_in_pieces_trains_as_the_whole_batch(
     model: Path, tmp_path: Path, method: str, frozen_layers: int
@@ -81,7 +81,7 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("method", SENTENCE_METHODS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("killed_after", [3, 4])
 def test_a_killed_run_goes_on_with_the_same_losses(
     dropping_model: Path, tmp_path: Path, method: str, killed_after: int
@@ -111,14 +111,13 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from tests.training.papers.test_sentence_methods import descriptions
-from training.config import settings_from
-from training.papers.sentence_data import prepare_sentences
+from training.papers.sentences import SentenceSettings, SentenceTask
 from training.run.processes import joined_processes
 from training.train import fit
-settings = settings_from(json.loads(sys.argv[1]))
+settings = SentenceSettings.from_values(json.loads(sys.argv[1]))
 with joined_processes() as processes:
-    data = prepare_sentences(descriptions(), settings, selection=6)
-    fit(settings, data, output=Path(sys.argv[2]), processes=processes, log=lambda line: None)
+    task = SentenceTask(settings, descriptions(), selection=6)
+    fit(settings, task, output=Path(sys.argv[2]), processes=processes, log=lambda line: None)
 """
 
 
@@ -153,26 +152,36 @@ def test_two_encoders_learn_apart_and_the_first_is_kept(model: Path, tmp_path: P
 
 
 def test_is_bert_keeps_its_convolutions_and_can_be_trained_on(model: Path, tmp_path: Path) -> None:
-    from training.model.pair_model import load_pair_model
-
-    fitted = run(tiny(model, method="is-bert", windows="3,5,7"), tmp_path)
-    vectors = fitted.encode(["boats sails", "jam tea cheese"])
+    fitted = run(tiny(model, method="is-bert", windows="3,5,7"), tmp_path / "first")
+    texts = ["boats sails", "jam tea cheese"]
+    vectors = fitted.encode(texts)
     assert vectors.shape == (2, 768)
-    again = load_pair_model(str(tmp_path / "best"), classes=2, features="u,v,|u-v|", symmetric=True)
-    assert again.convolutions is not None
+    settings = tiny(tmp_path / "first" / "best", method="is-bert")
+    again = SentenceTask(settings, descriptions(), selection=6).load_model(settings)
     assert [layer.kernel_size for layer in again.convolutions.layers] == [(3,), (5,), (7,)]
-    assert again.head.layers[0].in_features == 3 * 768
-    ids, mask = fitted.encode.texts.padded(fitted.encode.texts.numbers(["boats sails", "jam tea cheese"]))
+    ids, mask = fitted.encode.texts.padded(fitted.encode.texts.numbers(texts))
     unit = again.eval().encode(ids, mask).detach().numpy()
     assert np.allclose(unit / np.linalg.norm(unit, axis=1, keepdims=True), vectors, atol=1e-6)
 
 
+def test_the_product_refuses_a_model_with_convolutions(model: Path, tmp_path: Path) -> None:
+    """It would leave them out, and with them what the run learnt."""
+    from training.export.graph import load_encoder
+    from training.model.pair_model import load_pair_model
+
+    run(tiny(model, method="is-bert", steps=2, checkpoint_every=0), tmp_path)
+    for load in (lambda folder: load_pair_model(TrainSettings(model=folder)), load_encoder):
+        with pytest.raises(InvalidInput, match=r"holds cnn\.safetensors, layers behind the transformer"):
+            load(str(tmp_path / "best"))
+
+
 def test_the_exported_graph_holds_the_convolutions(model: Path, tmp_path: Path) -> None:
     from similarity.encoder import OnnxRuntimeSession, padded
-    from training.export.graph import load_encoder, to_onnx
+    from training.export.graph import to_onnx
+    from training.papers.sentence_models import load_sentence_encoder
 
     fitted = run(tiny(model, method="is-bert", steps=2, checkpoint_every=0), tmp_path)
-    encoder = load_encoder(str(tmp_path / "best"))
+    encoder = load_sentence_encoder(str(tmp_path / "best"))
     assert encoder.dimension == 768
     session = OnnxRuntimeSession(to_onnx(encoder).SerializeToString())
     texts = ["boats", "jam bread cheese olives tea jam bread"]
@@ -209,7 +218,7 @@ def test_a_window_sees_its_neighbours_only() -> None:
 
 
 def test_neighbour_selection_compares_adjacent_sentences_with_those_of_others() -> None:
-    from training.papers.sentence_data import NeighbourSelection
+    from training.papers.sentences import NeighbourSelection
 
     selection = NeighbourSelection(["One a. Two a. Three a.", "One b. Two b."])
     assert int(selection.adjacent.sum()) == 3
@@ -222,10 +231,8 @@ def test_neighbour_selection_compares_adjacent_sentences_with_those_of_others() 
 
 
 def test_too_few_descriptions_are_refused(model: Path) -> None:
-    from training.papers.sentence_data import prepare_sentences
-
     with pytest.raises(InvalidInput, match="6 of 4 descriptions with two sentences"):
-        prepare_sentences(descriptions(4), tiny(model), selection=6)
+        SentenceTask(tiny(model), descriptions(4), selection=6)
 
 
 def command(model: Path, folder: Path, *extra: str) -> list[str]:
@@ -248,7 +255,7 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("source", ["companies.jsonl", "lines.txt"])
 def test_the_command_needs_descriptions_alone(model: Path, files: Path, source: str) -> None:
-    from training.train import main
+    from training.papers.sentences import main
 
     main(command(model, files, "--method", "is-bert", "--companies", str(files / source)))
     told = json.loads((files / "run" / "best" / "training.json").read_text())
@@ -258,7 +265,7 @@ def test_the_command_needs_descriptions_alone(model: Path, files: Path, source: 
 
 
 def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> None:
-    from training.train import main
+    from training.papers.sentences import main
 
     both = ["--companies", str(files / "companies.jsonl"), "--pairs", str(files / "pairs.csv")]
     main(command(model, files, "--method", "quick-thoughts", "--batch-sentences", "8", *both))
@@ -266,41 +273,23 @@ def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> No
     assert set(told["scores"]) == {"ndcg10", "auc"}
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--method", "pause"], "pause learns from pairs; give them as --pairs"),
-        (["--method", "is-bert"], "is-bert learns from descriptions; give them as --companies"),
-        (["--method", "pause", "--pairs", "classes.csv"], "which of the classes contradiction, entailment"),
-    ],
-)
-def test_missing_sources_are_named(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], message: str
-) -> None:
-    from training.train import main
-
-    monkeypatch.chdir(tmp_path)
-    Path("classes.csv").write_text("text_a,text_b,label\na,b,entailment\nc,d,contradiction\n")
-    with pytest.raises(SystemExit, match=message):
-        main(command(model, tmp_path, *given))
+def test_other_methods_and_settings_are_refused(model: Path) -> None:
+    for changes, message in (
+        ({"method": "pause"}, "choose one of quick-thoughts"),
+        ({"windows": "2"}, "choose 1,3,5 or 3,5,7"),
+        ({"context": 0}, "context is 0; it must be 1 or more"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            tiny(model, **changes)
 
 
-def test_sentences_do_not_train_pair_losses_nor_pairs_sentence_losses(model: Path, tmp_path: Path) -> None:
-    from tests.training.tiny_model import topic_pairs
-    from training.data.selection import prepare
-    from training.run.processes import Processes
-    from training.train import fit
+def test_a_run_stores_its_settings_and_the_product_reads_it(model: Path, tmp_path: Path) -> None:
+    from training.run.trained_run import read_run
 
-    with pytest.raises(ValueError, match="pause learns from pairs"):
-        run(tiny(model, method="pause"), tmp_path)
-    settings = tiny(model, method="is-bert")
-    data = prepare(topic_pairs(), settings, selection=6)
-    with pytest.raises(ValueError, match="is-bert learns from sentences"):
-        fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
-
-
-def test_settings_of_sentences_are_told_where_they_mean_something() -> None:
-    """So that what was made with pairs before these settings existed still fits."""
+    settings = tiny(model, context=3)
     assert "context" not in settings_values(TrainSettings())
-    settings = TrainSettings(method="quick-thoughts", context=3)
-    assert settings_from(settings_values(settings)) == settings
+    assert SentenceSettings.from_values(settings_values(settings)) == settings
+    run(settings, tmp_path)
+    found = read_run(tmp_path / "best")
+    assert found is not None
+    assert "without labels, 6 steps of batches of 16 sentences" in found.method

@@ -10,8 +10,6 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.papers.sentence_pairs import write_sts
-from tests.training.tiny_model import topic_pairs
-from training.config import TrainSettings
 from training.papers.sts import StsSet
 
 pytestmark = pytest.mark.training
@@ -81,17 +79,6 @@ def test_selection_is_the_correlation_of_its_set() -> None:
     assert StsSelection(made([2, 2, 2]))(near_text_0) == {"spearman": -100.0}
 
 
-def test_labelled_pairs_have_no_scores(model: Path, tmp_path: Path) -> None:
-    from training.data.selection import prepare
-    from training.run.processes import Processes
-    from training.train import fit
-
-    settings = TrainSettings(model=str(model), method="sts", steps=1)
-    data = prepare(topic_pairs(), settings, selection=6)
-    with pytest.raises(ValueError, match=r"training\.stsb"):
-        fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
-
-
 def test_the_command_fine_tunes_each_seed_and_reports_test(
     model: Path, sts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,12 +99,12 @@ def test_the_command_fine_tunes_each_seed_and_reports_test(
 
 
 def test_finished_seeds_are_kept(model: Path, sts: Path, tmp_path: Path) -> None:
-    from training.papers import stsb
+    from training.papers import cells, stsb
 
     stsb.main(command(model, sts, tmp_path, "--seeds", "1", "--steps", "2"))
     before = results(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stsb, "fit", lambda *_args, **_others: pytest.fail("ran again"))
+        patch.setattr(cells, "fit", lambda *_args, **_others: pytest.fail("ran again"))
         stsb.main(command(model, sts, tmp_path, "--seeds", "1", "--steps", "2", "--budget", "0"))
     assert results(tmp_path) == before
     with pytest.raises(SystemExit, match="other settings"):

@@ -9,7 +9,8 @@ import pytest
 
 from similarity.errors import InvalidInput
 from training.data.pairs import Pairs
-from training.papers.weak_labels import read_values, with_shared_values
+from training.distillation.weak_labels import read_values
+from training.papers.weak_labels import with_shared_values
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ def quick_thoughts(left: Tensor, right: Tensor, positives: Tensor, negatives: Te
         L = −1/|pairs| Σ_{(i, j): j ∈ P_i} log( exp(u_i·g_j) / Σ_{a ∈ P_i ∪ N_i} exp(u_i·g_a) )
 
     Source: Logeswaran and Lee 2018. u and g come from two encoders, f and g. The sentence itself is no
-    candidate, so it may stand in neither mask (see `training.losses.relations.neighbours`); public code that
+    candidate, so it may stand in neither mask (see `training.papers.neighbours`); public code that
     sets its score to 0 leaves it in the sum. Each pair counts once; in `altered_targets` each sentence.
 
     Args:

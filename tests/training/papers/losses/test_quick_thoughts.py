@@ -20,8 +20,8 @@ from tests.training.losses.cases import (
 with suppress(ModuleNotFoundError):  # without torch these tests are only counted
     import torch
 
-    from training.losses.relations import neighbours
     from training.papers.losses.quick_thoughts import quick_thoughts
+    from training.papers.neighbours import neighbours
 
 pytestmark = pytest.mark.training
 
