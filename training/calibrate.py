@@ -14,20 +14,16 @@ it is given the bundle; vectors are copied, nothing is encoded:
 """
 
 import argparse
-import os
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidInput
-from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
 from training.config import SEED
 from training.console import refusing, say
 from training.evaluate.calibration import SERVED
-from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
+from training.evaluate.corpus import read_corpus
 from training.evaluate.tasks import cut_selection
 from training.export.calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 
@@ -43,7 +39,9 @@ def _run(options: argparse.Namespace) -> None:
     bundle = ModelBundle.load(options.bundle)
     judgements = selected(options.judged, anchors=options.selection_anchors, seed=options.seed)
     dev = read_judgements(options.dev) if options.dev else None
-    fitted = fit_calibration(_corpus(options, bundle), judgements, dev=dev, k=options.served, seed=options.seed)
+    progress = progress_with_eta("companies encoded", say)
+    corpus = read_corpus(TextEncoder(bundle), companies=options.companies, index=options.index, progress=progress)
+    fitted = fit_calibration(corpus, judgements, dev=dev, k=options.served, seed=options.seed)
     folder = options.output / bundle.encoder_id if options.output else options.bundle
     written = recalibrate(bundle, fitted, folder=folder, judged_by=options.judged_by)
     if options.plots:
@@ -75,17 +73,6 @@ def said(fitted: FittedCalibration) -> str:
             f"Brier {fitted.dev.brier.mean:.4f}"
         )
     return "\n".join(lines)
-
-
-def _corpus(options: argparse.Namespace, bundle: ModelBundle) -> Corpus:
-    if options.index:
-        with closing(open_index(options.index, os.environ)) as index:
-            return corpus_of_index(index, encoder_id=bundle.encoder_id)
-    if options.companies is None:
-        raise InvalidInput("the companies that a search is to find are missing; give --companies or --index")
-    encoder = TextEncoder(bundle)
-    progress = progress_with_eta("companies encoded", say)
-    return encode_corpus(encoder.encode, options.companies, encoder.text_settings, progress=progress)
 
 
 def _parser() -> argparse.ArgumentParser:

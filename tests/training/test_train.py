@@ -221,7 +221,8 @@ def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_pat
     from training.run.journal import read_journal
 
     pairs = topic_pairs()
-    positives = pairs.with_hidden(pairs.targets[:, 0] == 0).with_classes(["competitor"])
+    hidden = pairs.with_hidden(pairs.targets[:, 0] == 0)
+    positives = replace(hidden, classes=("competitor",), targets=hidden.targets[:, :1], known=hidden.known[:, :1])
     settings = tiny(model, priors=(0.2,), steps=30)
     texts = Texts(pairs.texts, str(model), max_tokens=16)
     data = TrainingData(pairs=positives, texts=texts, select=Selection(pairs))

@@ -30,7 +30,7 @@ Order: TypeAlias = Literal["composition", "anchors"]
 
 WINDOW = 16
 # What the random numbers of one seed are for; the first number after the seed.
-_PASSES, _WINDOWS, _ANCHORS, _CANDIDATES = range(4)
+_PASSES, _WINDOWS, _ANCHORS = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,8 @@ class PairBatches:
     batch is labelled; the unlabelled pairs then go once, the labelled ones in passes, reshuffled
     each time, that run on from epoch to epoch.
 
-    `order="anchors"`: whole anchors with all their candidates, or with `candidates` of them drawn
-    anew each epoch. A batch has about `batch_pairs` pairs: at most one anchor more.
+    `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs: at
+    most one anchor more.
 
     `labelled_copies=2` repeats the labelled pairs of a batch with text rows of their own (dropout
     labels), on top of `batch_pairs`. `lengths` `[texts]` (tokens, say) lets pairs, or whole anchors, of
@@ -89,10 +89,9 @@ class PairBatches:
         order: Order = "composition",
         labelled_share: float | None = None,
         labelled_copies: int = 1,
-        candidates: int | None = None,
         lengths: NDArray[np.integer] | None = None,
     ) -> None:
-        _check_settings(batch_pairs, order, labelled_share, labelled_copies, candidates)
+        _check_settings(batch_pairs, order, labelled_share, labelled_copies)
         if not len(pairs):
             raise InvalidInput("there are no pairs to make batches of")
         if lengths is not None and len(lengths) != len(pairs.texts):
@@ -102,9 +101,7 @@ class PairBatches:
         self._copies = labelled_copies
         self._plan: _Composition | _WholeAnchors
         if order == "anchors":
-            self._plan = _WholeAnchors(
-                pairs, batch_pairs=batch_pairs, seed=seed, candidates=candidates, lengths=lengths
-            )
+            self._plan = _WholeAnchors(pairs, batch_pairs=batch_pairs, seed=seed, lengths=lengths)
         else:
             self._plan = _Composition(pairs, batch_pairs=batch_pairs, seed=seed, share=labelled_share, lengths=lengths)
 
@@ -217,22 +214,19 @@ class _WholeAnchors:
         *,
         batch_pairs: int,
         seed: int,
-        candidates: int | None,
         lengths: NDArray[np.integer] | None,
     ) -> None:
         self._seed = seed
-        self._limit = candidates
         order = np.argsort(pairs.left, kind="stable")
         starts = np.flatnonzero(np.diff(pairs.left[order], prepend=-1))
         self._groups = np.split(order, starts[1:])
-        full = np.array([len(group) for group in self._groups], dtype=np.int64)
-        self._sizes = full if candidates is None else np.minimum(full, candidates)
+        self._sizes = np.array([len(group) for group in self._groups], dtype=np.int64)
         largest = int(self._sizes.argmax())
         self.batches = batches_of_groups(self._sizes, batch_pairs)
         if self._sizes[largest] > batch_pairs:
             raise InvalidInput(
                 f"{pairs.ids[pairs.left[self._groups[largest][0]]]} has {self._sizes[largest]} candidates, more than a "
-                f"batch of {batch_pairs} pairs; raise batch_pairs or limit the candidates"
+                f"batch of {batch_pairs} pairs; raise batch_pairs"
             )
 
         per_pair = pair_lengths(pairs, lengths)
@@ -246,17 +240,10 @@ class _WholeAnchors:
             anchors = np.concatenate([by_length(window, self._lengths, random) for window in windows])
         dealt = deal_groups(anchors, self._sizes, self.batches)
         for batch in random.permutation(len(dealt))[skip:]:
-            yield np.concatenate([self._candidates(int(anchor), number) for anchor in dealt[batch]])
-
-    def _candidates(self, anchor: int, epoch: int) -> Integers:
-        group = self._groups[anchor]
-        if self._limit is None or len(group) <= self._limit:
-            return group
-        random = np.random.default_rng([self._seed, _CANDIDATES, epoch, anchor])
-        return np.sort(random.choice(group, self._limit, replace=False))
+            yield np.concatenate([self._groups[int(anchor)] for anchor in dealt[batch]])
 
 
-def _check_settings(batch_pairs: int, order: str, share: float | None, copies: int, candidates: int | None) -> None:
+def _check_settings(batch_pairs: int, order: str, share: float | None, copies: int) -> None:
     if batch_pairs < 1:
         raise InvalidInput(f"batch_pairs is {batch_pairs}; give 1 or more")
     if order not in ("composition", "anchors"):
@@ -267,5 +254,3 @@ def _check_settings(batch_pairs: int, order: str, share: float | None, copies: i
         raise InvalidInput(f"labelled_copies is {copies}; give 1 or more")
     if order == "anchors" and share is not None:
         raise InvalidInput("whole anchors have the labelled share of their candidates; leave labelled_share out")
-    if candidates is not None and (order != "anchors" or candidates < 1):
-        raise InvalidInput("candidates (1 or more) limits the candidates of whole anchors; set order='anchors'")

@@ -98,7 +98,7 @@ def _speaks_of_competitors(labelled: Sequence[LabelCell], named: tuple[str, ...]
     if labels == {"0", "1", "2"}:
         raise InvalidInput(
             "the label column holds 0, 1 and 2; call it 'grade' if 2 means competitor and 1 related, "
-            "or name the classes (classes=) if these are three classes"
+            "or name the classes (--classes) if these are three classes"
         )
     return not labels or bool(labels & (POSITIVE_WORDS | NEGATIVE_WORDS))
 
@@ -129,7 +129,7 @@ def _gain(cell: LabelCell, grade_one: GradeOne) -> float:
         return 0.0
     raise InvalidInput(
         f"{cell.place}: label {cell.label!r:.60} is none of positive, negative, unlabelled (or 1, 0, empty); "
-        "correct it, or name the classes (classes=) if these are other classes"
+        "correct it, or name the classes (--classes) if these are other classes"
     )
 
 
@@ -147,7 +147,7 @@ def _named_classes(cells: Sequence[LabelCell], named: tuple[str, ...]) -> Labels
     if len(classes) > MAX_CLASSES:
         raise InvalidInput(
             f"the label column holds {len(classes):,} different labels, such as {classes[0]!r:.60}; "
-            "is it the right column? Name it with label="
+            "is it the right column? Rename the column of labels to 'label'"
         )
     number = {name: column for column, name in enumerate(classes)}
     targets = np.zeros((len(cells), len(classes)), dtype=np.float32)

@@ -26,20 +26,6 @@ CLASS_PREFIX = "label_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Which column holds what. Whatever is left out is found by its usual names."""
-
-    left: str | None = None
-    right: str | None = None
-    label: str | None = None
-    grade: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.left is None) != (self.right is None):
-            raise InvalidInput("name both columns of a pair, left= and right=, or none")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
     """One row: what its two sides say (ids or texts), and its label as written."""
 
@@ -50,11 +36,11 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The columns of one file. `holds_ids` is None where the columns' names do not say."""
+    """The columns of one file, and whether its pairs are company ids or texts."""
 
     left: str
     right: str
-    holds_ids: bool | None
+    holds_ids: bool
     directed: bool
     label: str | None
     grade: str | None
@@ -79,27 +65,25 @@ def table_rows(path: Path) -> list[Row]:
     return rows
 
 
-def find_layout(path: Path, names: list[str], columns: Columns) -> Layout:
+def find_layout(path: Path, names: list[str]) -> Layout:
     """Which of the columns `names` hold the pair and its label.
 
     Raises:
-        InvalidInput: a named column is missing, or none has a usual name; the message lists what is there.
+        InvalidInput: no columns have known names, or several hold labels; the message lists the columns.
     """
-    listed = f"the file has the columns: {', '.join(names)}"
-    for name in (columns.left, columns.right, columns.label, columns.grade):
-        if name is not None and name not in names:
-            raise InvalidInput(f"{path}: there is no column {name!r}; {listed}")
-    sides = (columns.left, columns.right) if columns.left and columns.right else _first_pair(names)
+    sides = next((pair for pair in (*ID_COLUMNS, *TEXT_COLUMNS) if set(pair) <= set(names)), None)
     if sides is None:
-        usual = ", ".join("/".join(pair) for pair in (*ID_COLUMNS, *TEXT_COLUMNS))
-        raise InvalidInput(f"{path}: which columns hold the pair? Say left= and right=, or use {usual}; {listed}")
+        known = ", ".join("/".join(pair) for pair in (*ID_COLUMNS, *TEXT_COLUMNS))
+        raise InvalidInput(
+            f"{path}: no two columns hold a pair; rename them to one of {known}. The file has the columns: "
+            f"{', '.join(names)}"
+        )
     left, right = sides
-    label, grade, by_class = _label_columns(path, names, columns)
-    known_kind = (left, right) in ID_COLUMNS or (left, right) in TEXT_COLUMNS
+    label, grade, by_class = _label_columns(path, names)
     return Layout(
         left=left,
         right=right,
-        holds_ids=(left, right) in ID_COLUMNS if known_kind else None,
+        holds_ids=sides in ID_COLUMNS,
         directed=(left, right) in DIRECTED_COLUMNS,
         label=label,
         grade=grade,
@@ -129,20 +113,14 @@ def pair_rows(path: Path, rows: list[Row], layout: Layout) -> Iterator[PairRow]:
         yield PairRow(left=left, right=right, cell=cell)
 
 
-def _first_pair(names: list[str]) -> tuple[str, str] | None:
-    return next((pair for pair in (*ID_COLUMNS, *TEXT_COLUMNS) if set(pair) <= set(names)), None)
-
-
-def _label_columns(path: Path, names: list[str], columns: Columns) -> tuple[str | None, str | None, dict[str, str]]:
-    if columns.label is not None or columns.grade is not None:
-        return columns.label, columns.grade, {}
+def _label_columns(path: Path, names: list[str]) -> tuple[str | None, str | None, dict[str, str]]:
     labels = [name for name in LABEL_COLUMNS if name in names]
     grades = [name for name in GRADE_COLUMNS if name in names]
     by_class = {name.removeprefix(CLASS_PREFIX): name for name in names if len(name) > len(CLASS_PREFIX)}
     by_class = {short: name for short, name in by_class.items() if name.startswith(CLASS_PREFIX)}
     if len(labels) + len(grades) + bool(by_class) > 1:
         found = ", ".join((*labels, *grades, *by_class.values()))
-        raise InvalidInput(f"{path} has several label columns ({found}); say which to use, label= or grade=")
+        raise InvalidInput(f"{path} has several label columns ({found}); keep one of them")
     return next(iter(labels), None), next(iter(grades), None), by_class
 
 

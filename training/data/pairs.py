@@ -3,8 +3,8 @@
     pairs = read_pairs(Path("pairs.csv"), companies=Path("companies.jsonl"))
 
 A file (CSV, TSV, JSONL or Parquet, the text formats also gzipped) holds two company ids or two
-texts a row, and a label, a grade, or nothing. The usual column names are found; others are named
-(`Columns`). See `training.data.labels` for what a label may say.
+texts a row, and a label, a grade, or nothing, in columns of known names (`pair_rows`). See
+`training.data.labels` for the labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from similarity.errors import InvalidInput
 from similarity.files import Row
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text, text_hash
 from training.data.labels import GradeOne, Labels, read_labels
-from training.data.pair_rows import Columns, Layout, PairRow, find_layout, pair_rows, table_rows
+from training.data.pair_rows import Layout, PairRow, find_layout, pair_rows, table_rows
 
 Integers: TypeAlias = NDArray[np.int64]
 Companies: TypeAlias = Path | Mapping[str, str]
@@ -38,7 +38,7 @@ class Pairs:
     float32 `[n, C]` (0 or 1) mean something where `known` bool `[n, C]` is true. `gains` float32
     `[n]` are 3/1/0 for grades 2/1/0, 3/0 for positive and negative, NaN where there is no grade.
     `directed` pairs change their meaning when the sides are swapped. `duplicates` counts the rows
-    of the files that only repeated a pair and were left out.
+    of the files that repeated a pair and were left out.
     """
 
     texts: tuple[str, ...]
@@ -113,17 +113,11 @@ class Pairs:
         changed[rows] = gains
         return replace(self, gains=changed)
 
-    def with_classes(self, classes: Sequence[str]) -> "Pairs":
-        """The same pairs with these of the classes alone: `("competitor",)` makes binary data of C = 1."""
-        columns = [self.classes.index(name) for name in classes]
-        return replace(self, classes=tuple(classes), targets=self.targets[:, columns], known=self.known[:, columns])
-
 
 def read_pairs(
     path: Path | Sequence[Path],
     *,
     companies: Companies | None = None,
-    columns: Columns | None = None,
     classes: Sequence[str] | None = None,
     directed: bool | None = None,
     grade_one: GradeOne = "negative",
@@ -147,7 +141,7 @@ def read_pairs(
     layouts = []
     for file in paths:
         read = table_rows(file)
-        layouts.append(find_layout(file, _names(read), columns or Columns()))
+        layouts.append(find_layout(file, _names(read)))
         rows += pair_rows(file, read, layouts[-1])
     labels = read_labels([row.cell for row in rows], classes=classes, grade_one=grade_one)
     kept = _distinct(rows, labels, directed=_directed(layouts, directed))
@@ -183,14 +177,14 @@ def _directed(layouts: Sequence[Layout], said: bool | None) -> bool:
 
 
 def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Sequence[Path]) -> bool:
-    kinds = {companies is not None if layout.holds_ids is None else layout.holds_ids for layout in layouts}
+    kinds = {layout.holds_ids for layout in layouts}
     if len(kinds) > 1:
         raise InvalidInput(f"some of {', '.join(map(str, paths))} hold company ids, some texts; read them apart")
     holds_ids = kinds.pop()
     if holds_ids and companies is None:
         raise InvalidInput(
             f"{paths[0]} holds company ids ({layouts[0].left}, {layouts[0].right}); "
-            "give the file of these companies too (companies=)"
+            "give the file of these companies too (--companies)"
         )
     return holds_ids
 
@@ -241,7 +235,7 @@ def _check_classes(labels: Labels, *, needed: bool) -> None:
     counts = (labels.known & (labels.targets > 0)).sum(axis=0)
     empty = [name for name, count in zip(labels.classes, counts, strict=True) if not count]
     if empty:
-        raise InvalidInput(f"no row has the label {empty[0]!r}; label some, or name only the other classes (classes=)")
+        raise InvalidInput(f"no row has the label {empty[0]!r}; label some, or name only the other classes (--classes)")
 
 
 def _numbered(sides: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], Integers, Integers]:

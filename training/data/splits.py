@@ -95,11 +95,6 @@ def hide_labels(pairs: Pairs, *, share: float, seed: int) -> Pairs:
     return pairs.with_hidden(~kept)
 
 
-def labelled_only(pairs: Pairs) -> Pairs:
-    """The pairs of which at least one class is known."""
-    return pairs.subset(pairs.labelled)
-
-
 def _keys(train: Pairs, evaluation: Pairs) -> Integers:
     """A number for each text of both data, train's first: the same one for the same id or the same text."""
     numbers: dict[tuple[str, str], int] = {}

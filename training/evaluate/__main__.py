@@ -11,23 +11,20 @@ Tasks that search the whole corpus encode every company, or read the vectors fro
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.index.opening import open_index
 from similarity.judgements import Judgements, read_judgements
 from training.config import SEED
 from training.console import refusing
 from training.data.splits import SELECTION_ANCHORS
 from training.evaluate import tasks
 from training.evaluate.calibration import SERVED
-from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
+from training.evaluate.corpus import read_corpus
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.report import compare, interval_text, read_report, table, write_report
 
@@ -83,7 +80,8 @@ def _judged_figures(
                 "pairs", tasks.pair_figures(encoder.encode, dev, selection=selection, texts=prepared)
             )
     if any(task in chosen for task in CORPUS_TASKS):
-        corpus = _corpus(options, encoder)
+        progress = encoding_progress("companies")
+        corpus = read_corpus(encoder, companies=options.companies, index=options.index, progress=progress)
         if "corpus" in chosen:
             found["corpus"] = shown("corpus", tasks.corpus_figures(corpus, dev, seed=options.seed))
         if "calibration" in chosen:
@@ -118,15 +116,6 @@ def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) ->
             f"{len(shared)} selection anchors are among those evaluated, such as {shared[0]}; leave them out"
         )
     return selection, seen
-
-
-def _corpus(options: argparse.Namespace, encoder: TextEncoder) -> Corpus:
-    if not options.index:
-        return encode_corpus(
-            encoder.encode, options.companies, encoder.text_settings, progress=encoding_progress("companies")
-        )
-    with closing(open_index(options.index, os.environ)) as index:
-        return corpus_of_index(index, encoder_id=encoder.encoder_id)
 
 
 def shown(name: str, figures: tasks.Figures) -> tasks.Figures:

@@ -5,7 +5,9 @@ competes. Two limits belong to the figure: a competitor that nobody judged is no
 anchor with more competitors than k cannot reach 1.
 """
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import EmbeddedCompany
+from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
+from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.judgements import COMPETITOR, Judgements
 from similarity.text import TextSettings, embedding_text
@@ -92,6 +96,22 @@ def encode_corpus(
         raise InvalidInput(f"{companies} has no companies")
     texts = [embedding_text(company, settings) if settings else company.description for company in found]
     return Corpus(ids=tuple(company.id for company in found), vectors=encode_all(encode, texts, progress=progress))
+
+
+def read_corpus(
+    encoder: TextEncoder, *, companies: Path | None, index: str | None, progress: Progress | None = None
+) -> Corpus:
+    """The vectors of all companies: those of an index (a file or a URL), else encoded from a file of companies.
+
+    Raises:
+        InvalidInput: neither is given, or as `corpus_of_index` and `encode_corpus`.
+    """
+    if index:
+        with closing(open_index(index, os.environ)) as opened:
+            return corpus_of_index(opened, encoder_id=encoder.encoder_id)
+    if companies is None:
+        raise InvalidInput("the companies that a search is to find are missing; give --companies or --index")
+    return encode_corpus(encoder.encode, companies, encoder.text_settings, progress=progress)
 
 
 def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:

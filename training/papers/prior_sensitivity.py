@@ -5,8 +5,9 @@
 
 For each assumed prior a linear classifier on the encoder's frozen vectors is fitted with the non-negative
 positive-unlabelled risk (the one that PAUSE adds), on four fifths of the anchors. On the others it is judged by
-Lee and Liu's r²/q, which needs no prior, and by its accuracy where there are pairs labelled both ways. Beside
-it stands how badly the prior fits the cosines.
+r²/q, which needs no prior (r is the recall, q the share of the pool that is called positive: Lee and Liu, ICML
+2003), and by its accuracy where there are pairs labelled both ways. The misfit of the prior to the cosines stands
+beside it.
 """
 
 import argparse
@@ -25,7 +26,6 @@ from training.console import refusing, say
 from training.data.pairs import Pairs, read_pairs
 from training.evaluate.plots import COLOURS, save
 from training.losses.pause import positive_unlabelled
-from training.papers.positive_unlabelled import unlabelled_quality
 from training.prior import (
     BOUNDS,
     LOGITS,
@@ -117,8 +117,8 @@ def sensitivity(
     for prior in priors:
         weights, bias = linear_classifier((features - mean) / spread, positive[inside], prior=prior)
         scores = shown @ weights + bias
-        quality = unlabelled_quality(scores[positive[judged]], scores[pool[judged]], threshold=0.0, prior=prior)
-        lee_liu.append(quality.lee_liu)
+        recall, called = ((scores[rows] >= 0).mean() for rows in (positive[judged], pool[judged]))
+        lee_liu.append(float(recall**2 / called) if called else float("nan"))
         if check is not None:
             called = (check.features - mean) / spread @ weights + bias >= 0
             accuracy.append(float((called == check.positive).mean()))

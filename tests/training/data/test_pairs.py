@@ -11,7 +11,6 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.data.pair_data import TEXTS, made_pairs, said, written
-from training.data.pair_rows import Columns
 from training.data.pairs import Pairs, read_pairs
 
 ROWS = (("a", "b", "positive"), ("a", "c", "negative"), ("b", "d", ""))
@@ -86,13 +85,6 @@ def test_several_files_are_read_as_one(tmp_path: Path) -> None:
     assert said(read_pairs([labelled, unlabelled], companies=TEXTS)) == [*SAID, ("a", "e", "")]
 
 
-def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
-    path = written(tmp_path, "pairs.csv", table(",", ("who", "whom", "verdict")))
-    columns = Columns(left="who", right="whom", label="verdict")
-    assert said(read_pairs(path, companies=TEXTS, columns=columns)) == SAID
-    assert read_pairs(path, columns=columns).texts == ("a", "b", "c", "d")
-
-
 def test_an_object_may_leave_out_its_label(tmp_path: Path) -> None:
     rows = [{"company_a": "b", "company_b": "d"}, {"company_a": "a", "company_b": "b", "label": "positive"}]
     path = written(tmp_path, "pairs.jsonl", "\n".join(map(json.dumps, rows)))
@@ -148,7 +140,10 @@ def test_the_two_orders_of_a_graded_pair_may_differ(tmp_path: Path) -> None:
         ("company_a,company_b,label\na,b,\n", "no row is labelled"),
         ("company_a,company_b,label\na,b,negative\n", "no row has the label 'competitor'"),
         ("company_a,company_b,label\n", "pairs.csv has no rows"),
-        ("one,two,label\na,b,positive\n", "which columns hold the pair.*the file has the columns: one, two, label"),
+        (
+            "one,two,label\na,b,positive\n",
+            "no two columns hold a pair; rename them.* The file has the columns: one, two, label",
+        ),
         ("company_a,company_b,label,grade\na,b,positive,2\n", r"several label columns \(label, grade\)"),
         ("company_a,company_b,label\na,zz,positive\n", "1 of 2 companies of the pairs are not in .*: zz"),
     ],
@@ -179,14 +174,6 @@ def test_ids_and_texts_are_not_mixed(tmp_path: Path) -> None:
     texts = written(tmp_path, "texts.csv", table(",", ("text_a", "text_b", "label")))
     with pytest.raises(InvalidInput, match=r"some of .* hold company ids, some texts"):
         read_pairs([ids, texts], companies=TEXTS)
-
-
-def test_a_named_column_must_exist_and_sides_are_named_together(tmp_path: Path) -> None:
-    path = written(tmp_path, "pairs.csv", table(","))
-    with pytest.raises(InvalidInput, match=r"no column 'verdict'; the file has the columns: company_a"):
-        read_pairs(path, companies=TEXTS, columns=Columns(label="verdict"))
-    with pytest.raises(InvalidInput, match="both columns"):
-        Columns(left="company_a")
 
 
 def test_unlabelled_files_are_read_where_no_class_is_needed(tmp_path: Path) -> None:
@@ -220,12 +207,6 @@ def test_anchors_are_the_left_sides_and_strata_the_labels(pairs: Pairs) -> None:
     strata = pairs.strata.tolist()
     assert strata[2] == -1
     assert sorted(strata[:2]) == [0, 1]
-
-
-def test_one_of_two_classes_keeps_its_negatives(pairs: Pairs) -> None:
-    one = pairs.with_classes(["competitor"])
-    assert one.targets[:2].tolist() == [[1], [0]]
-    assert one.known.tolist() == [[True], [True], [False]]
 
 
 def test_arrays_that_do_not_fit_are_refused(pairs: Pairs) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from similarity.errors import InvalidInput
 from tests.training.data.pair_data import made_pairs, numbered_pairs, said
-from training.data.splits import hide_labels, labelled_only, refuse_leakage, split_by_anchor
+from training.data.splits import hide_labels, refuse_leakage, split_by_anchor
 
 COMPANIES = st.sampled_from("abcdefghij")
 SIDES = st.lists(st.tuples(COMPANIES, COMPANIES).filter(lambda pair: pair[0] != pair[1]), min_size=8, unique=True)
@@ -142,8 +142,3 @@ def test_grades_are_drawn_apart() -> None:
 def test_a_share_of_labels_is_above_zero_up_to_one(share: float) -> None:
     with pytest.raises(InvalidInput, match="the share of labels"):
         hide_labels(numbered_pairs(["other"]), share=share, seed=0)
-
-
-def test_labelled_only_drops_the_unlabelled() -> None:
-    pairs = numbered_pairs(["competitor", "", "other"])
-    assert [label for *_, label in said(labelled_only(pairs))] == ["competitor", "other"]
