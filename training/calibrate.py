@@ -4,10 +4,10 @@
     python -m training.calibrate ... --index similarity.db     (takes the vectors from an index; else every company
                                                                 is encoded)
     python -m training.calibrate ... --judged train.tsv --selection-anchors 100 --seed 1
-                                                               (only the anchors that a run with that seed kept out)
+                                                               (only the anchors that a run with that seed held out)
 
 The anchors of `--judged` must not have been trained on. `--dev` names judgements of still others, which only
-measure. The bundle keeps its `encoder_id` and gets a new `bundle_id`. An index takes the new mapping over when
+measure the fit. The bundle keeps its `encoder_id` and gets a new `bundle_id`. An index takes the new mapping over when
 it is given the bundle; vectors are copied, nothing is encoded:
 
     similarity generations reembed --index similarity.db --bundle models/<id> --without-gate
@@ -24,12 +24,12 @@ from training.config import SEED
 from training.console import refusing, say
 from training.evaluate.calibration import SERVED
 from training.evaluate.corpus import read_corpus
-from training.evaluate.tasks import cut_selection
+from training.evaluate.tasks import held_out_judgements
 from training.export.calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options, fits, writes the bundle, and says how good the mapping is."""
+    """Read the options, fit, write the bundle, and print the quality of the mapping."""
     options = _parser().parse_args(arguments)
     with refusing():
         _run(options)
@@ -46,20 +46,20 @@ def _run(options: argparse.Namespace) -> None:
     written = recalibrate(bundle, fitted, folder=folder, judged_by=options.judged_by)
     if options.plots:
         draw(fitted, options.plots / f"reliability-{written.encoder_id}.png")
-    say(said(fitted))
+    say(summary(fitted))
     say(f"{written.folder}: encoder {written.encoder_id} as before, bundle {written.bundle_id}")
 
 
 def selected(path: Path, *, anchors: int | None, seed: int) -> Judgements:
-    """All judgements of a file, or those of as many anchors as a training run with this seed kept out.
+    """All judgements of a file, or those of the anchors that a training run with this seed held out.
 
     Raises:
         InvalidInput: the file cannot be used, or has not more anchors than that.
     """
-    return read_judgements(path) if anchors is None else cut_selection(path, seed=seed, anchors=anchors)
+    return read_judgements(path) if anchors is None else held_out_judgements(path, seed=seed, anchors=anchors)
 
 
-def said(fitted: FittedCalibration) -> str:
+def summary(fitted: FittedCalibration) -> str:
     """The mapping and its errors, in lines."""
     mapping, quality = fitted.calibration, fitted.report.platt
     lines = [
@@ -84,7 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--index", help="index that holds this bundle's vectors of them already (a file or a URL)")
     add("--dev", type=Path, help="judgements of other anchors, to measure the mapping on")
     add("--served", type=int, default=SERVED, help=f"companies that a search returns (default: {SERVED})")
-    add("--selection-anchors", type=int, help="of --judged, use only as many as the training run kept out")
+    add(
+        "--selection-anchors",
+        type=int,
+        help="use only those of --judged that the training run held out",
+    )
     add("--seed", type=int, default=SEED, help=f"that of the training; of folds and resamples too (default: {SEED})")
     add("--output", type=Path, help="store in which to write the bundle's folder (default: replace the bundle)")
     add("--judged-by", default="", help="who judged and how, for the card")

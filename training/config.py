@@ -1,4 +1,4 @@
-"""All settings of a training run: plain values, checked at the door, saved with every checkpoint."""
+"""All settings of a training run: plain values, checked when they are made, saved with every checkpoint."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ SHIPPED = "shipped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
-    """One run. What is not said in a comment is the paper's (section 4).
+    """The settings of one run; defaults are the paper's (section 4) unless a comment says otherwise.
 
     Raises:
         InvalidInput: a value is out of its range; the message says which are allowed.
@@ -125,7 +125,7 @@ class TrainSettings:
 
     @property
     def tokens_of_start(self) -> int:
-        """How long texts may be: what the bundle reads that training begins with, else `max_tokens`.
+        """The longest text in tokens: that of the bundle that training begins with, else `max_tokens`.
 
         Raises:
             InvalidBundle: it cannot be read.

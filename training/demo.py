@@ -64,7 +64,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """What an encoder finds for held-out companies among all: `nearest` ids by id, best first.
+    """The search results of an encoder for held-out companies among all: `nearest` ids by id, best first.
 
     `precision` is P@5, the share of competitors among the five nearest; `ndcg` is nDCG@10.
     """
@@ -117,7 +117,7 @@ def demonstrate(
     data, untrained = prepared(pairs, companies, parts, settings, log=say)
     say(
         f"{len(companies.groups)} companies in {len(set(companies.groups.values()))} groups of competitors; "
-        f"{len(parts.held_out)} groups are held out, {len(parts.selection)} choose the best step"
+        f"{len(parts.held_out)} groups are held out, {len(parts.selection)} serve checkpoint selection"
     )
     before = retrieval(untrained, pairs, companies, parts.held_out)
     fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=say)
@@ -161,7 +161,7 @@ def split_groups(groups: Sequence[str], *, seed: int) -> Parts:
 def prepared(
     pairs: Pairs, companies: SampleCompanies, parts: Parts, settings: TrainSettings, *, log: Log
 ) -> tuple[TrainingData, Encode]:
-    """What to train on, and the encoder before training. The states of frozen layers are computed here, for both."""
+    """The training data, and the encoder before training. The states of frozen layers are computed here, for both."""
     import torch
 
     from training.data.texts import Texts
@@ -185,7 +185,7 @@ def prepared(
 
 
 def within(pairs: Pairs, companies: SampleCompanies, groups: frozenset[str]) -> Pairs:
-    """The pairs of which both companies belong to these groups."""
+    """The pairs with both companies in these groups."""
     inside = np.array([companies.groups[company] in groups for company in pairs.ids])
     return pairs.subset(inside[pairs.left] & inside[pairs.right])
 
@@ -228,7 +228,7 @@ def neighbour_table(before: Retrieval, after: Retrieval, companies: SampleCompan
     for heading in ("company", "before", "after"):
         table.add_column(heading)
     for company in shown:
-        told = [
+        columns = [
             "\n".join(
                 f"{'✓' if companies.groups[other] == companies.groups[company] else ' '} {companies.names[other]}"
                 for other in found.nearest[company]
@@ -237,7 +237,7 @@ def neighbour_table(before: Retrieval, after: Retrieval, companies: SampleCompan
         ]
         # Names may hold brackets that are no mark-up.
         about = f"{companies.names[company]}\n({companies.groups[company]})"
-        table.add_row(*map(Text, (about, *told)), end_section=True)
+        table.add_row(*map(Text, (about, *columns)), end_section=True)
     return table
 
 

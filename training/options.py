@@ -14,7 +14,7 @@ Settings = TypeVar("Settings", bound=TrainSettings)
 def add_settings(
     parser: argparse.ArgumentParser, kind: type[TrainSettings] = TrainSettings, *, without: Sequence[str] = ()
 ) -> None:
-    """One option for each setting; what each means is said in training/config.py. Only those given are kept."""
+    """Add one option for each setting (described in training/config.py); only those given are kept."""
     group = parser.add_argument_group("settings", "described in training/config.py")
     hints = get_type_hints(kind)
     for each in fields(kind):

@@ -1,4 +1,4 @@
-"""The class prior: which share of the unlabelled pairs are competitors.
+"""The class prior: the share of competitors among the unlabelled pairs.
 
     python -m training.prior --pairs FILE [FILE ...] [--companies FILE] [--bundle models/<id>]
         [--known SHARE]
@@ -40,7 +40,7 @@ RESAMPLES = 200
 INTERVAL = (0.025, 0.975)
 # An interval wider than this determines little more than the order of magnitude.
 WIDE = 0.2
-# What ends beyond this has run into a limit of the fit.
+# An estimate beyond this has reached a bound of the fit.
 LEAST_PRIOR = 0.001
 LOGITS = (-12.0, 12.0)
 
@@ -83,7 +83,7 @@ def estimate_prior(
         )
     if not scores[positive].mean() > scores[~positive].mean():
         raise InvalidInput(
-            "labelled competitors have no higher cosines than the unlabelled pairs, so nothing can be told from them; "
+            "labelled competitors have no higher cosines than the unlabelled pairs, so they give no estimate; "
             "label 100 pairs drawn at random and use their shares"
         )
     cell, centres = score_cells(scores)
@@ -257,7 +257,7 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
 
 
 def _option(prior: float, pairs: Pairs) -> str:
-    """What to give to training: one prior, or one for each of two classes that sum to 1."""
+    """The option for training: one prior, or one for each of two classes that sum to 1."""
     values = [prior] if len(pairs.classes) == 1 else [prior, 1 - prior]
     return "  --priors " + " ".join(f"{value:.3f}" for value in values)
 

@@ -1,4 +1,4 @@
-"""The arithmetic of batches: how many pairs of each kind, and which groups go together."""
+"""Batch composition: how many pairs of each kind a batch has, and which groups share a batch."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from training.data.pairs import Integers, Pairs
 
-# A length counts as up to a tenth more or less, so that an epoch's neighbours in length are not the next one's.
+# Noise of up to a tenth of a length, so that pairs meet other pairs in the next epoch.
 _JITTER = 0.1
 
 
@@ -16,7 +16,7 @@ def composition(
     """How many pairs of each stratum every batch takes, int64 `[batches, strata]`.
 
     A full batch takes its share of a stratum rounded down or up; the largest remainders so far are
-    rounded up, so that none is forgotten. The last batch has what is left of the `total`. The
+    rounded up, so that every stratum comes in turn. The last batch has the rest of the `total`. The
     strata `once` are used up exactly.
     """
     full = np.floor(shares * batch + 1e-9).astype(np.int64)
@@ -38,12 +38,12 @@ def composition(
 
 
 def batches_of_groups(sizes: Integers, batch: int) -> int:
-    """How many batches of about `batch` rows whole groups of these `sizes` make; none stays empty."""
+    """The number of batches of about `batch` rows that whole groups of these `sizes` fill; none is empty."""
     total = int(sizes.sum())
     return max(1, min(-(-total // batch), total // int(sizes.max())))
 
 
-def deal_groups(order: Integers, sizes: Integers, batches: int) -> list[Integers]:
+def split_into_batches(order: Integers, sizes: Integers, batches: int) -> list[Integers]:
     """The groups in this order, cut into `batches` of about equal rows; each group goes where its middle lies."""
     ordered = sizes[order]
     middles = np.cumsum(ordered) - ordered / 2
@@ -52,14 +52,14 @@ def deal_groups(order: Integers, sizes: Integers, batches: int) -> list[Integers
 
 
 def pair_lengths(pairs: Pairs, lengths: NDArray[np.integer] | None) -> NDArray[np.integer] | None:
-    """The length of each pair `[n]`, that of the longer of its texts: it is padded to that."""
+    """The length of each pair `[n]`: that of its longer text, to which both are padded."""
     return None if lengths is None else np.maximum(lengths[pairs.left], lengths[pairs.right])
 
 
 def by_length(
     rows: Integers, lengths: NDArray[np.integer] | NDArray[np.floating], random: np.random.Generator
 ) -> Integers:
-    """`rows` sorted by their `lengths`, each a little off."""
+    """`rows` sorted by their `lengths` with some random noise."""
     return rows[np.argsort(lengths[rows] * random.uniform(1 - _JITTER, 1 + _JITTER, len(rows)))]
 
 

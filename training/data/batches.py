@@ -1,10 +1,10 @@
-"""Global batches of pairs: their composition first, then lengths that fit.
+"""The batch sampler: global batches of pairs, composed by label first, then by length.
 
     batches = PairBatches(pairs, batch_pairs=128, seed=0, lengths=token_counts)
     for batch in batches.epoch(0, skip=batches_already_done): ...
 
-What a batch holds depends on seed, epoch and its number alone, so that a run goes on exactly where it
-stopped. There are no processes here: every process draws the same global batch.
+The content of a batch depends on seed, epoch and its number alone, so that a run continues exactly where it
+stopped. Every process draws the same global batch.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from training.data.batch_composition import (
     batches_of_groups,
     by_length,
     composition,
-    deal_groups,
     pair_lengths,
+    split_into_batches,
     stratum_shares,
 )
 from training.data.pairs import Pairs
@@ -29,7 +29,7 @@ Integers: TypeAlias = NDArray[np.int64]
 Order: TypeAlias = Literal["composition", "anchors"]
 
 WINDOW = 16
-# What the random numbers of one seed are for; the first number after the seed.
+# Independent random streams of one seed: the first number after the seed.
 _PASSES, _WINDOWS, _ANCHORS = range(3)
 
 
@@ -37,8 +37,8 @@ _PASSES, _WINDOWS, _ANCHORS = range(3)
 class Batch:
     """One global batch, as numbers of texts: the same on every process.
 
-    `texts` `[r]` are indices into the data's texts. A text that stands there twice is encoded twice,
-    with dropout of its own. `left` and `right` `[n]` are rows of `texts`; `pairs` `[n]` are indices
+    `texts` `[r]` are indices into the data's texts. A text that occurs twice is encoded twice,
+    with different dropout. `left` and `right` `[n]` are rows of `texts`; `pairs` `[n]` are indices
     into the data's pairs (the same one twice where a labelled pair is repeated under dropout).
     """
 
@@ -66,15 +66,15 @@ class PairBatches:
 
     `order="composition"`: every batch has its share of each label and of the unlabelled pairs, to
     one pair, and an epoch uses every pair once. With a `labelled_share` in (0, 1) that part of a
-    batch is labelled; the unlabelled pairs then go once, the labelled ones in passes, reshuffled
-    each time, that run on from epoch to epoch.
+    batch is labelled; then an epoch uses the unlabelled pairs once, and the labelled ones in reshuffled
+    passes that continue from epoch to epoch.
 
     `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs: at
     most one anchor more.
 
     `labelled_copies=2` repeats the labelled pairs of a batch with text rows of their own (dropout
-    labels), on top of `batch_pairs`. `lengths` `[texts]` (tokens, say) lets pairs, or whole anchors, of
-    similar length meet within a window of batches; composition comes first.
+    labels), on top of `batch_pairs`. With `lengths` `[texts]` (in tokens), pairs or whole anchors of similar
+    length share a batch, within a window of batches; composition comes first.
 
     Raises:
         InvalidInput: settings that do not fit each other or the data.
@@ -134,7 +134,7 @@ class PairBatches:
 
 
 class _Composition:
-    """Which pairs meet: `counts` `[batches, strata]` is the same for every epoch, who fills it is not."""
+    """Batches with counts `[batches, strata]` that are the same for every epoch, filled with other pairs."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class _Composition:
             yield from batches[max(0, skip - first) :]
 
     def _draw(self, stratum: int, start: int, count: int) -> Integers:
-        """The pairs from `start` on in the endless row of reshuffled passes through a stratum."""
+        """`count` pairs from position `start` of the endless sequence of reshuffled passes through a stratum."""
         size = len(self._members[stratum])
         places = np.arange(start, start + count)
         return np.concatenate(
@@ -184,7 +184,7 @@ class _Composition:
         )
 
     def _pass(self, stratum: int, which: int) -> Integers:
-        """One shuffled pass through a stratum; the last one used is kept, for batches ask in their order."""
+        """One shuffled pass through a stratum; the last one is cached, because batches are drawn in order."""
         kept = self._passes.get(stratum)
         if kept is None or kept[0] != which:
             random = np.random.default_rng([self._seed, _PASSES, stratum, which])
@@ -192,7 +192,7 @@ class _Composition:
         return kept[1]
 
     def _fill(self, counts: Integers, drawn: list[Integers], random: np.random.Generator) -> list[Integers]:
-        """Deals what was drawn out to the batches of a window, by length in a random order of batches."""
+        """Distribute the drawn pairs over the batches of a window, by length in a random order of batches."""
         order = random.permutation(len(counts))
         parts: list[list[Integers]] = [[] for _ in counts]
         for stratum, found in enumerate(drawn):
@@ -206,7 +206,7 @@ class _Composition:
 
 
 class _WholeAnchors:
-    """Every anchor with its candidates in one batch; as many batches in every epoch."""
+    """Batches of whole anchors with all their candidates."""
 
     def __init__(
         self,
@@ -238,9 +238,9 @@ class _WholeAnchors:
         if self._lengths is not None:
             windows = np.array_split(anchors, max(4, -(-self.batches // WINDOW)))
             anchors = np.concatenate([by_length(window, self._lengths, random) for window in windows])
-        dealt = deal_groups(anchors, self._sizes, self.batches)
-        for batch in random.permutation(len(dealt))[skip:]:
-            yield np.concatenate([self._groups[int(anchor)] for anchor in dealt[batch]])
+        groups = split_into_batches(anchors, self._sizes, self.batches)
+        for batch in random.permutation(len(groups))[skip:]:
+            yield np.concatenate([self._groups[int(anchor)] for anchor in groups[batch]])
 
 
 def _check_settings(batch_pairs: int, order: str, share: float | None, copies: int) -> None:

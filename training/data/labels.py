@@ -1,6 +1,6 @@
-"""What a label column says, as classes, targets and gains.
+"""The labels of a file as classes, targets and gains.
 
-Three families are told apart by the labels themselves:
+The labels themselves show to which of three families they belong:
 
 - *competitors*: positive / negative / unlabelled (also 1 / 0 / empty or "-", and the words of verdicts:
   competitor / not_competitor / unsure), or grades 2 / 1 / 0;
@@ -33,7 +33,7 @@ MAX_CLASSES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCell:
-    """What one row says, as written: a label, a grade or a cell per class. `place` is file and row."""
+    """The label of one row as written: a label, a grade or a cell per class. `place` is file and row."""
 
     place: str
     label: str = ""

@@ -1,4 +1,4 @@
-"""Finds the two sides and the label in the rows of a pair file, whatever its columns are called."""
+"""Finds the two sides and the label in the rows of a pair file, by the usual names of columns."""
 
 import gzip
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ CLASS_PREFIX = "label_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
-    """One row: what its two sides say (ids or texts), and its label as written."""
+    """One row: its two sides (ids or texts), and its label as written."""
 
     left: str
     right: str
@@ -135,7 +135,7 @@ def _cell(row: Row, column: str | None) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether there is no lone surrogate in `text`: what broken bytes become when a file is read."""
+    """Whether `text` has no lone surrogates, as which bytes that are not UTF-8 are read."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 

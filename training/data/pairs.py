@@ -1,4 +1,4 @@
-"""Pairs of texts, of which some are labelled: what every training reads.
+"""Pairs of texts, of which some are labelled, and their reader.
 
     pairs = read_pairs(Path("pairs.csv"), companies=Path("companies.jsonl"))
 
@@ -75,12 +75,12 @@ class Pairs:
     @property
     def strata(self) -> Integers:
         """int64 `[n]`: pairs with the same labels share a number from 0 up; unlabelled ones have -1."""
-        said = np.where(self.known, self.targets, -1)
-        _, strata = np.unique(said, axis=0, return_inverse=True)
+        labels = np.where(self.known, self.targets, -1)
+        _, strata = np.unique(labels, axis=0, return_inverse=True)
         return _renumbered(np.where(self.labelled, strata.reshape(-1), -1))
 
     def subset(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Pairs":
-        """The pairs at `rows` (indices or a mask). The texts stay, so that what is cached by text stays valid."""
+        """The pairs at `rows` (indices or a mask). The texts stay, so that caches by text stay valid."""
         return replace(
             self,
             left=self.left[rows],
@@ -168,12 +168,12 @@ def read_pairs(
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    # Of all rows: an object of a JSONL file may leave out what it does not know.
+    # Of all rows, because objects of a JSONL file may lack fields.
     return list(dict.fromkeys(str(name) for row in rows for name in row.record))
 
 
-def _directed(layouts: Sequence[Layout], said: bool | None) -> bool:
-    return any(layout.directed for layout in layouts) if said is None else said
+def _directed(layouts: Sequence[Layout], setting: bool | None) -> bool:
+    return any(layout.directed for layout in layouts) if setting is None else setting
 
 
 def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Sequence[Path]) -> bool:
@@ -261,11 +261,11 @@ def _read_texts(ids: Sequence[str], path: Path | None, settings: TextSettings | 
 
     if path is None or not path.is_file():
         raise InvalidInput(f"there is no file {path} of companies")
-    wanted = set(ids)
+    named = set(ids)
     return {
         company.id: embedding_text(company, settings) if settings else company.description
         for company in read_companies(path)
-        if company.id in wanted
+        if company.id in named
     }
 
 

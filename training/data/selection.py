@@ -1,4 +1,4 @@
-"""From pairs to what a run trains on: labels hidden, texts tokenised, a selection split of anchors of its own."""
+"""Training data of pairs, and checkpoint selection by held-out anchors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from training.evaluate.ranks import auc
 
 Select = Callable[[Encode], Mapping[str, float]]
 
-# An order of fewer candidates says little; then pairs are told apart instead.
+# An order of fewer candidates says little; then AUC decides alone.
 LEAST_CANDIDATES = 3
 
 
@@ -25,10 +25,9 @@ LEAST_CANDIDATES = 3
 class TrainingData:
     """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder.
 
-    Higher is better. The first score decides, and where it is the same the next. `select` must not see what the
-    final evaluation sees. The numbers of the texts are those of `pairs`; there may be more of them.
-    `selection_anchors` is how many anchors were cut from the pairs for it by `prepare`, 0 if it is made of
-    something else.
+    Higher is better. The first score decides; if it is equal, the next. `select` must not see the data of the
+    final evaluation. Texts are numbered as in `pairs`; more may follow. `selection_anchors` is how many anchors
+    `prepare` held out of the pairs for it, 0 if it uses other data.
     """
 
     pairs: Pairs
@@ -38,7 +37,7 @@ class TrainingData:
 
 
 def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> TrainingData:
-    """Cuts `selection` anchors from `pairs` for choosing the best step, and hides labels of the others.
+    """Hold out `selection` anchors of `pairs` for checkpoint selection, and hide labels of the others.
 
     Raises:
         InvalidInput: there are not enough anchors, or nothing to train on is left.
@@ -56,11 +55,11 @@ class Selection:
     """Ranking of labelled pairs by cosine: mean nDCG@10 over anchors with enough candidates, AUC over all pairs.
 
     The first class of the pairs is the positive one. Without such anchors AUC decides. Where only
-    positives are labelled, the unlabelled pairs stand for the others: their order still says which
-    encoder is better, though the AUC itself comes out too low (Menon et al., ICML 2015).
+    positives are labelled, the unlabelled pairs count as negatives: their order still says which
+    encoder is better, though the AUC itself is too low (Menon et al., ICML 2015).
 
     Raises:
-        InvalidInput: there is nothing to tell positives from.
+        InvalidInput: the pairs are all of one kind.
     """
 
     def __init__(self, pairs: Pairs) -> None:
@@ -69,7 +68,7 @@ class Selection:
         others = labelled & ~positive if (labelled & ~positive).any() else ~labelled
         if not positive.any() or not others.any():
             raise InvalidInput(
-                "the selection pairs are all of one kind, so no encoder can be told from another by them; label "
+                "the selection pairs are all of one kind, so every encoder has the same score; label "
                 "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
             )
         self.pairs = pairs.subset(positive | others)

@@ -1,4 +1,4 @@
-"""Which pairs may be trained on, and with which labels: splits are by company, never by pair."""
+"""Splits of pairs by anchor, never by pair, and hidden labels."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +121,7 @@ def _chances(pairs: Pairs, seed: int) -> NDArray[np.float64]:
 
 def _strata_with_grades(pairs: Pairs) -> list[Integers]:
     """The labelled pairs, grouped by what their labels and grades say."""
-    said = np.column_stack([pairs.strata, np.nan_to_num(pairs.gains)])
-    _, number = np.unique(said, axis=0, return_inverse=True)
+    labels = np.column_stack([pairs.strata, np.nan_to_num(pairs.gains)])
+    _, number = np.unique(labels, axis=0, return_inverse=True)
     number = np.where(pairs.labelled, number.reshape(-1), -1)
     return [np.flatnonzero(number == one) for one in np.unique(number[number >= 0])]

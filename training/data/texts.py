@@ -1,4 +1,4 @@
-"""Texts as token ids, kept once for a whole run; and the states of frozen layers, likewise."""
+"""Texts as token ids, and the states of frozen layers, both cached for a whole run."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,8 +18,8 @@ TOKENISED_AT_ONCE = 4096
 class Texts:
     """Numbered texts and their token ids, special tokens included, cut to `max_tokens`.
 
-    The first texts have the numbers of their places; others get one when they are first asked for.
-    `states` holds what frozen layers make of a text, `[length, d]` each, once somebody put it there.
+    The first texts are numbered in their order; others get a number on first use.
+    `states` caches the outputs of frozen layers by text, `[length, d]` each.
     """
 
     def __init__(self, texts: Sequence[str], source: str, *, max_tokens: int) -> None:
@@ -64,9 +64,9 @@ class Texts:
 
 
 def chunks(numbers: Integers, lengths: Integers, *, micro_tokens: int) -> Iterator[Integers]:
-    """Places in `numbers`, those of like length together, so many that padded they have at most `micro_tokens` tokens.
+    """Places in `numbers`, grouped by length so that a padded group has at most `micro_tokens` tokens.
 
-    A longer text goes alone. Each place comes exactly once.
+    A longer text is a group of its own. Each place comes exactly once.
     """
     order = np.argsort(lengths[numbers], kind="stable")
     start = 0

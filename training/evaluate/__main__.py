@@ -33,7 +33,7 @@ TASKS = ("ranking", "pairs", *CORPUS_TASKS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options, runs the tasks, prints each table as it is done, and writes the report at the end."""
+    """Read the options, run the tasks, print each table, and write the report."""
     options = _parser().parse_args(arguments)
     with refusing():
         _run(options)
@@ -107,7 +107,7 @@ def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) ->
     elif not needed:
         selection = {}
     elif train:
-        selection = tasks.cut_selection(path, seed=options.seed, anchors=options.selection_anchors)
+        selection = tasks.held_out_judgements(path, seed=options.seed, anchors=options.selection_anchors)
     else:
         raise InvalidInput(f"there is no {path} to cut selection anchors from; name a file of them with --selection")
     shared = sorted(set(selection) & set(dev))

@@ -1,4 +1,4 @@
-"""Search over the whole corpus: are an anchor's known competitors among the k companies it is served?
+"""Recall in the whole corpus: the share of an anchor's known competitors among the k companies of a search.
 
 A judged pool has twenty candidates, so recall at 50 within it is 1 by construction; here every company
 competes. Two limits belong to the figure: a competitor that nobody judged is not missed by it, and an
@@ -153,24 +153,24 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
     if not known:
         raise InvalidInput("no judged anchor has a competitor (grade 2); recall needs at least one")
     anchors = list(known)
-    wanted = [corpus.rows(known[anchor]) for anchor in anchors]
-    asked = np.array(depths, dtype=np.int64)
-    recall = np.empty((len(anchors), len(asked)))
+    competitors = [corpus.rows(known[anchor]) for anchor in anchors]
+    limits = np.array(depths, dtype=np.int64)
+    recall = np.empty((len(anchors), len(limits)))
     for position, cosines in _each_anchor(corpus, corpus.rows(anchors)):
-        found = cosines[wanted[position]]
+        found = cosines[competitors[position]]
         above = (cosines > found[:, None]).sum(axis=1)
         equal = (cosines == found[:, None]).sum(axis=1)
-        recall[position] = np.clip((asked - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
+        recall[position] = np.clip((limits - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
     return CorpusRecall(
         anchors=tuple(anchors),
         depths=tuple(depths),
         recall=recall,
-        competitors=np.array([len(rows) for rows in wanted], dtype=np.int64),
+        competitors=np.array([len(rows) for rows in competitors], dtype=np.int64),
     )
 
 
 def serve(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Served:
-    """What a search for each anchor returns: its k nearest companies, without itself; equal cosines by row.
+    """The k nearest companies of each anchor, as a search returns them, without itself; equal cosines by row.
 
     Raises:
         InvalidInput: an anchor is not in the corpus, or the corpus has not k other companies.

@@ -85,11 +85,11 @@ def read_companies(path: Path) -> Iterator[Company]:
 
 def judged_texts(companies: Path, judgements: Judgements, settings: TextSettings | None) -> Texts:
     """The text of each judged company: prepared with `settings`, or as it stands if there are none."""
-    wanted = {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
+    judged = {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
     return {
         company.id: embedding_text(company, settings) if settings else company.description
         for company in read_companies(companies)
-        if company.id in wanted
+        if company.id in judged
     }
 
 

@@ -24,23 +24,23 @@ from training.evaluate.report import interval_text, table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one evaluation found."""
+    """The results of one evaluation."""
 
     values: Mapping[str, object]
     table: str
     anchors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def cut_selection(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
-    """The judgements of the anchors that training on this file with this seed keeps out.
+def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
+    """The judgements of the anchors that training on this file with this seed holds out.
 
-    They choose the threshold and carry the calibration.
+    They choose the threshold and fit the calibration.
 
     Raises:
         InvalidInput: the file cannot be read, or has not more anchors than that.
     """
     judgements = read_judgements(path)
-    # The texts do not matter here: ids stand in for them.
+    # The split depends on ids alone, so ids serve as texts.
     ids = {company: company for anchor, grades in judgements.items() for company in (anchor, *grades)}
     _, kept = split_by_anchor(read_pairs(path, companies=ids, every_class=False), selection=anchors, seed=seed)
     chosen = {kept.ids[number] for number in kept.left}

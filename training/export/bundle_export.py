@@ -34,16 +34,16 @@ from training.run.trained_run import TrainedRun
 
 FLOAT32, INT8 = "float32", "int8"
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
-# As many texts set the scales of int8, and as many others check its vectors.
+# This many texts set the scales of int8, and as many others check its vectors.
 CALIBRATION_TEXTS = 256
-# Of a longer file as many are drawn; a shorter one is taken in its order.
+# A sample is drawn from a longer file; a shorter file is used in its order.
 LONG_SAMPLE = 1_024
 MAX_BYTES = 30_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """What to export. `text_settings` become part of the bundle's `encoder_id`.
+    """The model to export and the facts for its manifest. `text_settings` become part of the bundle's `encoder_id`.
 
     `run` is the training run that the model is of. `judged_by` goes into the card. An int8 bundle above
     `max_bytes` is refused.
@@ -63,7 +63,7 @@ class ExportSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationData:
-    """What the probability is fitted on: judgements of anchors that were not trained on, and all companies.
+    """The data of the calibration: judgements of anchors that were not trained on, and all companies.
 
     `dev` are other anchors, which only measure. The reliability plot goes into `plots`, if that is given.
     """
@@ -138,7 +138,7 @@ def export(
 
 
 def sample_texts(sample: Path, settings: TextSettings) -> list[str]:
-    """The prepared texts of a file's companies; of a long file, so many drawn by chance, always the same."""
+    """The prepared texts of a file's companies; of a long file a random sample, always the same."""
     companies = list(read_companies(sample))
     if len(companies) > LONG_SAMPLE:
         chosen = np.random.default_rng(0).choice(len(companies), 2 * CALIBRATION_TEXTS, replace=False)

@@ -1,4 +1,4 @@
-"""A bundle's mapping from cosine to P(competitor): fitted on what its own vectors serve, kept in its manifest.
+"""A bundle's mapping from cosine to P(competitor), fitted on the search results of its own vectors.
 
 The vectors stay as they are, and so does `encoder_id`; `bundle_id` changes. How the mapping is fitted,
 and what is assumed about companies that nobody judged: training.evaluate.calibration.
@@ -45,7 +45,7 @@ class FittedCalibration:
 
     @property
     def calibration(self) -> Calibration:
-        """What goes into the manifest."""
+        """The mapping for the manifest."""
         return self.report.calibration
 
 
@@ -120,14 +120,14 @@ def draw(fitted: FittedCalibration, path: Path) -> None:
 
 
 def progress_with_eta(what: str, log: Log) -> Progress:
-    """Says how many are done and the time that is left; encoding begins with the longest texts, so it is a bound."""
+    """A Progress that logs the count and an upper bound of the time left: encoding begins with the longest texts."""
     started = perf_counter()
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         left = round((perf_counter() - started) / done * (total - done))
         log(f"{done:,} of {total:,} {what}, at most {left // 60}:{left % 60:02d} left")
 
-    return told
+    return report
 
 
 def _figures(prefix: str, quality: CalibrationQuality) -> dict[str, float]:

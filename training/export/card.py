@@ -1,4 +1,4 @@
-"""The model card of a bundle: what it is, how good it is, and where it fails.
+"""The model card of a bundle: its facts, quality and limits.
 
 All figures come from the manifest, so a card says nothing that the manifest does not hold. Their names:
 training.export.gates and training.export.calibration.
@@ -63,7 +63,7 @@ def model_card(manifest: Manifest, *, reference: str = "", judged_by: str = "") 
 def with_search_section(card: str, manifest: Manifest, *, judged_by: str = "") -> str:
     """The card with the section of `search_section` in place of an older one, else before the limits or at the end.
 
-    The first limit is then who judged, if that is said.
+    `judged_by`, if given, becomes the first limit.
     """
     rest = re.sub(rf"^{re.escape(SEARCH_HEADING)}\n.*?(?=^## |\Z)", "", card, flags=re.MULTILINE | re.DOTALL)
     before, heading, limits = rest.partition(f"{_LIMITS_HEADING}\n")
@@ -85,8 +85,8 @@ def _selection(metrics: Mapping[str, float]) -> list[str]:
     step = scores.pop(f"{_SELECTION}step", None)
     if step is None:
         return []
-    told = ", ".join(f"{name.removeprefix(_SELECTION)} {value:.3f}" for name, value in scores.items())
-    return [f"| chosen | step {step:,.0f} by its scores on selection anchors, kept out of training: {told} |"]
+    listed = ", ".join(f"{name.removeprefix(_SELECTION)} {value:.3f}" for name, value in scores.items())
+    return [f"| chosen | step {step:,.0f} by its scores on selection anchors, kept out of training: {listed} |"]
 
 
 def _quality(metrics: Mapping[str, float], reference: str) -> list[str]:

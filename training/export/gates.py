@@ -1,4 +1,4 @@
-"""The checks that an export must pass, and the figures that they leave for the manifest.
+"""The quality gates of an export, and their figures for the manifest.
 
 A figure is named by split, measure and text: `dev_ndcg10_prepared`, `dev_auc_strict`. *Plain* is the
 description as it stands, *prepared* what `similarity.text.embedding_text` makes of it, *strict* the
@@ -41,7 +41,7 @@ Log: TypeAlias = Callable[[str], None]
 
 
 class ExportRefused(SimilarityError):
-    """The exported model is not as good as the one it was made from, or as the one it would replace."""
+    """The exported model is worse than the one it was made from, or than the one it would replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +218,11 @@ def _check_kept(split: str, metrics: Mapping[str, float]) -> None:
 
 
 def _check_reference(split: str, difference: Difference, reference: Reference, log: Log) -> None:
-    told = (
+    result = (
         f"{split}: nDCG@10 {difference.mean:+.4f} [{difference.lower:+.4f}, {difference.upper:+.4f}] against "
         f"{reference.encoder.encoder_id}, {difference.anchors} anchors"
     )
-    log(told)
+    log(result)
     reasons = []
     if difference.anchors < MIN_ANCHORS:
         reasons.append(f"fewer than {MIN_ANCHORS} anchors can be used")
@@ -231,6 +231,6 @@ def _check_reference(split: str, difference: Difference, reference: Reference, l
     if not reasons:
         return
     if reference.allow_worse:
-        log(f"{' and '.join(reasons)}; exported because it was asked for")
+        log(f"{' and '.join(reasons)}; exported because of --allow-worse")
         return
-    raise ExportRefused(f"{told}: {' and '.join(reasons)}; keep the reference, or export with --allow-worse")
+    raise ExportRefused(f"{result}: {' and '.join(reasons)}; keep the reference, or export with --allow-worse")

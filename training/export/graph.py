@@ -45,7 +45,7 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
         return int(self.transformer.config.hidden_size)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The tokens' states `[batch, length, dimension]`, of which the vector is the mean."""
+        """The tokens' states `[batch, length, dimension]`, whose mean is the vector."""
         states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
@@ -68,7 +68,7 @@ def load_exportable(source: str) -> PreTrainedModel:
 
 
 def require_positions(encoder: SentenceEncoder, max_tokens: int) -> None:
-    """Raises InvalidInput if the transformer has no places for so many tokens: longer texts would fail when served."""
+    """Raise InvalidInput if the transformer has fewer positions than `max_tokens`: long texts would fail later."""
     config = encoder.transformer.config
     places = getattr(config, "max_position_embeddings", None)
     if places is not None and "roberta" in str(config.model_type):

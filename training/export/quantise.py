@@ -8,7 +8,7 @@ not depend on the texts that share its batch. The graph keeps to standard operat
 A few channels of a transformer's activations are ten times larger than the rest and would take all
 steps of the int8 scale. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each
 channel by a factor and multiplies the weights' row by it, which changes nothing but the ranges.
-See docs/decisions/0004-own-static-quantiser.md for what it gains.
+See docs/decisions/0004-own-static-quantiser.md for its gain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,10 +37,10 @@ _TINY = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What calibration saw of one activation.
+    """The observed ranges of one activation.
 
-    `low` and `high` are the means over texts of its lowest and highest value: what only a rare text
-    reaches is clipped, and the rest has more steps. `channels` is the largest size of each channel.
+    `low` and `high` are the means over texts of its lowest and highest value: values that only rare
+    texts reach are clipped, which leaves finer steps for the rest. `channels` is the largest size of each channel.
     """
 
     low: float
@@ -94,7 +94,7 @@ def observe(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed
     probe.CopyFrom(model)
     probe.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in tensors)
     options = onnxruntime.SessionOptions()
-    # Fusion would remove the very tensors that are asked for.
+    # Fusion would remove the observed tensors.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
     extremes = np.zeros((len(feeds), len(tensors), 2))

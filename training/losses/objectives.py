@@ -1,4 +1,4 @@
-"""Which loss a run minimises, by the name of its method.
+"""The objective of a run, by the name of its method.
 
 A method is a loss on pairs, a loss on anchors, or one of each joined by "+":
 
@@ -40,10 +40,10 @@ ANCHOR_LOSSES = ("supervised-contrastive", "in-batch", "listwise")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What a run minimises.
+    """The loss of a run.
 
-    `order` is that of the pairs in batches: a loss on anchors needs their candidates together. Without
-    `uses_unlabelled` unlabelled pairs would be encoded for nothing. The best step is chosen from those
+    `order` is that of the pairs in batches: a loss on anchors needs all candidates of an anchor in
+    one batch. Without `uses_unlabelled`, unlabelled pairs are left out. The best step is chosen from those
     after `selectable_from` of all steps.
     """
 
@@ -55,7 +55,7 @@ class Objective:
     selectable_from: float
 
     def useful(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Bool `[n]`: pairs that change the loss. A teacher may have given gains to pairs without a label."""
+        """Bool `[n]`: pairs that change the loss; pairs without a label may have expected gains."""
         return np.ones(len(pairs), dtype=bool) if self.uses_unlabelled else pairs.labelled | np.isfinite(pairs.gains)
 
     def loss(self, inputs: LossInputs, *, step: int, steps: int) -> tuple[Tensor, Log]:

@@ -12,7 +12,7 @@ from training.losses.arithmetic import mean_where, widened
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
-"""What happens to a negative risk below zero: see `positive_unlabelled`."""
+"""The treatment of a negative risk below zero: see `positive_unlabelled`."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
 """The part on labels: classes that exclude each other, separate classes, or no such part."""
@@ -139,7 +139,7 @@ def pause(
         progress: t/T, from 0 to 1.
 
     Raises:
-        ValueError: a setting is unknown or out of range, or a softmax is asked of one class.
+        ValueError: a setting is unknown or out of range, or the softmax has one class only.
     """
     risk = positive_unlabelled(logits, targets, known, priors=priors, correction=correction)
     supervision = _supervision(logits, targets, known, supervised)

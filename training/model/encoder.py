@@ -1,4 +1,4 @@
-"""Texts to vectors by a model in training: with gradients for the loop, without for selection and evaluation."""
+"""Encodes texts with a model in training: with gradients for the loop, without them for selection."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from training.model.pair_model import PairModel
 from training.model.precision import autocast, chosen_precision
 from training.run.journal import Clock
 
-# A CPU is quickest with what its caches hold, of like length; a GPU wants all it can get.
+# A CPU is fastest with pieces that fit its caches; a GPU, with pieces that fill its memory.
 CPU_PIECE_TOKENS = 4_096
 
 Log = Callable[[str], None]
@@ -34,7 +34,7 @@ class Encoder:
         self._encode = torch.compile(model.encode, dynamic=True) if settings.compile else model.encode
 
     def rows(self, numbers: Integers, *, seed: int | None = None) -> Tensor:
-        """What the model makes of the texts with these numbers, float32 `[numbers, d]`; dropout is drawn from `seed`.
+        """The model's outputs for the texts with these numbers, float32 `[numbers, d]`; dropout is drawn from `seed`.
 
         Starts from the cached states of the frozen layers, or from the token ids.
         """
@@ -46,7 +46,7 @@ class Encoder:
             return self._encode(ids, mask) if states is None else self.model.pool(states.to(self.device), mask)
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
-        """Vectors float32 `[texts, d]` as the head sees them, not normalised, in evaluation mode."""
+        """Vectors float32 `[texts, d]` in evaluation mode, not normalised, as the head takes them."""
         self.model.eval()
         numbers = self.texts.numbers(texts)
         distinct, place = np.unique(numbers, return_inverse=True)
@@ -57,7 +57,7 @@ class Encoder:
         return found[torch.from_numpy(place).to(self.device)]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors float32 `[texts, d]` in evaluation mode: what is served."""
+        """Unit vectors float32 `[texts, d]` in evaluation mode, as the search uses them."""
         unit: NDArray[np.float32] = nn.functional.normalize(self.vectors(texts), dim=1).cpu().numpy()
         return unit
 

@@ -46,10 +46,10 @@ class PairHead(nn.Module):  # type: ignore[misc]  # torch is not type-checked he
 
 
 class NoHead(nn.Module):  # type: ignore[misc]
-    """In place of a head where there are no classes: its logits are `[n, 0]`."""
+    """The head of a model without classes: its logits are `[n, 0]`."""
 
     def forward(self, left: Tensor, _right: Tensor) -> Tensor:
-        """No logits at all."""
+        """Empty logits `[n, 0]`."""
         return left.new_empty(len(left), 0)
 
 
@@ -85,14 +85,14 @@ class PairModel(nn.Module):  # type: ignore[misc]
         return mean_over_tokens(self.upper_states(lower_states, attention_mask), attention_mask)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The tokens' states `[r, l, d]` of which a vector is the mean."""
+        """The tokens' states `[r, l, d]`; their mean is the vector."""
         if self.frozen_layers:
             return self.upper_states(self.lower_states(input_ids, attention_mask), attention_mask)
         states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
     def lower_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """States `[r, l, d]` after the frozen layers: always the same for the same text."""
+        """States `[r, l, d]` after the frozen layers; they depend on the text alone."""
         lower = self._parts[0].eval()
         with torch.no_grad():
             states: Tensor = lower(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
@@ -105,7 +105,7 @@ class PairModel(nn.Module):  # type: ignore[misc]
         return states
 
     def parameters_of_texts(self) -> list[nn.Parameter]:
-        """The trained parameters that texts go through; the head's are not among them."""
+        """The trained parameters of the encoder, without those of the head."""
         return [
             value for name, value in self.named_parameters() if value.requires_grad and not name.startswith("head.")
         ]
@@ -126,10 +126,10 @@ class PairModel(nn.Module):  # type: ignore[misc]
 
 
 class Unchanged(nn.Module):  # type: ignore[misc]
-    """In place of the embeddings of a transformer that is given states instead of ids."""
+    """Replaces the embeddings of a transformer that takes states instead of ids."""
 
     def forward(self, *, inputs_embeds: Tensor, **_ignored: object) -> Tensor:
-        """What it was given; ids and positions were dealt with below."""
+        """Its input; the lower layers have used ids and positions already."""
         return inputs_embeds
 
 
@@ -150,7 +150,7 @@ def split_layers(transformer: PreTrainedModel, layers: int) -> tuple[nn.Module, 
 
 
 def _with(transformer: PreTrainedModel, layers: nn.ModuleList, **changes: nn.Module) -> nn.Module:
-    """The same transformer, its parameters shared, with other layers."""
+    """A transformer with other layers that shares the parameters of this one."""
     part = _shallow(transformer)
     part._modules |= {"encoder": _shallow(transformer.encoder), "pooler": None, **changes}
     part.encoder._modules["layer"] = layers

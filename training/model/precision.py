@@ -1,4 +1,4 @@
-"""In which numbers the transformer computes; losses are always float32."""
+"""The number format in which the transformer computes; losses are always float32."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -7,10 +7,10 @@ import torch
 from training.config import Precision
 
 
-def chosen_precision(wanted: Precision, device: torch.device) -> Precision:
-    """`wanted`, or for "auto" bfloat16 where the hardware multiplies it, which halves time and memory."""
-    if wanted != "auto":
-        return wanted
+def chosen_precision(setting: Precision, device: torch.device) -> Precision:
+    """The setting; for "auto", bfloat16 if the hardware multiplies it, which halves time and memory."""
+    if setting != "auto":
+        return setting
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     capabilities = torch.cpu.get_capabilities()

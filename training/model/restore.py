@@ -1,10 +1,10 @@
-"""From a bundle back to a model that can be trained on: the graph's weights in a Hugging Face folder.
+"""Restores a torch model from a bundle: the graph's weights in a Hugging Face folder.
 
-A bundle holds no torch weights. Its graph has all of them: biases, norms and small tables under their own
-names; each matrix as the product in front of a named bias, in int8 bundles times the scale of its columns
-and, where activations were smoothed, times what their channels are multiplied with on their way to it
-(training.export.quantise). What rounding to int8 lost stays lost; so little that training begins where the
-bundle is. Only encoders built like BERT; whether it was one is tested by vectors, not by names.
+A bundle holds no torch weights, but its graph has all of them: biases, norms and small tables under their
+own names; each matrix as the product before a named bias. In int8 bundles a matrix is multiplied by the
+scale of its columns and, if activations were smoothed (training.export.quantise), by the factors of its
+rows. The loss of int8 rounding remains; it is so small that training begins with the bundle's quality.
+Only encoders built like BERT can be restored; a comparison of vectors checks that.
 """
 
 import atexit
@@ -49,7 +49,7 @@ PROBES = (
 
 @cache
 def restored(bundle_folder: Path) -> Path:
-    """A folder with the model of a bundle, as Hugging Face writes it; gone when the process ends.
+    """A folder with the model of a bundle, as Hugging Face writes it; deleted when the process ends.
 
     Raises:
         InvalidBundle: the bundle cannot be read, or its encoder is not built like BERT.
@@ -105,7 +105,7 @@ def _products(graph: onnx.GraphProto, makers: Mapping[str, onnx.NodeProto]) -> I
 
 
 def _constant(name: str, constants: Mapping[str, Floats], makers: Mapping[str, onnx.NodeProto]) -> Floats:
-    """The matrix `[inputs, outputs]` called `name`, or the one that is made from int8 values and their scales."""
+    """The matrix `[inputs, outputs]` called `name`: a constant, or int8 values times their scales."""
     if name in constants:
         return constants[name]
     values, scales, _zeros = (constants[part] for part in makers[name].input)
@@ -114,7 +114,7 @@ def _constant(name: str, constants: Mapping[str, Floats], makers: Mapping[str, o
 
 
 def _smoothing(name: str, constants: Mapping[str, Floats], makers: Mapping[str, onnx.NodeProto]) -> Floats | None:
-    """What the channels of an activation were multiplied with on their way to a product, if they were."""
+    """The smoothing factors of an activation's channels, or None if it was not smoothed."""
     while makers[name].op_type in ("DequantizeLinear", "QuantizeLinear"):
         name = makers[name].input[0]
     node = makers[name]
@@ -122,10 +122,10 @@ def _smoothing(name: str, constants: Mapping[str, Floats], makers: Mapping[str, 
 
 
 def _transformer(graph: onnx.GraphProto) -> BertModel:
-    """A BERT in evaluation mode with the graph's weights; of the pooler, which a bundle has not, zeros."""
+    """A BERT in evaluation mode with the graph's weights, and zeros for the pooler, which no bundle has."""
     found = weights(graph)
     transformer = BertModel(_config(graph, found))
-    # Tensors of their own: what was read from the file must not be written to.
+    # Copies, because the arrays read from the file are read-only.
     state = {name: torch.from_numpy(values.copy()) for name, values in found.items()}
     for name, parameter in transformer.pooler.named_parameters(prefix="pooler"):
         state[name] = torch.zeros_like(parameter)
@@ -156,7 +156,7 @@ def _config(graph: onnx.GraphProto, found: Mapping[str, Floats]) -> BertConfig:
 
 
 def _head_size(graph: onnx.GraphProto) -> int:
-    """The last side of what the first queries are reshaped to, `[batch, length, heads, head size]`."""
+    """The last dimension of the reshaped queries, `[batch, length, heads, head size]`."""
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     makers = {output: node for node in graph.node for output in node.output}
     bias = f"{PREFIX}encoder.layer.0.attention.self.query.bias"

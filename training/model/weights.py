@@ -1,4 +1,4 @@
-"""Where the weights of a model are, and reading them: what transformers cannot read is said in a line."""
+"""Finds and reads the weights of a model; a model that cannot be read is an InvalidInput."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ REASON_CHARACTERS = 200
 def weights_source(model: str) -> str:
     """Where transformers finds `model`: a folder, a Python package that ships one, or a Hugging Face id.
 
-    Of a bundle's folder, one with its weights restored.
+    For a bundle, a folder with its restored weights.
 
     Raises:
         InvalidBundle: a bundle that cannot be trained on.
@@ -55,7 +55,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     """
     with _readable(source):
         tokenizer = AutoTokenizer.from_pretrained(source)
-        # Where its files are missing, transformers makes one to which every word is unknown, and says nothing.
+        # Without its files, transformers silently makes a tokenizer that knows no word.
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
             raise OSError("its tokenizer knows no words; are its files there?")
         return tokenizer

@@ -12,7 +12,7 @@ FILTERS = 256
 
 
 class TokenConvolutions(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
-    """For each token what stands in windows around it: `filters` numbers for each of the (odd) `windows`, ReLU.
+    """New states of tokens from the windows around them: `filters` numbers for each of the (odd) `windows`, ReLU.
 
     The length stays. Padding counts as zeros, as what lies beyond the ends of a text does, so that it
     changes nothing.
@@ -47,7 +47,7 @@ def save_convolutions(convolutions: TokenConvolutions, folder: Path) -> None:
 
 
 def load_convolutions(folder: Path) -> TokenConvolutions | None:
-    """What `save_convolutions` wrote into `folder`; None if there is nothing."""
+    """The convolutions that `save_convolutions` wrote into `folder`; None without any."""
     path = folder / CONVOLUTIONS_FILE
     if not path.exists():
         return None

@@ -6,9 +6,9 @@
 FOLDER holds train.tsv.gz and dev.tsv.gz (training.evaluate.judged). Every cell (method, share, seed)
 is a training run of the same number of steps on the same pairs, of which the others' labels are
 hidden; its best step and threshold are chosen on anchors cut from train, and what is reported is
-measured on dev. Finished cells are kept in OUTPUT/cells, so the command goes on where it stopped; one
+measured on dev. Finished cells are kept in OUTPUT/cells, so the command continues where it stopped; one
 seed is finished for all cells before the next begins, and after `--budget` minutes no further cell is
-started. A method may be changed by what stands behind a "/": `listwise/industry` and `listwise/teacher`
+started. Changes of a method stand behind a "/": `listwise/industry` and `listwise/teacher`
 name where the unlabelled pairs' gains come from, that is whether both companies have the same value of
 `--weak-field`, or a cross-encoder that learnt from the same labels (training.papers.cross_encoder); the others are
 settings (CHANGES), so that ablations such as `pause/half/constant` stand in the same table. It writes
@@ -74,7 +74,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
 TEACHER_PAIRS = 3_000  # that a teacher learns from at least, passes counted
 SPLIT_SEED = 0  # the selection anchors are the same in all cells
 
-# What makes the table fit a laptop: the top two layers, their input computed once, texts cut to 64 tokens.
+# Settings for a laptop: the top two layers, their input computed once, texts cut to 64 tokens.
 LAPTOP: Mapping[str, Any] = {
     "model": "minilm-l6",
     "frozen_layers": 4,
@@ -88,7 +88,7 @@ LAPTOP: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What all cells share: pairs to train on, selection, and the judgements they are measured by.
+    """The data of all cells: pairs to train on, selection, and the judgements for the measures.
 
     `industry_of` holds the value of the weak field of each company that has one.
     """
@@ -111,7 +111,7 @@ class Cell:
 
     @property
     def changes(self) -> list[str]:
-        """What stands behind the loss."""
+        """The changes behind the loss."""
         return self.method.split("/")[1:]
 
     @property
@@ -211,7 +211,7 @@ def measured(encoder: Encoder, bench: Bench, *, head: bool) -> dict[str, Any]:
 
 
 def head_decisions(encoder: Encoder, bench: Bench, positive: NDArray[np.bool_]) -> PairQuality:
-    """What the pair head says of dev's pairs, in both orders. Its first class is the competitor."""
+    """The pair head's decisions on dev's pairs, in both orders. Its first class is the competitor."""
     anchors = [anchor for anchor, grades in bench.judged.items() for _ in grades]
     candidates = [candidate for grades in bench.judged.values() for candidate in grades]
     left, right = (encoder.vectors([bench.texts_of[company] for company in side]) for side in (anchors, candidates))
@@ -228,19 +228,19 @@ def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
 
-def table_cells(wanted: Sequence[Cell], bench: Bench, usual: TrainSettings, *, runs: Path) -> list[cells.Cell]:
-    """What measures the model that all start from, and then each cell."""
+def table_cells(chosen: Sequence[Cell], bench: Bench, usual: TrainSettings, *, runs: Path) -> list[cells.Cell]:
+    """The cell of the untrained model, then the others."""
 
     def measuring(cell: Cell) -> cells.Cell:
         return cells.Cell(name=cell.name, measure=lambda: run_cell(cell, bench, usual, output=runs / cell.name))
 
-    return [cells.Cell(name=UNTRAINED, measure=lambda: untrained(bench, usual)), *map(measuring, wanted)]
+    return [cells.Cell(name=UNTRAINED, measure=lambda: untrained(bench, usual)), *map(measuring, chosen)]
 
 
 def cells_of(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> list[Cell]:
     """All cells, a seed at a time, so that a table is whole as early as can be."""
-    wanted = [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
-    return [cell for cell in wanted if cell.possible]
+    chosen = [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
+    return [cell for cell in chosen if cell.possible]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -255,17 +255,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="anchors of train held out")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
-    wanted = cells_of(options.methods, options.shares, options.seeds)
+    chosen = cells_of(options.methods, options.shares, options.seeds)
     known = (*SOURCES, *CHANGES)
-    unknown = {change for cell in wanted for change in cell.changes} - set(known)
+    unknown = {change for cell in chosen for change in cell.changes} - set(known)
     if unknown:
         parser.error(f"nothing is called {unknown.pop()!r} behind a '/'; choose of {', '.join(known)}")
-    weak_field = options.weak_field if any(cell.source == "industry" for cell in wanted) else ""
+    weak_field = options.weak_field if any(cell.source == "industry" for cell in chosen) else ""
     with refusing():
         usual = settings_of(options, TrainSettings, LAPTOP)
         bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)
         results = cells.measured_cells(
-            table_cells(wanted, bench, usual, runs=options.output / "runs"),
+            table_cells(chosen, bench, usual, runs=options.output / "runs"),
             options,
             {**settings_values(usual), "selection": options.selection},
             line=_line,

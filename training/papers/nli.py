@@ -61,7 +61,7 @@ RECIPE: Mapping[str, Any] = {"symmetric": False, "priors": (1 / 3, 1 / 3, 1 / 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What all cells share: pairs to train on, the set that chooses, and the sets that are reported."""
+    """The data of all cells: pairs to train on, the set for checkpoint selection, and the reported sets."""
 
     pairs: Pairs
     dev: StsSet
@@ -70,7 +70,7 @@ class Bench:
 
 
 def read_nli(folder: Path, *, limit: int | None) -> Pairs:
-    """The labelled and the unlabelled pairs; with a `limit` so many of both together, drawn evenly.
+    """The labelled and the unlabelled pairs; with a `limit`, a random sample of both together.
 
     Raises:
         InvalidInput: a file cannot be used, or has fewer pairs.
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_table_options(parser, seeds=SEEDS)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), help="such as pause cross-entropy")
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
-    parser.add_argument("--pairs", type=int, help="so many pairs, labelled and unlabelled, drawn evenly (default: all)")
+    parser.add_argument("--pairs", type=int, help="sample size of pairs, labelled and unlabelled (default: all)")
     parser.add_argument("--step-matched", action="store_true", help="all cells take the steps of a run over all pairs")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)

@@ -12,7 +12,7 @@ from training.papers.sts import SETS
 UNTRAINED = "untrained"
 COLUMNS = ("labels", "method", *(name.removesuffix("-test") for name in SETS), "average", "seeds")
 
-# Where a run starts from decides what its figures mean.
+# The meaning of the figures depends on the start.
 STARTS: Mapping[str, str] = {
     PRESETS["pause-base"]: "an MLM-only checkpoint, as in the paper",
     PRESETS["pause-small"]: "an MLM-only checkpoint, as in the paper",
@@ -29,10 +29,10 @@ def write_report(
 ) -> str:
     """Writes table.md, nli.png and nli.json; returns the table. `reduced` says that `pairs` are a part of the data."""
     output.mkdir(parents=True, exist_ok=True)
-    told = conditions(settings, pairs, reduced=reduced)
-    table = f"{told}\n\n{as_table(results)}"
+    stated = conditions(settings, pairs, reduced=reduced)
+    table = f"{stated}\n\n{as_table(results)}"
     (output / "table.md").write_text(table, encoding="utf-8")
-    values = {"conditions": told, "results": list(results)}
+    values = {"conditions": stated, "results": list(results)}
     (output / "nli.json").write_text(json.dumps(values) + "\n", encoding="utf-8")
     label = "Spearman x 100, average of seven sets"
     plot(results, output / "nli.png", value=lambda result: float(result["average"]), label=label)
@@ -40,7 +40,7 @@ def write_report(
 
 
 def conditions(settings: TrainSettings, pairs: Pairs, *, reduced: bool) -> str:
-    """What a reader must know before the figures: start, data, length of the runs."""
+    """The conditions of the figures: start, data, length of the runs."""
     labelled = int(pairs.labelled.sum())
     length = f"{settings.steps:,} steps" if settings.steps else f"{settings.epochs:g} epochs"
     priors = ", ".join(f"{prior:.3g}" for prior in settings.priors) or "those of the labels"

@@ -182,7 +182,7 @@ def _some(rows: Integers, positive: Flags, random: np.random.Generator) -> Integ
 
 
 def misfit(counts: Counts, prior: float) -> float:
-    """Minus twice the log-likelihood of the best curve for this prior; what it is above the lowest is chi-squared."""
+    """Minus twice the log-likelihood of the best curve for this prior; its excess over the lowest is chi-squared."""
     from scipy.optimize import minimize
 
     logit = float(np.clip(np.log(counts.positives.sum() / (counts.unlabelled.sum() * prior)), *LOGITS))

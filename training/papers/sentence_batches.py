@@ -12,7 +12,7 @@ import numpy as np
 
 from similarity.errors import InvalidInput
 from similarity.sentences import split_sentences
-from training.data.batch_composition import batches_of_groups, deal_groups
+from training.data.batch_composition import batches_of_groups, split_into_batches
 from training.data.batches import Integers
 
 # The number of a list's item, and words with a full stop after which a sentence often goes on with a
@@ -53,7 +53,7 @@ class SentenceBatches:
     Documents with one sentence are left out: it has no neighbour. One with more than half a batch's
     sentences is cut into equal parts, each treated as whole. `texts` `[t]` are the sentences that the
     batches number; `documents` and `positions` `[t]`, and of a batch `[r]`, are indices into the
-    documents given and sentences within. What a batch holds depends on seed, epoch and its number alone.
+    documents given and sentences within. The content of a batch depends on seed, epoch and its number alone.
 
     Raises:
         InvalidInput: no document has two sentences, or a batch could not hold two.
@@ -82,7 +82,7 @@ class SentenceBatches:
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[SentenceBatch]:
         """The batches of epoch `number` (from 0), without the first `skip` of them."""
         shuffled = np.random.default_rng([self._seed, number]).permutation(len(self._runs))
-        for runs in deal_groups(shuffled, self._sizes, self._batches)[skip:]:
+        for runs in split_into_batches(shuffled, self._sizes, self._batches)[skip:]:
             rows = np.concatenate([self._runs[int(run)] for run in runs])
             yield SentenceBatch(texts=rows, documents=self.documents[rows], positions=self.positions[rows])
 

@@ -1,6 +1,6 @@
 """The encoders of methods on sentences: QuickThoughts' two encoders, and IS-BERT's convolutions.
 
-In training mode `encode` and `pool` make what the loss compares; in evaluation mode, a text's vector.
+In training mode `encode` and `pool` return the inputs of the loss; in evaluation mode, a text's vector.
 """
 
 import copy
@@ -65,7 +65,7 @@ class TokenEncoder(PairModel):
         return convolved
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """What the mode asks for, of int64 `[r, l]` ids and mask."""
+        """Tokens' states or vectors, by mode, for int64 `[r, l]` ids and mask."""
         return self._of_states(self.states(input_ids, attention_mask), attention_mask)
 
     def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""SentEval: what a linear classifier reads from frozen sentence vectors, the paper's Table 3.
+"""SentEval: accuracy of a linear classifier on frozen sentence vectors, the paper's Table 3.
 
 MR, CR, SUBJ and MPQA: accuracy over ten outer folds, the strength of regularisation chosen inside each by
 inner folds. SST2, TREC and MRPC: official splits; the strength is chosen on SST2's dev part, and by folds
@@ -128,12 +128,12 @@ def best_strength(features: Features, labels: Labels, folds: Sequence[tuple[NDAr
     return STRENGTHS[int(np.argmax(reached))]
 
 
-def classify(features: Features, labels: Labels, asked: Features, *, strength: float) -> Labels:
-    """The labels that a logistic regression on `features` and `labels` gives to the rows `asked`."""
+def classify(features: Features, labels: Labels, rows: Features, *, strength: float) -> Labels:
+    """The labels that a logistic regression on `features` and `labels` gives to `rows`."""
     from sklearn.linear_model import LogisticRegression
 
     fitted = LogisticRegression(C=strength, max_iter=2_000).fit(features, labels)
-    predicted: Labels = fitted.predict(asked)
+    predicted: Labels = fitted.predict(rows)
     return predicted
 
 

@@ -1,4 +1,4 @@
-"""What reports over shares of labels have in common: groups of seeds, their spread, and the plot."""
+"""Parts of reports over shares of labels: groups of seeds, their spread, and the plot."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ matplotlib.use("Agg")
 
 Result: TypeAlias = Mapping[str, Any]
 
-# Okabe and Ito's colours, told apart by colour-blind readers; the markers do it in print.
+# Okabe and Ito's colours, distinguished by colour-blind readers; the markers serve in print.
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vPX"
 LINES = (":", "-.")

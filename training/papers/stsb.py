@@ -3,9 +3,10 @@
     python -m training.papers.stsb --sts FOLDER --model runs/nli/runs/pause-0.1-1/best --output runs/stsb
 
 FOLDER holds STSb-train, STSb-dev and STSb-test. The loss is the squared difference of cosine and score / 5; the
-best step is chosen on dev, what is reported is Spearman's correlation x 100 on test, mean and standard deviation
-over the seeds. The model may be any folder, preset or package; the first row is the model as it came. What is
-not given is as in Reimers and Gurevych 2019 (2e-5, 16 pairs, 4 epochs). Finished seeds are kept in OUTPUT/cells.
+best step is chosen on dev. The table has Spearman's correlation x 100 on test, mean and standard deviation
+over the seeds. The model may be any folder, preset or package; the first row is the model before
+training. Defaults are those of Reimers and Gurevych 2019 (2e-5, 16 pairs, 4 epochs). Finished seeds are kept in
+OUTPUT/cells.
 
     table.md   a line for the start and one for the fine-tuned model
     stsb.json  all figures
@@ -128,7 +129,7 @@ def table_cells(bench: Benchmark, usual: TrainSettings, *, seeds: Sequence[int],
 
 
 def table(results: Sequence[Result], settings: TrainSettings) -> str:
-    """Markdown: what was done, a line for each row."""
+    """Markdown: the conditions, and a line for each row."""
     lines = [
         f"Start: {settings.model}. {settings.epochs:g} epochs of STSb-train, {settings.batch_pairs} pairs a batch, "
         f"learning rate {settings.learning_rate:g}"

@@ -1,7 +1,6 @@
-"""Checkpoints: everything needed to go on exactly, as safetensors and JSON.
+"""Checkpoints: the whole state of a run, as safetensors and JSON.
 
-A checkpoint is a folder that is complete or not there: it is written beside the last one, then takes
-its place.
+A checkpoint folder is complete or missing: a new one is written beside the last one, then replaces it.
 """
 
 import json
@@ -26,10 +25,10 @@ class NoFit(SimilarityError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Where a run is: `step` steps are done; `best` are the best selection scores so far, `best_step` their step.
+    """The progress of a run: `step` steps are done, `best` are the best selection scores, `best_step` their step.
 
-    `settings`, `data` (a fingerprint) and `start` (what it began with) are those of the run, so that another one does
-    not go on from here.
+    `settings`, `data` (a fingerprint) and `start` (the model it began with) identify the run, so that no other run
+    continues from here.
     """
 
     step: int
@@ -94,7 +93,7 @@ def _check(state: State, folder: Path, *, settings: dict[str, Any], data: str, s
         name = changed[0]
         raise NoFit(
             f"{folder} was made with {name} = {state.settings.get(name)!r}, now it is {settings[name]!r}; "
-            "go on with the same settings, or choose another output folder"
+            "continue with the same settings, or choose another output folder"
         )
     if start != state.start:
         raise NoFit(

@@ -1,4 +1,4 @@
-"""What a run leaves behind step by step, and how fast it goes."""
+"""The journal of a run, step by step, and its speed."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ REPORT_EVERY = 10.0  # seconds
 class Journal:
     """A JSONL file of measurements; without a path it writes nothing.
 
-    A run that goes on keeps the lines up to the step it goes on from.
+    A run that continues keeps the lines up to the step of its checkpoint.
     """
 
     def __init__(self, path: Path | None, *, keep_until: int) -> None:
@@ -36,7 +36,7 @@ def read_journal(path: Path) -> list[dict[str, float]]:
 
 
 class Clock:
-    """Counts what is trained on per second, `unit` by unit, and guesses the time that is left."""
+    """The speed of a run in `unit`s per second, and an estimate of the time left."""
 
     def __init__(self, *, steps: int, done: int, unit: str = "pairs") -> None:
         self.steps = steps
@@ -46,7 +46,7 @@ class Clock:
         self.started = self.reported = perf_counter()
 
     def count(self, units: int) -> None:
-        """One more step, of so many pairs (or sentences), is done."""
+        """Count one step with this many pairs, sentences or texts."""
         self.step += 1
         self.units += units
 

@@ -9,7 +9,7 @@ from training.run.journal import read_journal
 
 matplotlib.use("Agg")
 
-INK, ACCENT = "#333333", "#0072b2"  # told apart by colour-blind readers (Okabe and Ito)
+INK, ACCENT = "#333333", "#0072b2"  # distinguished by colour-blind readers (Okabe and Ito)
 SMOOTHED_OVER = 20  # steps
 
 

@@ -1,8 +1,8 @@
-"""One or several processes that train together (`torchrun`): who they are, and how they add up.
+"""One or several processes that train together (`torchrun`).
 
 Every process knows the whole global batch, encodes its share of the texts, and gets the vectors of
-all; so each computes the same loss, and what it lacks are only the gradients that other processes'
-texts send into the shared weights. Those are summed.
+all texts, so each process computes the same loss. Only the gradients through the encoder differ, because
+each process sends back those of its own texts; they are summed.
 """
 
 import os
@@ -18,7 +18,7 @@ from training.data.batches import Integers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processes:
-    """One process among all of a run: by itself, or its place among others."""
+    """One process of a run: its rank among all `count`, and its device."""
 
     rank: int = 0
     count: int = 1
@@ -30,11 +30,11 @@ class Processes:
         return self.rank == 0
 
     def mine(self, order: Integers) -> Integers:
-        """The share of this process of rows in order of length: every `count`-th, so that all have as much to do."""
+        """The share of this process of rows ordered by length: every `count`-th, so that the work is even."""
         return order[self.rank :: self.count]
 
     def gather(self, vectors: Tensor, rows: Integers, *, count: int) -> Tensor:
-        """All `count` rows, of which this process gives those numbered `rows`; `[count, d]`."""
+        """All `count` rows `[count, d]`; this process contributes those numbered `rows`."""
         everything = vectors.new_zeros((count, *vectors.shape[1:]))
         everything[torch.from_numpy(rows).to(vectors.device)] = vectors
         if self.count > 1:
@@ -54,14 +54,14 @@ class Processes:
             parameter.grad = piece.view_as(parameter)
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Wait for all processes."""
         if self.count > 1:
             distributed.barrier()
 
 
 @contextmanager
 def joined_processes() -> Iterator[Processes]:
-    """Joins the others if `torchrun` started this process, and leaves them at the end."""
+    """The processes of `torchrun` if it started this one; the group ends with the context."""
     cuda = torch.cuda.is_available()
     if "RANK" not in os.environ:
         yield Processes(device=torch.device("cuda" if cuda else "cpu"))

@@ -1,4 +1,4 @@
-"""What a run learns from: its data, its batches, and the loss of a batch."""
+"""The task of a run: its data, its batches, and the loss of a batch."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -54,8 +54,8 @@ class Task(ABC, Generic[AnyBatch]):
         data, batch, unit: in words, the data, the size of a batch, and the unit of that size.
         classes: those of the head; without any there is no head.
         selectable_from: the best step is chosen from those after this share of all steps.
-        facts: what training.json says beside the settings: how many anchors were held out for checkpoint
-            selection (whoever evaluates the model must hold out the same ones), and the teachers.
+        facts: further fields of training.json: the number of anchors held out for checkpoint selection
+            (evaluation must hold out the same ones), and the teachers.
     """
 
     batches: Batches[AnyBatch]
@@ -70,7 +70,7 @@ class Task(ABC, Generic[AnyBatch]):
     facts: Mapping[str, Any] = {}
 
     def load_model(self, settings: TrainSettings) -> PairModel:
-        """The model to begin with; `outputs` in `loss` is what its `encode` makes in training mode."""
+        """The model to begin with; `loss` gets the outputs of its `encode` in training mode."""
         return load_pair_model(settings, classes=len(self.classes))
 
     @abstractmethod

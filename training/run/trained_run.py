@@ -1,4 +1,4 @@
-"""What a training run says about its model, and what it began with: the `training.json` beside the weights."""
+"""The facts of a training run about its model and its start: the `training.json` beside the weights."""
 
 import json
 import math
@@ -20,7 +20,7 @@ _OF_SENTENCES = ("context", "windows", "batch_sentences")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a run began with, written down when it begins: later it may have been moved, or be another.
+    """The model that a run began with, recorded at its begin, because the folder may change later.
 
     `base_model` is an id, or a folder's own name without its path. `method` says in words how that was trained
     before, empty where we do not know; `companies` are those that a bundle's list says it was trained on, `licence`
@@ -57,7 +57,7 @@ class TrainedRun:
 
     @property
     def companies_before(self) -> tuple[str, ...]:
-        """The companies on the lists of the bundles that it began with and that taught it."""
+        """The companies that its start and its teachers were trained on, by the lists beside their bundles."""
         return tuple(sorted({*self.start.companies, *self.teachers_trained_on}))
 
     @property
@@ -88,16 +88,16 @@ class TrainedRun:
         return {"selection_step": self.step, **scores}
 
 
-def _start_from(told: Mapping[str, Any], settings: TrainSettings, folder: Path) -> Start:
-    """What the run wrote down; of one that did not, by an older release, what lies there now."""
-    if "start" in told:
-        return Start(**{**told["start"], "companies": tuple(told["start"]["companies"])})
+def _start_from(stored: Mapping[str, Any], settings: TrainSettings, folder: Path) -> Start:
+    """The recorded start; for runs of older releases, which recorded none, the model that lies there now."""
+    if "start" in stored:
+        return Start(**{**stored["start"], "companies": tuple(stored["start"]["companies"])})
     source = settings.source
     return start_of(source) if Path(source).resolve() != folder.resolve() else Start(base_model=folder.resolve().name)
 
 
 def start_of(source: str) -> Start:
-    """What a run that begins now with `source` (a bundle, the model of an earlier run, or another) begins with.
+    """The start of a run that begins now with `source`: a bundle, the model of an earlier run, or another.
 
     Raises:
         InvalidBundle: the bundle cannot be read, or prepares texts in another way than training does.
@@ -114,7 +114,7 @@ def start_of(source: str) -> Start:
 def _start_of_bundle(bundle: ModelBundle) -> Start:
     if bundle.manifest.text_settings != DEFAULT_SETTINGS:
         raise InvalidBundle(
-            f"{bundle.folder} prepares texts in another way than training does, so what it knows would not fit; "
+            f"{bundle.folder} prepares texts in another way than training does, so its weights would not fit; "
             "begin with another model"
         )
     return Start(
@@ -141,18 +141,18 @@ def read_run(folder: Path) -> TrainedRun | None:
     if not path.is_file():
         return None
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        stored = dict(told["settings"])
-        of_sentences = {name: stored.pop(name, None) for name in _OF_SENTENCES}
-        settings = TrainSettings.from_values(stored)
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        values = dict(stored["settings"])
+        of_sentences = {name: values.pop(name, None) for name in _OF_SENTENCES}
+        settings = TrainSettings.from_values(values)
         return TrainedRun(
             settings=settings,
-            step=int(told["step"]),
-            scores={str(name): float(score) for name, score in told["scores"].items()},
-            selection_anchors=told.get("selection_anchors"),
-            teachers=tuple(map(str, told.get("teachers", ()))),
-            teachers_trained_on=tuple(map(str, told.get("teachers_trained_on", ()))),
-            start=_start_from(told, settings, folder),
+            step=int(stored["step"]),
+            scores={str(name): float(score) for name, score in stored["scores"].items()},
+            selection_anchors=stored.get("selection_anchors"),
+            teachers=tuple(map(str, stored.get("teachers", ()))),
+            teachers_trained_on=tuple(map(str, stored.get("teachers_trained_on", ()))),
+            start=_start_from(stored, settings, folder),
             batch_sentences=of_sentences["batch_sentences"],
         )
     except (KeyError, TypeError, AttributeError, ValueError, InvalidInput) as error:

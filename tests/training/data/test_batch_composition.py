@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
-from training.data.batch_composition import batches_of_groups, composition, deal_groups, stratum_shares
+from training.data.batch_composition import batches_of_groups, composition, split_into_batches, stratum_shares
 
 
 def test_remainders_are_carried_from_batch_to_batch() -> None:
@@ -30,7 +30,7 @@ def test_shares_follow_the_labels_within_the_labelled_part() -> None:
 def test_groups_go_where_their_middle_lies() -> None:
     sizes = np.array([2, 3, 3, 4])
     assert batches_of_groups(sizes, 6) == 2
-    assert [batch.tolist() for batch in deal_groups(np.array([3, 0, 1, 2]), sizes, 2)] == [[3, 0], [1, 2]]
+    assert [batch.tolist() for batch in split_into_batches(np.array([3, 0, 1, 2]), sizes, 2)] == [[3, 0], [1, 2]]
 
 
 def test_no_batch_stays_empty_for_a_large_group() -> None:

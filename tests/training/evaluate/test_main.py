@@ -20,7 +20,7 @@ from training.data.pairs import read_pairs
 from training.data.splits import split_by_anchor
 from training.evaluate.__main__ import main
 from training.evaluate.judged import read_companies
-from training.evaluate.tasks import cut_selection
+from training.evaluate.tasks import held_out_judgements
 
 MAKES = {"anvils": 6, "boats": 6, "cars": 6}
 
@@ -165,12 +165,12 @@ def test_without_a_training_split_a_selection_is_asked_for(folder: Path) -> None
 def test_selection_anchors_are_those_that_training_keeps_out(folder: Path) -> None:
     path = folder / "train.tsv"
     train, kept = split_by_anchor(read_pairs(path, companies=folder / "companies.jsonl"), selection=2, seed=5)
-    chosen = cut_selection(path, seed=5, anchors=2)
+    chosen = held_out_judgements(path, seed=5, anchors=2)
     assert set(chosen) == {kept.ids[number] for number in kept.left}
     assert not set(chosen) & {train.ids[number] for number in train.left}
     judgements = read_judgements(path)
     assert chosen == {anchor: judgements[anchor] for anchor in chosen}
-    others = [cut_selection(path, seed=seed, anchors=2) for seed in range(10)]
+    others = [held_out_judgements(path, seed=seed, anchors=2) for seed in range(10)]
     assert any(set(other) != set(chosen) for other in others)
 
 

@@ -173,7 +173,7 @@ def test_judged_pairs_gate_the_export_and_fill_the_card(
 def test_a_run_fills_manifest_and_card_and_its_kept_anchors_carry_the_calibration(
     model: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.evaluate.tasks import cut_selection
+    from training.evaluate.tasks import held_out_judgements
     from training.export.__main__ import main
 
     best = tmp_path / "best"
@@ -205,7 +205,7 @@ def test_a_run_fills_manifest_and_card_and_its_kept_anchors_carry_the_calibratio
     assert (manifest.metrics["selection_step"], manifest.metrics["selection_ndcg10"]) == (40, 0.8125)
     assert manifest.calibration is not None
     assert manifest.metrics["calibration_anchors"] == 6
-    assert len(cut_selection(tmp_path / "train.tsv", seed=7, anchors=6)) == 6
+    assert len(held_out_judgements(tmp_path / "train.tsv", seed=7, anchors=6)) == 6
     assert (
         "| chosen | step 40 by its scores on selection anchors, kept out of training: ndcg10 0.812, auc 0.900" in card
     )
@@ -250,14 +250,14 @@ def test_a_graph_without_weights_cannot_be_quantised() -> None:
 
     from training.export.quantise import quantise
 
-    with pytest.raises(ValueError, match="no matrix product"):
+    with pytest.raises(InvalidInput, match="no matrix product"):
         quantise(onnx.ModelProto(), [{}])
 
 
 def test_calibration_needs_texts(graph: "onnx.ModelProto") -> None:
     from training.export.quantise import quantise
 
-    with pytest.raises(ValueError, match="no calibration texts"):
+    with pytest.raises(InvalidInput, match="no calibration texts"):
         quantise(graph, [])
 
 

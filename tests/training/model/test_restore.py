@@ -253,7 +253,7 @@ def test_a_killed_run_does_not_go_on_from_another_start(
     train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
     capsys.readouterr()
     train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
-    assert "going on after step 4" in capsys.readouterr().out
+    assert "continuing after step 4" in capsys.readouterr().out
     assert sum(line["step"] == 0 for line in read_journal(tmp_path / "run/metrics.jsonl")) == 1
     trained_on_path(begun.folder).write_text("c9")
     with pytest.raises(SystemExit, match=r"began with another model than lies at .* now"):
