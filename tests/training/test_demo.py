@@ -1,4 +1,4 @@
-"""The demonstration: nothing held out is trained on, and what is printed is what was measured."""
+"""The demonstration trains on nothing that is held out, and prints what it measured."""
 
 import json
 from io import StringIO
@@ -62,7 +62,7 @@ def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path)
     assert 0 < data.pairs.labelled.sum() < len(data.pairs)  # half of the labels are hidden
 
 
-def test_every_pair_stands_there_in_both_orders() -> None:
+def test_every_pair_is_there_in_both_orders() -> None:
     from tests.training.data.pair_data import made_pairs, said
     from training.demo import both_orders
 

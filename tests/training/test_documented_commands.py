@@ -1,4 +1,4 @@
-"""Every training command that the documents show is understood: what stops it here is a file that is not there."""
+"""Every training command in the documents is understood; here it stops at a missing file."""
 
 import importlib
 import importlib.util

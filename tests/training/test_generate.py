@@ -43,7 +43,7 @@ def test_labelled_pairs_are_passed_over_in_either_order() -> None:
     assert [pair.candidate for pair in found] == ["b", "d"]
 
 
-def test_nothing_that_points_away_is_a_neighbour() -> None:
+def test_companies_of_negative_cosine_are_no_neighbours() -> None:
     found = generated("abc", on_a_circle(0, 10, 170), NEIGHBOURS, anchors=["a"])
     assert [pair.candidate for pair in found] == ["b"]
 
@@ -108,7 +108,7 @@ def test_a_corpus_that_does_not_fit_is_refused(ids: str, options: dict[str, obje
 
 
 @pytest.mark.parametrize("numbers", [(0, 0, 0), (-1, 1, 1)])
-def test_some_candidates_must_be_wanted(numbers: tuple[int, int, int]) -> None:
+def test_at_least_one_candidate_is_required(numbers: tuple[int, int, int]) -> None:
     with pytest.raises(InvalidInput, match="0 or more"):
         CandidateCounts(neighbours=numbers[0], lexical=numbers[1], random=numbers[2])
 
@@ -157,7 +157,7 @@ def test_the_command_refuses_with_the_reason(tmp_path: Path, corpus: list[str]) 
         main([*corpus, "--anchors", str(tmp_path / "nowhere.txt")])
 
 
-def test_a_mistake_does_not_cost_what_an_earlier_run_wrote(tmp_path: Path, corpus: list[str]) -> None:
+def test_a_failure_keeps_the_output_of_an_earlier_run(tmp_path: Path, corpus: list[str]) -> None:
     output, anchors = Path(corpus[corpus.index("--output") + 1]), tmp_path / "anchors.txt"
     output.write_text("earlier\n")
     anchors.write_text("nobody\n")

@@ -1,4 +1,4 @@
-"""The estimated prior against pools whose prior is known, and what is refused."""
+"""The estimated prior against pools whose prior is known."""
 
 from pathlib import Path
 
@@ -84,7 +84,7 @@ def test_competitors_that_score_no_higher_are_refused() -> None:
         estimate_prior(np.arange(100.0), np.arange(100) < 40, anchors=np.arange(100), seed=0)
 
 
-def test_what_labelling_takes_away_is_taken_from_the_prior() -> None:
+def test_labelled_competitors_are_subtracted_from_the_prior() -> None:
     from training.prior import pool_prior
 
     share, rate = 0.2, 0.1
@@ -124,19 +124,19 @@ def test_the_command_prints_the_option_for_training(company_file: Path, capsys: 
     from training.prior import main
 
     main(["--pairs", str(company_file), "--bundle", str(seed_folder())])
-    told = capsys.readouterr().out
-    assert "435 pairs:" in told
-    assert float(told.split("--priors ")[1].split()[0]) < 0.3
-    assert len(told.split("--priors ")[1].split()) == 1  # one class: nobody labelled a negative
+    printed = capsys.readouterr().out
+    assert "435 pairs:" in printed
+    assert float(printed.split("--priors ")[1].split()[0]) < 0.3
+    assert len(printed.split("--priors ")[1].split()) == 1  # one class: nobody labelled a negative
 
 
 def test_a_known_share_needs_no_estimate(company_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from training.prior import main
 
     main(["--pairs", str(company_file), "--known", "0.14"])
-    told = capsys.readouterr().out
-    positives = int(told.split("pairs: ")[1].split()[0])
-    left = float(told.split("--priors ")[1])
+    printed = capsys.readouterr().out
+    positives = int(printed.split("pairs: ")[1].split()[0])
+    left = float(printed.split("--priors ")[1])
     assert left == pytest.approx((0.14 * 435 - positives) / (435 - positives), abs=1e-3)
 
 

@@ -75,7 +75,7 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
 
 
 @pytest.mark.parametrize("killed_after", [3, 4, 7, 11])
-def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
+def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
     class Killed(Exception):
         pass
 
@@ -115,7 +115,7 @@ def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> Non
         fit_pairs(settings, others, tmp_path)
 
 
-def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tmp_path: Path) -> None:
+def test_frozen_layers_stay_and_their_cached_states_change_nothing(model: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
     fitted = run(tiny(model, frozen_layers=1), tmp_path)
@@ -126,7 +126,7 @@ def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tm
     assert fitted.best["auc"] > 0.5
 
 
-def test_frozen_layers_train_as_without_kept_states(model: Path) -> None:
+def test_frozen_layers_encode_as_without_cached_states(model: Path) -> None:
     import torch
 
     from training.model.pair_model import load_pair_model
@@ -207,7 +207,7 @@ def test_other_gains_are_other_data() -> None:
     assert fingerprint_of(replace(pairs, gains=pairs.gains + 1)) != fingerprint_of(pairs)
 
 
-def test_who_evaluates_looks_for_the_anchors_that_training_kept_out_by_default() -> None:
+def test_evaluation_and_training_hold_out_the_same_anchors_by_default() -> None:
     from training import calibrate
     from training.evaluate import __main__ as evaluate
 
@@ -274,7 +274,7 @@ with joined_processes() as processes:
 
 
 def trained_by(count: int, settings: TrainSettings, folder: Path) -> list[float]:
-    """The losses of a run by so many processes."""
+    """The losses of a run by this many processes."""
     script = folder / f"{count}.py"
     script.write_text(SEVERAL_PROCESSES)
     arguments = [json.dumps(settings_values(settings)), str(folder / str(count))]

@@ -1,4 +1,4 @@
-"""Who goes with whom, as arithmetic worked by hand."""
+"""Batch composition, worked by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Batches use what they should, as often as they should, and can be taken up anywhere."""
+"""Batches use pairs as often as they should, and can continue anywhere."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def test_every_full_batch_has_the_composition_of_the_data(labels: list[str], siz
     measured=st.booleans(),
     skip=st.integers(0, 60),
 )
-def test_an_epoch_can_be_taken_up_anywhere(
+def test_an_epoch_can_continue_at_any_batch(
     labels: list[str], size: int, seed: int, share: float | None, measured: bool, skip: int
 ) -> None:
     pairs = numbered_pairs([*labels, "competitor", ""])
@@ -74,7 +74,7 @@ def test_an_epoch_can_be_taken_up_anywhere(
 
 @settings(deadline=None)
 @given(labels=LABELS, seed=SEEDS, skip=st.integers(0, 60))
-def test_anchors_can_be_taken_up_anywhere(labels: list[str], seed: int, skip: int) -> None:
+def test_an_epoch_of_anchors_can_continue_at_any_batch(labels: list[str], seed: int, skip: int) -> None:
     pairs = numbered_pairs(labels)
     batches = PairBatches(pairs, batch_pairs=9, seed=seed, order="anchors", lengths=lengths_of(pairs))
     whole = numbers(list(batches.epoch(2)))
@@ -101,7 +101,7 @@ def test_a_labelled_share_uses_the_unlabelled_once_and_the_labelled_in_passes() 
         assert Counter(labels[pair] for pair in batch.pairs.tolist()) == {"competitor": 2, "other": 4, "": 4}
     counts = used(first)
     assert all(counts[pair] == 1 for pair in range(9, 49))
-    # 20 positives are 6 passes of 3 and 2 more; the next epoch goes on where they ended.
+    # 20 positives are 6 passes of 3 and 2 more; the next epoch continues where they ended.
     assert sorted(counts[pair] for pair in range(3)) == [6, 7, 7]
     both = used([*first, *second])
     assert sorted(both[pair] for pair in range(3)) == [13, 13, 14]

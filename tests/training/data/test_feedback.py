@@ -1,4 +1,4 @@
-"""Verdicts become a trained model: what users said of hits, exported, is all that `training` needs."""
+"""A model is trained on the exported verdicts of users alone."""
 
 import itertools
 import json

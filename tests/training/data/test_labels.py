@@ -1,4 +1,4 @@
-"""What a label column may say, and what is said about labels that cannot be used."""
+"""Labels of a file, and messages for labels that cannot be used."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_data_without_negatives_have_one_class() -> None:
     assert labels.known.tolist() == [[True], [False]]
 
 
-def test_positive_and_negative_are_two_classes_or_one_as_asked() -> None:
+def test_positive_and_negative_are_two_classes_or_one_as_set() -> None:
     labels = read_labels(cells("positive", "negative", ""), classes=["competitor"])
     assert labels.targets[:2].tolist() == [[1], [0]]
     assert labels.known.tolist() == [[True], [True], [False]]

@@ -1,4 +1,4 @@
-"""Pair files of every format give the same pairs; what cannot be used is refused with file and row."""
+"""Pair files of every format give the same pairs; bad rows are refused with file and row."""
 
 import json
 import re

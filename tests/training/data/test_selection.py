@@ -1,4 +1,4 @@
-"""By what the best step is chosen: worked out by hand on vectors in a plane."""
+"""Checkpoint selection, worked by hand on vectors in a plane."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def test_too_few_candidates_for_an_order_leave_the_auc() -> None:
     assert scores == {"auc": 1.0}
 
 
-def test_unlabelled_pairs_stand_for_the_others_where_only_positives_are_labelled() -> None:
+def test_unlabelled_pairs_count_as_negatives_where_only_positives_are_labelled() -> None:
     scores = selection([0, 1, 0], known=[False, True, False], gains=[float("nan"), 3, float("nan")])
     assert scores == {"auc": pytest.approx(0.5)}
 
@@ -76,6 +76,6 @@ def test_an_order_of_equal_gains_decides_nothing() -> None:
     assert Selection(pairs)(encode) == {"auc": pytest.approx(1 / 3)}
 
 
-def test_positives_alone_choose_nothing() -> None:
+def test_positives_alone_cannot_select_a_checkpoint() -> None:
     with pytest.raises(InvalidInput, match=r"training\.generate"):
         selection([1, 1, 1], known=[True] * 3, gains=[3, 3, 3])

@@ -1,4 +1,4 @@
-"""Distillation: teachers that are bundles, words and fields beside them, and the trainer it goes through."""
+"""Distillation from bundles, weak labels and lexical overlap, through the trainer."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from training.distillation.targets import TeacherTargets
 pytestmark = pytest.mark.training
 
 
-def test_settings_of_distillation_are_told_where_they_mean_something() -> None:
+def test_settings_of_distillation_are_stored_for_distillation_only() -> None:
     assert "batch_texts" not in settings_values(TrainSettings())
     own = TrainSettings(method=DISTILLATION, batch_texts=64, scale_weight=0.5)
     assert TrainSettings.from_values(settings_values(own)) == own
@@ -75,7 +75,7 @@ def arguments(files: Path, teachers: list[Path], model: Path, *extra: str) -> li
     return ["--teachers", *map(str, teachers), *fixed.split(), *extra]
 
 
-def test_a_student_comes_to_see_what_the_teachers_see(
+def test_distillation_lowers_the_loss_and_records_the_teachers(
     model: Path, teachers: list[Path], files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from training.distil import main
@@ -105,7 +105,7 @@ def test_several_teachers_are_the_mean_of_their_cosines(teachers: list[Path]) ->
     assert len(said) == 2
 
 
-def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None:
+def test_weak_labels_add_their_weight_to_the_similarity(files: Path) -> None:
     from training.distillation.weak_labels import shared_values
 
     companies = files / "companies.jsonl"
@@ -113,8 +113,8 @@ def test_companies_of_one_industry_are_nearer_by_its_weight(files: Path) -> None
     texts = tuple(dict.fromkeys(described))
     rows = shared_values(texts, described, companies, "industry", 0.2)
     industries = [list(TOPICS)[n % 3] if n % 5 else "" for n in range(0, 60, 2)]
-    wanted = [[0.2 if one and one == other else 0 for other in industries] for one in industries]
-    np.testing.assert_allclose(rows @ rows.T, wanted, atol=1e-6)
+    expected = [[0.2 if one and one == other else 0 for other in industries] for one in industries]
+    np.testing.assert_allclose(rows @ rows.T, expected, atol=1e-6)
     with pytest.raises(InvalidInput, match=r"no company in .* has a field 'segment'"):
         shared_values(texts, described, companies, "segment", 0.2)
 
@@ -163,7 +163,7 @@ def test_other_lexical_overlap_is_other_data(model: Path) -> None:
     assert len(fingerprints) == 4
 
 
-def test_local_scaling_is_told_of_the_model(model: Path, teachers: list[Path], files: Path) -> None:
+def test_local_scaling_is_recorded(model: Path, teachers: list[Path], files: Path) -> None:
     from training.distil import main
     from training.run.trained_run import read_run
 
@@ -173,7 +173,7 @@ def test_local_scaling_is_told_of_the_model(model: Path, teachers: list[Path], f
     assert f"distillation of best ({teachers[0].name}) and local scaling (0.5), " in run.method
 
 
-def test_what_teachers_were_trained_on_counts_as_seen(model: Path, teachers: list[Path], files: Path) -> None:
+def test_companies_that_teachers_were_trained_on_count_as_seen(model: Path, teachers: list[Path], files: Path) -> None:
     from training.distil import main
     from training.run.trained_run import read_run
 
@@ -188,7 +188,7 @@ def test_what_teachers_were_trained_on_counts_as_seen(model: Path, teachers: lis
     assert run.companies_before == ("c1", "c2", "c3")
 
 
-def test_weak_labels_teach_beside_bundles(model: Path, teachers: list[Path], files: Path) -> None:
+def test_weak_labels_are_recorded_beside_the_teachers(model: Path, teachers: list[Path], files: Path) -> None:
     from training.distil import main
     from training.run.trained_run import read_run
 
@@ -198,7 +198,7 @@ def test_weak_labels_teach_beside_bundles(model: Path, teachers: list[Path], fil
     assert f"distillation of best ({teachers[0].name}) and industry (+0.05), " in run.method
 
 
-def test_overlap_factors_teach_beside_bundles(
+def test_lexical_overlap_changes_the_targets_and_is_recorded(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from training.distil import main
@@ -223,7 +223,7 @@ def test_overlap_factors_teach_beside_bundles(
         *((option, given) for option in ("--local-scaling", "--words") for given in ("-1", "2", "a", "nan")),
     ],
 )
-def test_a_weight_that_is_none_is_refused(
+def test_a_weight_out_of_range_is_refused(
     model: Path, teachers: list[Path], files: Path, option: str, given: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from training.distil import main
@@ -233,7 +233,7 @@ def test_a_weight_that_is_none_is_refused(
     assert option in capsys.readouterr().err
 
 
-def test_teachers_encode_once_and_a_killed_run_goes_on(
+def test_teachers_encode_once_and_a_killed_run_continues(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from training import distil, train
@@ -263,7 +263,7 @@ def test_teachers_encode_once_and_a_killed_run_goes_on(
     assert killed == losses(files / "run")
 
 
-def test_another_method_and_another_text_preparation_are_refused(
+def test_another_method_or_text_preparation_is_refused(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from similarity.text import TextSettings

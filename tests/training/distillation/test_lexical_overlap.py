@@ -1,4 +1,4 @@
-"""Shared words against a count by hand."""
+"""Lexical overlap against a count by hand."""
 
 import math
 
@@ -19,7 +19,7 @@ TEXTS = (
 )
 
 
-def test_the_product_is_the_coefficient_of_two_texts_weights() -> None:
+def test_the_product_is_the_bhattacharyya_coefficient() -> None:
     """Words of two texts are dialysis, filters, machines, ponds, each in two of five: they weigh the same."""
     found = (lambda rows: (rows @ rows.T).toarray())(overlap_factors(TEXTS, weight=1))
     twice = 1 + math.log(2)

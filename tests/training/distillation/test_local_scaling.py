@@ -1,4 +1,4 @@
-"""Crowding against a plain double loop, and what it must not depend on."""
+"""Hubness against a plain double loop."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def unit_rows(count: int, *, seed: int) -> np.ndarray[tuple[int, int], np.dtype[
 
 @settings(deadline=None, max_examples=40)
 @given(count=st.integers(2, 60), seed=st.integers(0, 9), rows=st.integers(1, 70))
-def test_it_is_the_mean_cosine_to_the_nearest_others_less_the_mean_of_all(count: int, seed: int, rows: int) -> None:
+def test_hubness_is_the_centred_mean_cosine_to_the_nearest_others(count: int, seed: int, rows: int) -> None:
     vectors = unit_rows(count, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "NEAREST", 4)
@@ -32,8 +32,8 @@ def test_it_is_the_mean_cosine_to_the_nearest_others_less_the_mean_of_all(count:
     np.testing.assert_allclose(found, np.array(means) - np.mean(means), atol=1e-5)
 
 
-def test_some_of_many_texts_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tight cluster in a loose corpus is crowded, whether its own texts were drawn or not."""
+def test_reference_texts_are_a_sample_of_a_large_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tight cluster in a loose corpus has a high hubness, whether its own texts were drawn or not."""
     monkeypatch.setattr(module, "REFERENCE_TEXTS", 100)
     monkeypatch.setattr(module, "NEAREST", 5)
     loose = unit_rows(300, seed=1)

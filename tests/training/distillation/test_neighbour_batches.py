@@ -1,4 +1,4 @@
-"""Batches of texts that are near each other, by vectors and by words."""
+"""Batches of neighbouring texts, by vectors and by lexical overlap."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_every_text_comes_at_most_once_and_skipping_changes_nothing(
     assert [texts.tolist() for texts in again] == [texts.tolist() for texts in whole[skip:]]
 
 
-def test_a_batch_is_of_neighbourhoods() -> None:
+def test_a_batch_consists_of_neighbourhoods() -> None:
     # Ten far-off clusters of four: every neighbourhood of four is one of them.
     clusters = np.repeat(np.eye(10, dtype=np.float32), 4, axis=0)
     batches = NeighbourBatches(TeacherTargets.of_vectors(clusters), batch_texts=8, seed=1, neighbourhood=4)
@@ -39,12 +39,12 @@ def test_a_batch_is_of_neighbourhoods() -> None:
 
 
 @pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "fill no batch")])
-def test_what_makes_no_batches_is_refused(count: int, batch_texts: int, message: str) -> None:
+def test_too_few_texts_or_a_wrong_batch_size_are_refused(count: int, batch_texts: int, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         NeighbourBatches(TeacherTargets.of_vectors(unit_rows(count)), batch_texts=batch_texts, seed=0, neighbourhood=4)
 
 
-def test_neighbourhoods_are_of_those_that_share_words_too() -> None:
+def test_neighbourhoods_follow_lexical_overlap() -> None:
     """Vectors that say nothing, and words in four groups: each neighbourhood is one of them."""
     groups = np.repeat(np.eye(4), 4, axis=0)
     targets = TeacherTargets(

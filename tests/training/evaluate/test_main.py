@@ -145,7 +145,7 @@ def test_missing_files_are_refused(folder: Path, options: Sequence[str], message
         run(folder, "--judged", "nowhere", "--companies", "nothing.jsonl", *options)
 
 
-def test_a_bundle_that_is_none_is_said(tmp_path: Path) -> None:
+def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is not a folder"):
         main(["--bundle", str(tmp_path / "no"), "--output", "x", "--judged", "y", "--companies", "z"])
 
@@ -162,7 +162,7 @@ def test_without_a_training_split_a_selection_is_asked_for(folder: Path) -> None
     assert "pairs" in run(folder, *judged(folder), "--tasks", "pairs", "--selection", str(folder / "selection.tsv"))
 
 
-def test_selection_anchors_are_those_that_training_keeps_out(folder: Path) -> None:
+def test_selection_anchors_are_those_that_training_holds_out(folder: Path) -> None:
     path = folder / "train.tsv"
     train, kept = split_by_anchor(read_pairs(path, companies=folder / "companies.jsonl"), selection=2, seed=5)
     chosen = held_out_judgements(path, seed=5, anchors=2)

@@ -80,7 +80,7 @@ CALIBRATED = replace(
 )
 
 
-def test_the_card_tells_the_probability_and_how_good_it_is() -> None:
+def test_the_card_shows_the_calibration_and_its_error() -> None:
     card = model_card(CALIBRATED)
     assert "P(competitor) = sigmoid(8.250 · cosine − 5.750)" in card
     assert "Fitted on 765 anchors" in card
@@ -104,10 +104,10 @@ def test_a_new_calibration_changes_its_section_only() -> None:
     assert with_search_section(third, TINY_MANIFEST).replace("- Who judged the pairs: three clerks\n", "") == first
 
 
-def test_a_mapping_that_nobody_measured_says_so() -> None:
+def test_an_unmeasured_calibration_says_so() -> None:
     bare = replace(TINY_MANIFEST, calibration=Calibration(slope=1.0, intercept=0.0))
     assert "How good it is was not measured." in model_card(bare)
 
 
-def test_a_card_of_ones_own_gets_the_section_at_its_end() -> None:
+def test_a_custom_card_gets_the_section_at_its_end() -> None:
     assert with_search_section("# Ours\n", CALIBRATED).startswith("# Ours\n\n## Search of the whole corpus\n\nShare")

@@ -111,7 +111,7 @@ def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: 
     assert np.einsum("nd,nd->n", together, alone).min() >= 0.999
 
 
-def test_a_model_without_places_for_so_many_tokens_is_not_exported(model: Path, sample: Path, tmp_path: Path) -> None:
+def test_a_model_with_too_few_positions_is_not_exported(model: Path, sample: Path, tmp_path: Path) -> None:
     from training.export import bundle_export as exporter
 
     settings = exporter.ExportSettings(
@@ -170,7 +170,7 @@ def test_judged_pairs_gate_the_export_and_fill_the_card(
     assert "| dev | prepared |" in (bundle.folder / "README.md").read_text()
 
 
-def test_a_run_fills_manifest_and_card_and_its_kept_anchors_carry_the_calibration(
+def test_a_run_fills_manifest_and_card_and_its_held_out_anchors_fit_the_calibration(
     model: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from training.evaluate.tasks import held_out_judgements
@@ -178,14 +178,14 @@ def test_a_run_fills_manifest_and_card_and_its_kept_anchors_carry_the_calibratio
 
     best = tmp_path / "best"
     shutil.copytree(model, best)
-    told = {
+    stored = {
         "settings": {"model": "minilm-l6", "method": "listwise", "seed": 7, "label_share": 0.1, "max_tokens": 24},
         "classes": ["competitor", "other"],
         "step": 40,
         "scores": {"ndcg10": 0.8125, "auc": 0.9},
         "selection_anchors": 6,
     }
-    (best / "training.json").write_text(json.dumps(told))
+    (best / "training.json").write_text(json.dumps(stored))
     for split, anchors in (("train", range(1, 10)), ("dev", range(70, 74))):
         rows = [
             f"c{anchor}\tc{other}\t{2 if abs(anchor % 40 - other % 40) < 9 else 0}"
@@ -261,7 +261,7 @@ def test_calibration_needs_texts(graph: "onnx.ModelProto") -> None:
         quantise(graph, [])
 
 
-def test_of_a_long_file_the_same_companies_are_drawn_and_a_short_one_is_taken_in_order(tmp_path: Path) -> None:
+def test_a_long_file_is_sampled_and_a_short_one_is_used_in_order(tmp_path: Path) -> None:
     from similarity.text import DEFAULT_SETTINGS
     from training.export.bundle_export import sample_texts
 

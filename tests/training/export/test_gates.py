@@ -1,4 +1,4 @@
-"""A model that ranks worse than the one it would replace is not exported, unless that is asked for."""
+"""A model that ranks worse than the one it would replace is not exported, unless it is allowed."""
 
 import json
 from pathlib import Path
@@ -67,9 +67,7 @@ def test_a_better_model_passes_and_both_figures_are_kept(
     assert "+0.1845" in said[-1]
 
 
-def test_a_worse_model_is_refused_unless_that_is_asked_for(
-    judged_folder: Path, good: TextEncoder, blind: TextEncoder
-) -> None:
+def test_a_worse_model_is_refused_unless_allowed(judged_folder: Path, good: TextEncoder, blind: TextEncoder) -> None:
     from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking
 
     judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
@@ -105,7 +103,7 @@ def test_candidates_that_training_saw_are_left_out_of_the_strict_figures(
     assert "dev_auc_strict" not in found
 
 
-def test_anchors_that_training_saw_measure_nothing(judged_folder: Path, good: TextEncoder) -> None:
+def test_anchors_that_training_saw_are_refused(judged_folder: Path, good: TextEncoder) -> None:
     from training.export.gates import ExportRefused, JudgedData, check_ranking
 
     judged = JudgedData(

@@ -1,4 +1,4 @@
-"""A bundle takes another's place as a whole, or not at all."""
+"""A bundle replaces another as a whole, or not at all."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""PAUSE by its equations, with what METHOD corrects: rows of other classes, empty parts, annealing."""
+"""PAUSE by its equations, with our corrections: rows of other classes, empty parts, annealing."""
 
 from __future__ import annotations
 

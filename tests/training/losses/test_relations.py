@@ -1,4 +1,4 @@
-"""A batch as a table: what counts for, against, or not at all."""
+"""A batch as a table of anchors and candidates: positives, negatives, others."""
 
 from __future__ import annotations
 

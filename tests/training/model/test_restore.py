@@ -1,4 +1,4 @@
-"""A bundle turned back into torch gives the vectors that the bundle gives, and can be trained on."""
+"""A bundle restored in torch gives the bundle's vectors, and can be trained on."""
 
 import json
 import shutil
@@ -105,7 +105,7 @@ def test_float32_weights_come_back_as_they_were(weights: Path, sample: Path, tmp
         assert getattr(after.config, size) == pytest.approx(getattr(before.config, size))
 
 
-def test_int8_weights_come_back_as_near_as_int8_goes(weights: Path, bundle: ModelBundle) -> None:
+def test_int8_weights_come_back_within_a_rounding_step(weights: Path, bundle: ModelBundle) -> None:
     from transformers import AutoModel
 
     from training.model.restore import restored
@@ -219,7 +219,7 @@ def test_a_bundle_exported_again_keeps_its_facts(
     assert "the probability of the bundle is not carried over" in capsys.readouterr().out
 
 
-def test_a_bundle_is_not_replaced_by_what_is_exported_of_it(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
+def test_a_bundle_is_not_replaced_by_its_own_export(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
     begun = copied(bundle, tmp_path, listed="c1")
     with pytest.raises(SystemExit, match=r"holds the bundle itself; choose another --output"):
         export_by_command(f"--model {begun.folder} --sample {sample}", begun.folder.parent)
@@ -244,7 +244,7 @@ def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
         export_by_command(given, tmp_path / "models")
 
 
-def test_a_killed_run_does_not_go_on_from_another_start(
+def test_a_killed_run_does_not_continue_from_another_start(
     bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from training.run.journal import read_journal
@@ -271,7 +271,7 @@ def test_a_bundle_is_not_judged_by_companies_that_its_start_was_trained_on(
         )
 
 
-def test_texts_are_as_long_as_the_bundles_unless_said_otherwise(bundle: ModelBundle) -> None:
+def test_max_tokens_defaults_to_that_of_the_bundle(bundle: ModelBundle) -> None:
     from argparse import Namespace
 
     from training.config import TrainSettings
@@ -283,7 +283,7 @@ def test_texts_are_as_long_as_the_bundles_unless_said_otherwise(bundle: ModelBun
     assert settings_of(Namespace(model="minilm-l6"), TrainSettings).max_tokens == 128
 
 
-def test_a_bundle_that_prepares_texts_otherwise_is_refused(
+def test_a_bundle_with_another_text_preparation_is_refused(
     weights: Path, pairs: Path, sample: Path, tmp_path: Path
 ) -> None:
     other = exported(weights, sample, tmp_path, text_settings=TextSettings(drop_places=True))
@@ -308,7 +308,7 @@ def test_a_run_in_the_folder_of_an_earlier_one_is_not_compared_with_its_start(
     assert "no step beats" not in capsys.readouterr().out
 
 
-def test_a_run_tells_how_good_the_bundle_was_and_whether_it_was_beaten(
+def test_a_run_logs_the_scores_of_its_bundle_and_whether_they_were_beaten(
     bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from training.run.journal import read_journal

@@ -1,4 +1,4 @@
-"""A model that cannot be read is named in a line, whatever transformers makes of it."""
+"""A model that cannot be read is named in one line."""
 
 import shutil
 from pathlib import Path
@@ -29,14 +29,14 @@ def test_a_damaged_model_is_named(model: Path, tmp_path: Path, name: str, conten
         (folder / name).unlink()
     else:
         (folder / name).write_bytes(content)
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         load_transformer(str(folder))
-    assert str(told.value).startswith(f"the model {str(folder)!r} cannot be read (")
-    assert str(told.value).endswith("a Hugging Face id that can be reached from here, or a bundle")
-    assert "\n" not in str(told.value)
+    assert str(raised.value).startswith(f"the model {str(folder)!r} cannot be read (")
+    assert str(raised.value).endswith("a Hugging Face id that can be reached from here, or a bundle")
+    assert "\n" not in str(raised.value)
 
 
-def test_so_is_one_without_a_tokenizer(model: Path, tmp_path: Path) -> None:
+def test_a_model_without_a_tokenizer_is_named(model: Path, tmp_path: Path) -> None:
     from training.model.weights import load_tokenizer
 
     folder = shutil.copytree(model, tmp_path / "wordless")
@@ -47,7 +47,7 @@ def test_so_is_one_without_a_tokenizer(model: Path, tmp_path: Path) -> None:
         load_tokenizer(str(folder))
 
 
-def test_so_is_what_cannot_be_the_name_of_a_model() -> None:
+def test_an_impossible_model_name_is_named() -> None:
     from training.model.weights import load_transformer, weights_source
 
     with pytest.raises(InvalidInput, match="the model 'no such model!' cannot be read"):

@@ -1,4 +1,4 @@
-"""Cells that are kept: gone on with under the same settings, also those from before a setting was there."""
+"""Finished cells are read under the same settings, also those from before a setting existed."""
 
 import json
 from pathlib import Path

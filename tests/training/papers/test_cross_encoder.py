@@ -1,4 +1,4 @@
-"""A teacher learns from the graded pairs and grades the others."""
+"""A cross-encoder learns from graded pairs and grades the others."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.training.tiny_model import topic_pairs
 pytestmark = pytest.mark.training
 
 
-def test_unlabelled_pairs_get_the_gains_that_a_teacher_of_the_others_expects(model: Path) -> None:
+def test_unlabelled_pairs_get_the_gains_that_the_cross_encoder_expects(model: Path) -> None:
     import torch
 
     from training.papers.cross_encoder import TeacherSettings, with_expected_gains

@@ -88,7 +88,7 @@ def test_no_cell_is_started_after_the_budget(
     assert "budget of 0 minutes" in capsys.readouterr().out
 
 
-def test_what_stands_behind_a_method_changes_its_settings() -> None:
+def test_changes_of_a_method_change_its_settings() -> None:
     from training.config import TrainSettings
     from training.papers.curve import Cell, cells_of
 

@@ -24,7 +24,7 @@ def test_neighbours_are_near_in_one_document() -> None:
     assert near(3) == [[1, 2], [0, 2], [0, 1], [4], [3]]
 
 
-def test_every_other_sentence_is_a_negative_and_itself_is_nothing() -> None:
+def test_every_other_sentence_is_a_negative_and_itself_is_neither() -> None:
     found = neighbours(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]), context=1)
     itself = torch.eye(3, dtype=torch.bool)
     assert torch.equal(found.negatives, ~found.positives & ~itself)

@@ -55,13 +55,13 @@ def test_the_command_measures_every_share(
     assert "contaminated start" in table
     assert "| 10% (9) | pause |" in table
     assert (tmp_path / "nli.png").stat().st_size > 1000
-    told = json.loads((tmp_path / "runs" / "pause-0.1-2" / "best" / "training.json").read_text())
-    assert told["classes"] == list(CLASSES)
-    assert told["settings"]["symmetric"] is False
-    assert told["settings"]["priors"] == [1 / 3] * 3
+    stored = json.loads((tmp_path / "runs" / "pause-0.1-2" / "best" / "training.json").read_text())
+    assert stored["classes"] == list(CLASSES)
+    assert stored["settings"]["symmetric"] is False
+    assert stored["settings"]["priors"] == [1 / 3] * 3
 
 
-def test_the_start_is_the_same_from_kept_states(
+def test_the_start_is_the_same_from_cached_states(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The states of frozen layers are computed once, for the STS sets too, and change no figure."""
@@ -135,7 +135,7 @@ def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
         read_nli(nli, limit=121)
 
 
-def test_the_start_is_said(model: Path, nli: Path) -> None:
+def test_the_report_states_the_start(model: Path, nli: Path) -> None:
     from training.config import TrainSettings
     from training.papers.nli import read_nli
     from training.papers.nli_report import conditions
@@ -166,7 +166,7 @@ def test_the_start_is_said(model: Path, nli: Path) -> None:
         (["--priors", ".2", ".2", ".2"], "sum to"),
     ],
 )
-def test_what_does_not_fit_is_refused(command: list[str], changes: list[str], message: str) -> None:
+def test_input_that_does_not_fit_is_refused(command: list[str], changes: list[str], message: str) -> None:
     from training.papers.nli import main
 
     with pytest.raises(SystemExit, match=message):

@@ -78,7 +78,7 @@ def curve() -> Callable[..., object]:
     return made
 
 
-def test_a_prior_far_off_fits_worse_and_no_accuracy_is_made_up(curve: Callable[..., object]) -> None:
+def test_a_wrong_prior_fits_worse_and_accuracy_needs_labels(curve: Callable[..., object]) -> None:
     from training.papers.prior_sensitivity import Sensitivity
 
     found = curve()

@@ -1,4 +1,4 @@
-"""Sentences end where they end, and batches hold neighbouring ones."""
+"""Sentences of descriptions, and batches of neighbouring ones."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ from training.papers.sentence_batches import SentenceBatches, sentences
         ("...", []),
     ],
 )
-def test_sentences_end_where_they_end(text: str, expected: list[str]) -> None:
+def test_abbreviations_end_no_sentence(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
@@ -59,7 +59,7 @@ def test_an_epoch_holds_every_sentence_with_a_neighbour_once(counts: list[int], 
 
 @settings(deadline=None)
 @given(counts=DOCUMENTS, skip=st.integers(0, 30))
-def test_an_epoch_can_be_taken_up_anywhere(counts: list[int], skip: int) -> None:
+def test_an_epoch_can_continue_at_any_batch(counts: list[int], skip: int) -> None:
     batches = SentenceBatches(documents(counts), batch_sentences=8, seed=0)
     whole = [batch.texts.tolist() for batch in batches.epoch(3)]
     assert [batch.texts.tolist() for batch in batches.epoch(3, skip=skip)] == whole[skip:]

@@ -1,4 +1,4 @@
-"""Methods that learn from sentences alone, through the same trainer: exact, resumable, and what they leave behind."""
+"""Methods on sentences, through the same trainer: exact, resumable, exportable."""
 
 import json
 import os
@@ -83,7 +83,7 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("killed_after", [3, 4])
-def test_a_killed_run_goes_on_with_the_same_losses(
+def test_a_killed_run_continues_with_the_same_losses(
     dropping_model: Path, tmp_path: Path, method: str, killed_after: int
 ) -> None:
     from training import train
@@ -258,10 +258,10 @@ def test_the_command_needs_descriptions_alone(model: Path, files: Path, source: 
     from training.papers.sentences import main
 
     main(command(model, files, "--method", "is-bert", "--companies", str(files / source)))
-    told = json.loads((files / "run" / "best" / "training.json").read_text())
-    assert list(told["scores"]) == ["neighbour_auc"]
-    assert {name: told["settings"][name] for name in RECIPES["is-bert"]} == RECIPES["is-bert"]
-    assert told["classes"] == []
+    stored = json.loads((files / "run" / "best" / "training.json").read_text())
+    assert list(stored["scores"]) == ["neighbour_auc"]
+    assert {name: stored["settings"][name] for name in RECIPES["is-bert"]} == RECIPES["is-bert"]
+    assert stored["classes"] == []
 
 
 def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> None:
@@ -269,8 +269,8 @@ def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> No
 
     both = ["--companies", str(files / "companies.jsonl"), "--pairs", str(files / "pairs.csv")]
     main(command(model, files, "--method", "quick-thoughts", "--batch-sentences", "8", *both))
-    told = json.loads((files / "run" / "best" / "training.json").read_text())
-    assert set(told["scores"]) == {"ndcg10", "auc"}
+    stored = json.loads((files / "run" / "best" / "training.json").read_text())
+    assert set(stored["scores"]) == {"ndcg10", "auc"}
 
 
 def test_other_methods_and_settings_are_refused(model: Path) -> None:

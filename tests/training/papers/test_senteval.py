@@ -1,4 +1,4 @@
-"""Transfer tasks on vectors that were made to be told apart, or not."""
+"""Transfer tasks on vectors with separable classes, or not."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_unknown_tasks_and_missing_splits_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.training
-def test_a_folded_task_that_can_be_told_apart_is(tmp_path: Path) -> None:
+def test_separable_classes_of_a_folded_task_are_separated(tmp_path: Path) -> None:
     write(tmp_path, "MR", "label\ttext", [f"{n % 2}\t{40 * (n % 2) + n / 10}" for n in range(60)])
     task = read_task(tmp_path, "MR")
     said: list[str] = []
@@ -75,7 +75,7 @@ def test_a_folded_task_that_can_be_told_apart_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.training
-def test_labels_that_vectors_say_nothing_of_are_guessed(tmp_path: Path) -> None:
+def test_random_labels_are_guessed(tmp_path: Path) -> None:
     labels = np.random.default_rng(0).integers(0, 2, size=400)
     write(tmp_path, "SUBJ", "label\ttext", [f"{label}\t{n * 360 / 400}" for n, label in enumerate(labels)])
     found = evaluate_task(numbers, read_task(tmp_path, "SUBJ"), outer_folds=4, inner_folds=2)
@@ -94,7 +94,7 @@ def test_official_splits_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.training
-def test_paraphrases_are_told_by_both_texts(tmp_path: Path) -> None:
+def test_paraphrases_are_classified_by_both_texts(tmp_path: Path) -> None:
     rows = [f"{n % 2}\t{10 * n}\t{10 * n + (0 if n % 2 else 80)}\t{'test' if n >= 30 else 'train'}" for n in range(36)]
     write(tmp_path, "MRPC", "label\ttext1\ttext2\tsplit", rows)
     found = evaluate_task(numbers, read_task(tmp_path, "MRPC"), inner_folds=3)

@@ -1,4 +1,4 @@
-"""Runs that commit 6b0b8ad was stopped in go on, and its models and the cells of docs/reports are read."""
+"""Stopped runs, models and cells that commit 6b0b8ad wrote are continued and read."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def sentence_task() -> Any:
 
 
 @pytest.mark.parametrize(("name", "made"), [("pairs", pair_task), ("sentences", sentence_task)])
-def test_a_run_that_was_stopped_goes_on_with_the_losses_it_would_have_had(
+def test_a_stopped_run_continues_with_the_losses_it_would_have_had(
     name: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from training.run.processes import Processes

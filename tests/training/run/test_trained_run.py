@@ -1,4 +1,4 @@
-"""What a training run wrote beside its weights decides the manifest of the export."""
+"""The facts beside a run's weights decide the manifest of the export."""
 
 import json
 from pathlib import Path
@@ -13,12 +13,17 @@ pytestmark = pytest.mark.training
 def written(folder: Path, **changes: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"model": "minilm-l6", "method": "pause", "label_share": 0.02, "seed": 3, "steps": 200}
-    told = {"settings": settings, "classes": ["competitor", "other"], "step": 150, "scores": {"ndcg10": 0.5}} | changes
-    (folder / "training.json").write_text(json.dumps(told))
+    stored = {
+        "settings": settings,
+        "classes": ["competitor", "other"],
+        "step": 150,
+        "scores": {"ndcg10": 0.5},
+    } | changes
+    (folder / "training.json").write_text(json.dumps(stored))
     return folder
 
 
-def test_a_run_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_run_is_described_in_one_sentence(tmp_path: Path) -> None:
     from training.run.trained_run import read_run
 
     run = read_run(written(tmp_path))
@@ -32,7 +37,7 @@ def test_a_run_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert run.selection_anchors is None
 
 
-def test_a_run_that_went_on_from_another_tells_both_and_names_the_first_model(tmp_path: Path) -> None:
+def test_a_run_from_an_earlier_run_describes_both_and_names_the_first_model(tmp_path: Path) -> None:
     from training.run.trained_run import read_run
 
     first = written(tmp_path / "first")
@@ -75,7 +80,7 @@ def test_a_score_that_is_no_number_does_not_enter_the_manifest(tmp_path: Path) -
     assert run.metrics() == {"selection_step": 150, "selection_ndcg10": 0.25}
 
 
-def test_a_run_on_sentences_does_not_speak_of_labels(tmp_path: Path) -> None:
+def test_the_description_of_a_run_on_sentences_mentions_no_labels(tmp_path: Path) -> None:
     from training.run.trained_run import read_run
 
     run = read_run(written(tmp_path, settings={"method": "quick-thoughts", "batch_sentences": 40}))

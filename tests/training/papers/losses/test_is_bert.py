@@ -1,4 +1,4 @@
-"""IS-BERT tells a sentence's own tokens from those of others; padding is no token."""
+"""IS-BERT separates a sentence's own tokens from those of others; padding is no token."""
 
 from __future__ import annotations
 
