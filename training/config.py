@@ -83,7 +83,9 @@ class TrainSettings:
     checkpoint_every: int = 500  # steps; 0 = never
 
     def __post_init__(self) -> None:
-        _check_choices(self)
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(choices))}")
         for name, low in _LEAST.items():
             if not getattr(self, name) >= low:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must be {low} or more")
@@ -133,6 +135,7 @@ class TrainSettings:
         return ModelBundle.load(self.source).manifest.max_tokens if is_bundle(self.source) else self.max_tokens
 
 
+_CHOICES = {"precision": Precision, "features": Features, "correction": Correction, "order": Order}
 _LEAST: Mapping[str, float] = {
     "max_tokens": 3,
     "frozen_layers": 0,
@@ -161,15 +164,3 @@ def settings_values(settings: TrainSettings) -> dict[str, Any]:
         for name, value in asdict(settings).items()
         if name not in unused
     }
-
-
-def _check_choices(settings: TrainSettings) -> None:
-    for name, choices in (
-        ("precision", Precision),
-        ("features", Features),
-        ("correction", Correction),
-        ("order", Order),
-    ):
-        value = getattr(settings, name)
-        if value not in get_args(choices):
-            raise InvalidInput(f"{name} is {value!r}; choose one of {', '.join(get_args(choices))}")

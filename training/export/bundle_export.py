@@ -13,6 +13,7 @@ from similarity.encoder import TextEncoder, padded
 from similarity.judgements import Judgements
 from similarity.manifest import Manifest
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
+from training.console import Log
 from training.evaluate.corpus import encode_corpus
 from training.evaluate.judged import read_companies
 from training.export.calibration import FittedCalibration, calibrated, draw, fit_calibration, progress_with_eta
@@ -20,7 +21,6 @@ from training.export.card import model_card
 from training.export.gates import (
     ExportRefused,
     JudgedData,
-    Log,
     Reference,
     check_closeness,
     check_parity,

@@ -6,18 +6,18 @@ and what is assumed about companies that nobody judged: training.evaluate.calibr
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TypeAlias
 
 from similarity.bundle import CARD_FILE, ModelBundle, write_manifest
 from similarity.errors import InvalidInput
 from similarity.index.protocol import Calibration
 from similarity.judgements import Judgements
 from similarity.manifest import Manifest
-from training.evaluate.bootstrap import mean_interval
+from training.console import Log
+from training.evaluate.bootstrap import mean_interval, with_bounds
 from training.evaluate.calibration import (
     SERVED,
     CalibrationQuality,
@@ -31,8 +31,6 @@ from training.evaluate.corpus import DEPTHS, Corpus, corpus_recall
 from training.evaluate.encoding import Progress
 from training.export.card import MEASURES, with_search_section
 from training.export.publishing import publish
-
-Log: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +131,7 @@ def progress_with_eta(what: str, log: Log) -> Progress:
 def _figures(prefix: str, quality: CalibrationQuality) -> dict[str, float]:
     found = {f"{prefix}_ece_chance": quality.chance_ece}
     for measure in MEASURES:
-        interval = getattr(quality, measure)
-        found[f"{prefix}_{measure}"] = interval.mean
-        found[f"{prefix}_{measure}_lower"] = interval.lower
-        found[f"{prefix}_{measure}_upper"] = interval.upper
+        found |= with_bounds(f"{prefix}_{measure}", getattr(quality, measure))
     return found
 
 
@@ -144,10 +139,7 @@ def _recall(corpus: Corpus, dev: Judgements) -> dict[str, float]:
     recall = corpus_recall(corpus, dev)
     found: dict[str, float] = {}
     for place, depth in enumerate(DEPTHS):
-        interval = mean_interval(recall.recall[:, place])
-        found[f"dev_recall{depth}"] = interval.mean
-        found[f"dev_recall{depth}_lower"] = interval.lower
-        found[f"dev_recall{depth}_upper"] = interval.upper
+        found |= with_bounds(f"dev_recall{depth}", mean_interval(recall.recall[:, place]))
     return found
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -23,7 +22,8 @@ from similarity.errors import SimilarityError
 from similarity.generations.gate import MARGIN, MIN_ANCHORS, judged_companies, usable_judgements
 from similarity.judgements import Judgements, read_judgements
 from similarity.text import TextSettings
-from training.evaluate.bootstrap import Difference, mean_interval, paired_difference
+from training.console import Log
+from training.evaluate.bootstrap import Difference, mean_interval, paired_difference, with_bounds
 from training.evaluate.encoding import Texts
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.ranking import Ranking, rank, without_seen
@@ -36,8 +36,6 @@ LARGEST_DIFFERENCE = 1e-5
 LOWEST_MEAN_COSINE = 0.995
 # Share of float32's nDCG@10 that int8 must keep.
 KEPT_QUALITY = 0.995
-
-Log: TypeAlias = Callable[[str], None]
 
 
 class ExportRefused(SimilarityError):
@@ -161,11 +159,7 @@ def check_ranking(
             metrics |= {f"reference_{name}": value for name, value in _figures(split, known, None).items()}
             usable = usable_judgements(judgements, judged_companies(judgements))
             difference = difference_to_reference(found["prepared"], known["prepared"], usable)
-            metrics |= {
-                f"{split}_ndcg10_over_reference": difference.mean,
-                f"{split}_ndcg10_over_reference_lower": difference.lower,
-                f"{split}_ndcg10_over_reference_upper": difference.upper,
-            }
+            metrics |= with_bounds(f"{split}_ndcg10_over_reference", difference)
             _check_reference(split, difference, reference, log)
     return metrics
 
@@ -196,10 +190,7 @@ def _rankings(
 def _figures(split: str, rankings: Mapping[str, Ranking], float32: Mapping[str, Ranking] | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for text, ranking in rankings.items():
-        interval = mean_interval(ranking.ndcg)
-        found[f"{split}_ndcg10_{text}"] = interval.mean
-        found[f"{split}_ndcg10_{text}_lower"] = interval.lower
-        found[f"{split}_ndcg10_{text}_upper"] = interval.upper
+        found |= with_bounds(f"{split}_ndcg10_{text}", mean_interval(ranking.ndcg))
         if float32 is not None:
             found[f"{split}_ndcg10_{text}_float32"] = float(float32[text].ndcg.mean())
         found[f"{split}_auc_{text}"] = ranking.auc

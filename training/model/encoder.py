@@ -1,6 +1,6 @@
 """Encodes texts with a model in training: with gradients for the loop, without them for selection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from training.config import TrainSettings
+from training.console import Log
 from training.data.batches import Integers
 from training.data.texts import Texts, chunks
 from training.model.pair_model import PairModel
@@ -16,8 +17,6 @@ from training.run.journal import Clock
 
 # A CPU is fastest with pieces that fit its caches; a GPU, with pieces that fill its memory.
 CPU_PIECE_TOKENS = 4_096
-
-Log = Callable[[str], None]
 
 
 class Encoder:

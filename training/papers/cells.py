@@ -44,6 +44,18 @@ def add_table_options(parser: argparse.ArgumentParser, *, seeds: Sequence[int]) 
     add("--budget", type=float, default=math.inf, help="minutes after which no cell is started")
 
 
+def add_share_options(parser: argparse.ArgumentParser, *, methods: Sequence[str], shares: Sequence[float]) -> None:
+    """The options of tables over methods and shares of the labels."""
+    add = parser.add_argument
+    add(
+        "--methods",
+        nargs="+",
+        default=list(methods),
+        help=f"default: {' '.join(methods)}; differences are to the first",
+    )
+    add("--shares", nargs="+", type=float, default=list(shares), help="of the labels, 0 to 1")
+
+
 def measured_cells(
     cells: Sequence[Cell], options: argparse.Namespace, settings: Mapping[str, Any], *, line: Callable[[Result], str]
 ) -> list[Result]:

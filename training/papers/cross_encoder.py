@@ -6,7 +6,7 @@ learn from the few labels and grade the unlabelled pairs, from which the dual en
 from 0 to that of a competitor.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from similarity.judgements import COMPETITOR, GAINS
 from training.config import Precision
+from training.console import Log
 from training.data.batches import Integers
 from training.data.pairs import Pairs
 from training.data.texts import Texts
@@ -27,8 +28,6 @@ from training.model.weights import load_transformer, weights_source
 
 HIGHEST_GAIN = GAINS[COMPETITOR]
 REPORT_EVERY = 20  # batches
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,8 @@ from training.model.encoder import Encoder
 from training.options import add_settings, settings_of
 from training.papers import cells
 from training.papers.cross_encoder import TeacherSettings, with_expected_gains
-from training.papers.curve_report import UNTRAINED, write_report
+from training.papers.curve_report import UNTRAINED, as_table
+from training.papers.share_report import write_report
 from training.papers.weak_labels import with_shared_values
 from training.run.task import PairTask
 
@@ -249,8 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--judged", type=Path, required=True, help="folder with train.tsv.gz and dev.tsv.gz")
     parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
     cells.add_table_options(parser, seeds=SEEDS)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), help="the first is what others are compared to")
-    parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
+    cells.add_share_options(parser, methods=METHODS, shares=SHARES)
     parser.add_argument("--weak-field", default="industry_fine", help="of the companies, for METHOD/industry")
     parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="anchors of train held out")
     add_settings(parser, without=("method", "label_share", "seed"))
@@ -270,7 +270,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             {**settings_values(usual), "selection": options.selection},
             line=_line,
         )
-    say(write_report(results, options.output, reference=options.methods[0]))
+    say(
+        write_report(
+            results,
+            options.output,
+            as_table(results, reference=options.methods[0]),
+            name="curve",
+            values=results,
+            figure=lambda result: float(result["dev"]["ndcg10"]),
+            label="nDCG@10 on dev",
+        )
+    )
 
 
 def _line(result: cells.Result) -> str:

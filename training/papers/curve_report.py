@@ -1,14 +1,12 @@
-"""Table, plot and JSON of a label-efficiency curve."""
+"""The table of a label-efficiency curve."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from training.evaluate.bootstrap import paired_difference
-from training.papers.share_report import Result, grouped, labels_of, plot, spread
+from training.papers.share_report import Result, grouped, labels_of, markdown, spread
 
 UNTRAINED = "untrained"
 
@@ -27,21 +25,9 @@ COLUMNS = (
 )
 
 
-def write_report(results: Sequence[Result], output: Path, *, reference: str) -> str:
-    """Writes table.md, curve.png and curve.json; returns the table. Differences are to `reference`."""
-    output.mkdir(parents=True, exist_ok=True)
-    table = as_table(results, reference=reference)
-    (output / "table.md").write_text(table, encoding="utf-8")
-    (output / "curve.json").write_text(json.dumps(list(results)) + "\n", encoding="utf-8")
-    plot(results, output / "curve.png", value=lambda result: float(result["dev"]["ndcg10"]), label="nDCG@10 on dev")
-    return table
-
-
 def as_table(results: Sequence[Result], *, reference: str) -> str:
     """Markdown: a line for each share of labels and method, mean ± standard deviation over the seeds."""
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
-    lines += [_line(group, results, reference) for group in grouped(results)]
-    return "\n".join(lines) + "\n"
+    return markdown(COLUMNS, [_row(group, results, reference) for group in grouped(results)])
 
 
 def of_anchors(group: Sequence[Result]) -> NDArray[np.float64]:
@@ -50,9 +36,9 @@ def of_anchors(group: Sequence[Result]) -> NDArray[np.float64]:
     return means
 
 
-def _line(group: Sequence[Result], results: Sequence[Result], reference: str) -> str:
+def _row(group: Sequence[Result], results: Sequence[Result], reference: str) -> list[str]:
     first = group[0]
-    cells = [
+    return [
         labels_of(group),
         first["method"],
         _figure([result["dev"]["ndcg10"] for result in group]),
@@ -63,7 +49,6 @@ def _line(group: Sequence[Result], results: Sequence[Result], reference: str) ->
         _difference(group, results, reference),
         str(len(group)) if first["method"] != UNTRAINED else "",
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _figure(values: Sequence[float]) -> str:

@@ -39,14 +39,16 @@ from training.options import add_settings, settings_of
 from training.papers.cells import (
     Cell,
     Result,
+    add_share_options,
     add_table_options,
     facts_of,
     measured_cells,
     start_encoder,
     trained,
 )
-from training.papers.nli_report import UNTRAINED, write_report
+from training.papers.nli_report import UNTRAINED, as_table, conditions
 from training.papers.scored_pairs import StsSelection
+from training.papers.share_report import write_report
 from training.papers.sts import SETS, StsSet, evaluate_sts, read_sts
 from training.run.task import PairTask
 
@@ -149,16 +151,8 @@ def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Re
     return {"method": method, "share": 0.0, "seed": 0, "labelled": 0, "dev": dev, **measured(encoder, bench)}
 
 
-def table_cells(
-    bench: Bench,
-    usual: TrainSettings,
-    *,
-    methods: Sequence[str],
-    shares: Sequence[float],
-    seeds: Sequence[int],
-    runs: Path,
-) -> list[Cell]:
-    """All cells, a seed at a time, so that a table is whole as early as can be."""
+def table_cells(bench: Bench, usual: TrainSettings, options: argparse.Namespace) -> list[Cell]:
+    """All cells, a seed at a time, so that a table is complete as early as possible."""
 
     def untrained_cell(name: str, *, first_token: bool) -> Cell:
         return Cell(name=name, measure=lambda: untrained(bench, usual, first_token=first_token))
@@ -166,12 +160,17 @@ def table_cells(
     def trained_cell(method: str, share: float, seed: int) -> Cell:
         name = f"{method.replace('+', '_')}-{share:g}-{seed}"
         settings = replace(usual, method=method, label_share=share, seed=seed)
-        return Cell(name=name, measure=lambda: run_cell(bench, settings, output=runs / name))
+        return Cell(name=name, measure=lambda: run_cell(bench, settings, output=options.output / "runs" / name))
 
     return [
         untrained_cell("untrained-mean", first_token=False),
         untrained_cell("untrained-cls", first_token=True),
-        *(trained_cell(method, share, seed) for seed in seeds for share in shares for method in methods),
+        *(
+            trained_cell(method, share, seed)
+            for seed in options.seeds
+            for share in options.shares
+            for method in options.methods
+        ),
     ]
 
 
@@ -181,8 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--nli", type=Path, required=True, help="folder with train.tsv.gz and unlabeled.tsv.gz")
     parser.add_argument("--sts", type=Path, required=True, help="folder with STS12 to STS16, STSb and SICK-R")
     add_table_options(parser, seeds=SEEDS)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), help="such as pause cross-entropy")
-    parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="of the labels, 0 to 1")
+    add_share_options(parser, methods=METHODS, shares=SHARES)
     parser.add_argument("--pairs", type=int, help="sample size of pairs, labelled and unlabelled (default: all)")
     parser.add_argument("--step-matched", action="store_true", help="all cells take the steps of a run over all pairs")
     add_settings(parser, without=("method", "label_share", "seed"))
@@ -192,19 +190,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bench = read_bench(options.nli, options.sts, usual, limit=options.pairs)
         usual = step_matched(usual, bench.pairs) if options.step_matched else usual
         results = measured_cells(
-            table_cells(
-                bench,
-                usual,
-                methods=options.methods,
-                shares=options.shares,
-                seeds=options.seeds,
-                runs=options.output / "runs",
-            ),
+            table_cells(bench, usual, options),
             options,
             {**settings_values(usual), "pairs": len(bench.pairs)},
             line=_line,
         )
-    say(write_report(results, options.output, settings=usual, pairs=bench.pairs, reduced=options.pairs is not None))
+    stated = conditions(usual, bench.pairs, reduced=options.pairs is not None)
+    say(
+        write_report(
+            results,
+            options.output,
+            f"{stated}\n\n{as_table(results)}",
+            name="nli",
+            values={"conditions": stated, "results": results},
+            figure=lambda result: float(result["average"]),
+            label="Spearman x 100, average of seven sets",
+        )
+    )
 
 
 def _line(result: Result) -> str:

@@ -1,7 +1,8 @@
 """Parts of reports over shares of labels: groups of seeds, their spread, and the plot."""
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,6 +40,29 @@ def labels_of(group: Sequence[Result]) -> str:
     """The share and the number of labels of a group, for a table."""
     first = group[0]
     return f"{first['share']:.0%} ({first['labelled']:,})" if first["share"] else "none"
+
+
+def write_report(
+    results: Sequence[Result],
+    output: Path,
+    table: str,
+    *,
+    name: str,
+    values: object,
+    figure: Callable[[Result], float],
+    label: str,
+) -> str:
+    """Write table.md, `name`.png with one figure of each result, and `name`.json with `values`; return the table."""
+    (output / "table.md").write_text(table, encoding="utf-8")
+    (output / f"{name}.json").write_text(json.dumps(values) + "\n", encoding="utf-8")
+    plot(results, output / f"{name}.png", value=figure, label=label)
+    return table
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def plot(results: Sequence[Result], picture: Path, *, value: Callable[[Result], float], label: str) -> None:
