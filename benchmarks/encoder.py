@@ -4,7 +4,7 @@
     python -m benchmarks.encoder
     python -m benchmarks.encoder --companies companies.jsonl.gz --judged FOLDER --json encoder.json
 
-The peers' weights are read back from the bundle (`training.restore`). All contenders take turns in
+The peers' weights are read back from the bundle (`training.model.restore`). All contenders take turns in
 one process: each round gives the next slice of texts to every one, in a new order, so that whatever
 else the machine does falls on all. The table shows medians over the rounds, and our speed relative
 to each peer with a 95 % bootstrap interval over the rounds. Peers run with their documented settings

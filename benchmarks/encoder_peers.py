@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.evaluate.judged import Encode
-from training.weights import weights_source
+from training.model.weights import weights_source
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -23,15 +23,16 @@ import torch
 
 from similarity.text import embedding_text
 from training.config import TrainSettings
-from training.data import TrainingData
+from training.data.pairs import Pairs
+from training.data.selection import TrainingData
+from training.data.texts import Texts
 from training.evaluate.judged import read_companies
-from training.journal import read_journal
-from training.pairs import Pairs
-from training.precision import chosen_precision
-from training.processes import Processes
-from training.texts import Texts
+from training.model.precision import chosen_precision
+from training.model.weights import weights_source
+from training.run.journal import read_journal
+from training.run.processes import Processes
+from training.run.task import PairTask
 from training.train import METRICS_FILE, fit
-from training.weights import weights_source
 
 SAMPLE = Path("data/sample/companies.jsonl")
 CANDIDATES = 8
@@ -72,7 +73,13 @@ def ours(contest: Contest) -> float:
     texts = Texts(contest.pairs.texts, settings.source, max_tokens=MAX_TOKENS)
     data = TrainingData(pairs=contest.pairs, texts=texts, select=lambda _encode: {"none": 0.0})
     with tempfile.TemporaryDirectory() as folder:
-        fit(settings, data, output=Path(folder), processes=Processes(device=contest.device), log=lambda _line: None)
+        fit(
+            settings,
+            PairTask(settings, data),
+            output=Path(folder),
+            processes=Processes(device=contest.device),
+            log=lambda _line: None,
+        )
         return contest.rate([line["seconds"] for line in read_journal(Path(folder) / METRICS_FILE) if "loss" in line])
 
 

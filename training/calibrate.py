@@ -4,67 +4,62 @@
     python -m training.calibrate ... --index similarity.db     (takes the vectors from an index; else every company
                                                                 is encoded)
     python -m training.calibrate ... --judged train.tsv --selection-anchors 100 --seed 1
-                                                               (only the anchors that a run with that seed kept out)
+                                                               (only the anchors that a run with that seed held out)
 
 The anchors of `--judged` must not have been trained on. `--dev` names judgements of still others, which only
-measure. The bundle keeps its `encoder_id` and gets a new `bundle_id`. An index takes the new mapping over when
+measure the fit. The bundle keeps its `encoder_id` and gets a new `bundle_id`. An index takes the new mapping over when
 it is given the bundle; vectors are copied, nothing is encoded:
 
     similarity generations reembed --index similarity.db --bundle models/<id> --without-gate
 """
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidInput, SimilarityError
 from similarity.generations.judgements import Judgements, read_judgements
-from similarity.index.opening import open_index
-from training.bundle_calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 from training.config import SEED
-from training.console import say
+from training.console import refusing, say
 from training.evaluate.calibration import SERVED
-from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
-from training.evaluate.tasks import cut_selection
+from training.evaluate.corpus import read_corpus
+from training.evaluate.tasks import held_out_judgements
+from training.export.calibration import FittedCalibration, draw, fit_calibration, progress_with_eta, recalibrate
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options, fits, writes the bundle, and says how good the mapping is."""
+    """Read the options, fit, write the bundle, and print the quality of the mapping."""
     options = _parser().parse_args(arguments)
-    try:
+    with refusing():
         _run(options)
-    except SimilarityError as error:
-        sys.exit(f"error: {error}")
 
 
 def _run(options: argparse.Namespace) -> None:
     bundle = ModelBundle.load(options.bundle)
     judgements = selected(options.judged, anchors=options.selection_anchors, seed=options.seed)
     dev = read_judgements(options.dev) if options.dev else None
-    fitted = fit_calibration(_corpus(options, bundle), judgements, dev=dev, k=options.served, seed=options.seed)
+    progress = progress_with_eta("companies encoded", say)
+    corpus = read_corpus(TextEncoder(bundle), companies=options.companies, index=options.index, progress=progress)
+    fitted = fit_calibration(corpus, judgements, dev=dev, k=options.served, seed=options.seed)
     folder = options.output / bundle.encoder_id if options.output else options.bundle
     written = recalibrate(bundle, fitted, folder=folder, judged_by=options.judged_by)
     if options.plots:
         draw(fitted, options.plots / f"reliability-{written.encoder_id}.png")
-    say(said(fitted))
+    say(summary(fitted))
     say(f"{written.folder}: encoder {written.encoder_id} as before, bundle {written.bundle_id}")
 
 
 def selected(path: Path, *, anchors: int | None, seed: int) -> Judgements:
-    """All judgements of a file, or those of as many anchors as a training run with this seed kept out.
+    """All judgements of a file, or those of the anchors that a training run with this seed held out.
 
     Raises:
         InvalidInput: the file cannot be used, or has not more anchors than that.
     """
-    return read_judgements(path) if anchors is None else cut_selection(path, seed=seed, anchors=anchors)
+    return read_judgements(path) if anchors is None else held_out_judgements(path, seed=seed, anchors=anchors)
 
 
-def said(fitted: FittedCalibration) -> str:
+def summary(fitted: FittedCalibration) -> str:
     """The mapping and its errors, in lines."""
     mapping, quality = fitted.calibration, fitted.report.platt
     lines = [
@@ -80,17 +75,6 @@ def said(fitted: FittedCalibration) -> str:
     return "\n".join(lines)
 
 
-def _corpus(options: argparse.Namespace, bundle: ModelBundle) -> Corpus:
-    if options.index:
-        with closing(open_index(options.index, os.environ)) as index:
-            return corpus_of_index(index, encoder_id=bundle.encoder_id)
-    if options.companies is None:
-        raise InvalidInput("the companies that a search is to find are missing; give --companies or --index")
-    encoder = TextEncoder(bundle)
-    progress = progress_with_eta("companies encoded", say)
-    return encode_corpus(encoder.encode, options.companies, encoder.text_settings, progress=progress)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.calibrate", description="Calibrate a bundle.")
     add = parser.add_argument
@@ -100,7 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--index", help="index that holds this bundle's vectors of them already (a file or a URL)")
     add("--dev", type=Path, help="judgements of other anchors, to measure the mapping on")
     add("--served", type=int, default=SERVED, help=f"companies that a search returns (default: {SERVED})")
-    add("--selection-anchors", type=int, help="of --judged, use only as many as the training run kept out")
+    add(
+        "--selection-anchors",
+        type=int,
+        help="use only those of --judged that the training run held out",
+    )
     add("--seed", type=int, default=SEED, help=f"that of the training; of folds and resamples too (default: {SEED})")
     add("--output", type=Path, help="store in which to write the bundle's folder (default: replace the bundle)")
     add("--judged-by", default="", help="who judged and how, for the card")

@@ -1,22 +1,19 @@
-"""All settings of a training run: plain values, checked at the door, saved with every checkpoint."""
+"""All settings of a training run: plain values, checked when they are made, saved with every checkpoint."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from similarity.bundle import ModelBundle, is_bundle, seed_folder
+from similarity.errors import InvalidInput
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Features = Literal["u,v,|u-v|,u*v", "u,v,|u-v|"]
 Correction = Literal["non-negative", "clamped", "none"]
 Order = Literal["auto", "composition", "anchors"]
-Windows = Literal["1,3,5", "3,5,7"]
 
-# Methods that learn from the sentences of descriptions and need no pairs; and the settings only they have.
-SENTENCE_METHODS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered", "is-bert")
-_OF_SENTENCES = ("context", "windows", "batch_sentences")
-# The method that learns from other encoders (training.distil), and the settings only it has.
+# The method of training.distil, and the settings that only it has.
 DISTILLATION = "distillation"
 _OF_DISTILLATION = ("batch_texts", "scale_weight")
 
@@ -27,24 +24,18 @@ PRESETS: Mapping[str, str] = {
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
 }
 
-# Of a run where none is given. The anchors that choose are cut by it, so whoever looks for them needs the same.
+# Default seed of a run. It draws the held-out anchors: evaluation and calibration need the same seed to find them.
 SEED = 1
 # Begins with the bundle that ships with this code instead of a base model.
 SHIPPED = "shipped"
 
-# What the papers of these methods set; whatever is given wins.
-RECIPES: Mapping[str, Mapping[str, Any]] = {
-    **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in SENTENCE_METHODS[:3]},
-    "is-bert": {"batch_sentences": 32, "learning_rate": 1e-6, "final_learning_rate": 0.0},
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
-    """One run. What is not said in a comment is the paper's (section 4).
+    """The settings of one run; defaults are the paper's (section 4) unless a comment says otherwise.
 
     Raises:
-        ValueError: a value is out of its range; the message says which are allowed.
+        InvalidInput: a value is out of its range; the message says which are allowed.
     """
 
     # Model
@@ -54,7 +45,7 @@ class TrainSettings:
     symmetric: bool = True  # mean of both orders; False for NLI, which is directed
     frozen_layers: int = 0  # lowest layers that stay as they are; their states are computed once
     # Loss
-    method: str = "pause"  # see training.objectives
+    method: str = "pause"  # see training.losses.objectives
     priors: tuple[float, ...] = ()  # positive share of each class among the unlabelled pairs; () = of the labelled ones
     alpha: float = 3.0  # exponent of the annealing; 0 = constant weight
     unlabelled_weight: float = 1.0  # that the annealing ends at
@@ -71,10 +62,6 @@ class TrainSettings:
     labelled_copies: int = 1  # 2 = dropout labels
     order: Order = "auto"  # of pairs in batches; auto = as the method needs it
     batch_pairs: int = 128
-    # Sentences (methods that need no pairs)
-    context: int = 1  # neighbours are at most so many sentences apart
-    windows: Windows = "1,3,5"  # of IS-BERT's convolutions, in tokens; 3,5,7 for long texts
-    batch_sentences: int = 400
     # Texts (distillation)
     batch_texts: int = 128
     scale_weight: float = 0.1  # of how far the cosines are from the teachers', beside their order
@@ -96,22 +83,38 @@ class TrainSettings:
     checkpoint_every: int = 500  # steps; 0 = never
 
     def __post_init__(self) -> None:
-        _check_choices(self)
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(get_args(choices))}")
         for name, low in _LEAST.items():
             if not getattr(self, name) >= low:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be {low} or more")
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be {low} or more")
         for name in ("label_share", "warmup", "contrastive_weight"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         for name in ("label_share", "epochs", "learning_rate", "temperature", "scale", "contrastive_temperature"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be above 0")
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps is {self.steps}; it must be 1 or more, or left out")
+            raise InvalidInput(f"steps is {self.steps}; it must be 1 or more, or left out")
         if self.head_learning_rate is not None and not self.head_learning_rate > 0:
-            raise ValueError(f"head_learning_rate is {self.head_learning_rate}; it must be above 0")
+            raise InvalidInput(f"head_learning_rate is {self.head_learning_rate}; it must be above 0")
         if self.labelled_share is not None and not 0 < self.labelled_share < 1:
-            raise ValueError(f"labelled_share is {self.labelled_share}; it must lie between 0 and 1")
+            raise InvalidInput(f"labelled_share is {self.labelled_share}; it must lie between 0 and 1")
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from JSON values; an unknown name is an error, not a default.
+
+        Raises:
+            InvalidInput: an unknown name, or a value out of its range.
+        """
+        known = {each.name for each in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise InvalidInput(f"unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        read: dict[str, Any] = {name: tuple(value) if name == "priors" else value for name, value in values.items()}
+        return cls(**read)
 
     @property
     def source(self) -> str:
@@ -124,7 +127,7 @@ class TrainSettings:
 
     @property
     def tokens_of_start(self) -> int:
-        """How long texts may be: what the bundle reads that training begins with, else `max_tokens`.
+        """The longest text in tokens: that of the bundle that training begins with, else `max_tokens`.
 
         Raises:
             InvalidBundle: it cannot be read.
@@ -132,6 +135,7 @@ class TrainSettings:
         return ModelBundle.load(self.source).manifest.max_tokens if is_bundle(self.source) else self.max_tokens
 
 
+_CHOICES = {"precision": Precision, "features": Features, "correction": Correction, "order": Order}
 _LEAST: Mapping[str, float] = {
     "max_tokens": 3,
     "frozen_layers": 0,
@@ -141,8 +145,6 @@ _LEAST: Mapping[str, float] = {
     "negatives": 0,
     "labelled_copies": 1,
     "batch_pairs": 2,
-    "context": 1,
-    "batch_sentences": 4,
     "batch_texts": 2,
     "scale_weight": 0,
     "final_learning_rate": 0,
@@ -154,41 +156,11 @@ _LEAST: Mapping[str, float] = {
 }
 
 
-def settings_from(values: Mapping[str, Any]) -> TrainSettings:
-    """Settings from JSON values; an unknown name is an error, not a default.
-
-    Raises:
-        ValueError: an unknown name, or a value out of its range.
-    """
-    known = {each.name for each in fields(TrainSettings)}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise ValueError(f"unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}")
-    read: dict[str, Any] = {name: tuple(value) if name == "priors" else value for name, value in values.items()}
-    return TrainSettings(**read)
-
-
 def settings_values(settings: TrainSettings) -> dict[str, Any]:
-    """What `settings_from` reads, without settings that only other methods have."""
-    unused = {
-        *(() if settings.method in SENTENCE_METHODS else _OF_SENTENCES),
-        *(() if settings.method == DISTILLATION else _OF_DISTILLATION),
-    }
+    """The values that `TrainSettings.from_values` reads; those of distillation only where it is the method."""
+    unused = () if settings.method == DISTILLATION else _OF_DISTILLATION
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in asdict(settings).items()
         if name not in unused
     }
-
-
-def _check_choices(settings: TrainSettings) -> None:
-    for name, choices in (
-        ("precision", Precision),
-        ("features", Features),
-        ("correction", Correction),
-        ("order", Order),
-        ("windows", Windows),
-    ):
-        value = getattr(settings, name)
-        if value not in get_args(choices):
-            raise ValueError(f"{name} is {value!r}; choose one of {', '.join(get_args(choices))}")

@@ -1,13 +1,32 @@
-"""What commands tell their user."""
+"""Output of commands."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from similarity.errors import SimilarityError
+
+Log: TypeAlias = Callable[[str], None]
 
 
 def say(line: str) -> None:
-    """Writes a line at once."""
+    """Write a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def quiet(_line: str) -> None:
-    """For runs that are reported as a whole, and processes that another one speaks for."""
+    """Write nothing: for runs that are reported as a whole, and for all processes but the first."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """End the command with one line, `refused: ...`, where the user's input cannot be used.
+
+    Any other exception is a bug and keeps its traceback.
+    """
+    try:
+        yield
+    except SimilarityError as error:
+        sys.exit(f"refused: {error}")

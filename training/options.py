@@ -1,21 +1,23 @@
 """Command-line options for the fields of TrainSettings."""
 
 import argparse
-import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from similarity.errors import SimilarityError
-from training.config import TrainSettings, settings_from
+from training.config import TrainSettings
+
+Settings = TypeVar("Settings", bound=TrainSettings)
 
 
-def add_settings(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
-    """One option for each setting; what each means is said in training/config.py. Only those given are kept."""
+def add_settings(
+    parser: argparse.ArgumentParser, kind: type[TrainSettings] = TrainSettings, *, without: Sequence[str] = ()
+) -> None:
+    """Add one option for each setting (described in training/config.py); only those given are kept."""
     group = parser.add_argument_group("settings", "described in training/config.py")
-    hints = get_type_hints(TrainSettings)
-    for each in fields(TrainSettings):
+    hints = get_type_hints(kind)
+    for each in fields(kind):
         if each.name in without:
             continue
         group.add_argument(
@@ -27,26 +29,22 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()
         )
 
 
-def settings_of(options: argparse.Namespace, defaults: Mapping[str, Any] | None = None) -> TrainSettings:
-    """The settings that were given, over `defaults`, over those of TrainSettings; texts as long as a bundle's.
+def settings_of(
+    options: argparse.Namespace, kind: type[Settings], defaults: Mapping[str, Any] | None = None
+) -> Settings:
+    """Settings of this kind: the options given, else `defaults`, else those of the class.
+
+    `max_tokens`, if not given, is that of the bundle that training begins with.
 
     Raises:
-        ValueError: a value is out of its range.
+        InvalidInput: a value is out of its range.
         InvalidBundle: the bundle to begin with cannot be read.
     """
-    known = {each.name for each in fields(TrainSettings)}
+    known = {each.name for each in fields(kind)}
     given = {name: value for name, value in vars(options).items() if name in known}
     values = {**(defaults or {}), **given}
-    settings = settings_from(values)
+    settings = kind.from_values(values)
     return settings if "max_tokens" in values else replace(settings, max_tokens=settings.tokens_of_start)
-
-
-def checked_settings(options: argparse.Namespace, defaults: Mapping[str, Any] | None = None) -> TrainSettings:
-    """`settings_of` for a command line: a value out of its range ends it, with the reason."""
-    try:
-        return settings_of(options, defaults)
-    except (ValueError, SimilarityError) as error:
-        sys.exit(f"refused: {error}")
 
 
 def _parsing(hint: Any) -> dict[str, Any]:

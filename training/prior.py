@@ -1,7 +1,7 @@
-"""The class prior: which share of the unlabelled pairs are competitors.
+"""The class prior: the share of competitors among the unlabelled pairs.
 
     python -m training.prior --pairs FILE [FILE ...] [--companies FILE] [--bundle models/<id>]
-        [--known SHARE] [--plot FILE.png [--labelled FILE]]
+        [--known SHARE]
 
 PAUSE needs it. Where pairs were drawn at random for labelling, the shares of the labels are the answer and
 training takes them by itself. Where competitors were picked for labelling, the shares say nothing, and the
@@ -26,8 +26,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.errors import InvalidInput, SimilarityError
-from training.pairs import Pairs, read_pairs
+from similarity.errors import InvalidInput
+from training.console import refusing
+from training.data.pairs import Pairs, read_pairs
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -39,7 +40,7 @@ RESAMPLES = 200
 INTERVAL = (0.025, 0.975)
 # An interval wider than this determines little more than the order of magnitude.
 WIDE = 0.2
-# What ends beyond this has run into a limit of the fit.
+# An estimate beyond this has reached a bound of the fit.
 LEAST_PRIOR = 0.001
 LOGITS = (-12.0, 12.0)
 
@@ -82,17 +83,17 @@ def estimate_prior(
         )
     if not scores[positive].mean() > scores[~positive].mean():
         raise InvalidInput(
-            "labelled competitors have no higher cosines than the unlabelled pairs, so nothing can be told from them; "
+            "labelled competitors have no higher cosines than the unlabelled pairs, so they give no estimate; "
             "label 100 pairs drawn at random and use their shares"
         )
-    cell, centres = _cells(scores)
+    cell, centres = score_cells(scores)
     _, anchor = np.unique(anchors, return_inverse=True)
     random = np.random.default_rng(seed)
-    fitted = fit(_counts(centres, cell, positive, np.ones(len(scores))))
+    fitted = fit(counts_in_cells(centres, cell, positive, np.ones(len(scores))))
     drawn = []
     for _ in range(resamples):
         picked = np.bincount(random.integers(anchor.max() + 1, size=anchor.max() + 1), minlength=anchor.max() + 1)
-        counts = _counts(centres, cell, positive, picked[anchor].astype(np.float64))
+        counts = counts_in_cells(centres, cell, positive, picked[anchor].astype(np.float64))
         if counts.positives.sum() and counts.unlabelled.sum():
             drawn.append(fit(counts))
     lower, upper = np.quantile(drawn, INTERVAL) if drawn else (fitted, fitted)
@@ -110,7 +111,7 @@ def fit(counts: Counts) -> float:
     from scipy.optimize import minimize
 
     found = [
-        minimize(_loss, [logit, -1.0, 1.0], args=(counts,), jac=True, method="L-BFGS-B", bounds=_BOUNDS)
+        minimize(likelihood_loss, [logit, -1.0, 1.0], args=(counts,), jac=True, method="L-BFGS-B", bounds=BOUNDS)
         for logit in (-2.0, 0.0, 2.0)  # the likelihood may have several tops
     ]
     best = min(found, key=lambda each: float(each.fun))
@@ -118,25 +119,10 @@ def fit(counts: Counts) -> float:
     return float(min(counts.positives.sum() / counts.unlabelled.sum() * np.exp(-best.x[0]), 1.0))
 
 
-def misfit(counts: Counts, prior: float) -> float:
-    """Minus twice the log-likelihood of the best curve for this prior; what it is above the lowest is chi-squared."""
-    from scipy.optimize import minimize
-
-    logit = float(np.clip(np.log(counts.positives.sum() / (counts.unlabelled.sum() * prior)), *LOGITS))
-    found = minimize(
-        lambda values: _without_first(_loss(np.array([logit, *values]), counts)),
-        [-1.0, 1.0],
-        jac=True,
-        method="L-BFGS-B",
-        bounds=_BOUNDS[1:],
-    )
-    return float(2 * found.fun * (counts.positives.sum() + counts.unlabelled.sum()))
+BOUNDS = (LOGITS, (-40.0, 40.0), (0.0, 40.0))
 
 
-_BOUNDS = (LOGITS, (-40.0, 40.0), (0.0, 40.0))
-
-
-def _loss(values: Floats, counts: Counts) -> tuple[float, Floats]:
+def likelihood_loss(values: Floats, counts: Counts) -> tuple[float, Floats]:
     """Mean negative log-likelihood of (logit of c, a, b), and its gradient."""
     total = counts.positives.sum() + counts.unlabelled.sum()
     c = _sigmoid(values[0])
@@ -149,15 +135,11 @@ def _loss(values: Floats, counts: Counts) -> tuple[float, Floats]:
     return float(loss), np.array(gradient)
 
 
-def _without_first(loss: tuple[float, Floats]) -> tuple[float, Floats]:
-    return loss[0], loss[1][1:]
-
-
 def _sigmoid(values: NDArray[np.floating] | float) -> Floats:
     return np.asarray(0.5 * (1 + np.tanh(np.asarray(values, dtype=np.float64) / 2)))
 
 
-def _cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
+def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
     """The cell of each score, and the standardised middles of the cells."""
     values = scores.astype(np.float64)
     edges = np.linspace(values.min(), values.max(), CELLS + 1)
@@ -166,7 +148,8 @@ def _cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
     return cell.astype(np.int64), (middles - values.mean()) / values.std()
 
 
-def _counts(centres: Floats, cell: Integers, positive: Flags, weights: Floats) -> Counts:
+def counts_in_cells(centres: Floats, cell: Integers, positive: Flags, weights: Floats) -> Counts:
+    """Weighted counts of labelled competitors and of unlabelled pairs by cell."""
     return Counts(
         scores=centres,
         positives=_weighted(cell[positive], weights[positive]),
@@ -176,12 +159,6 @@ def _counts(centres: Floats, cell: Integers, positive: Flags, weights: Floats) -
 
 def _weighted(cell: Integers, weights: Floats) -> Floats:
     return np.bincount(cell, weights=weights, minlength=CELLS).astype(np.float64)
-
-
-def score_counts(scores: NDArray[np.floating], positive: Flags) -> Counts:
-    """Labelled competitors and unlabelled pairs by score; `scores` and `positive` are `[n]`."""
-    cell, centres = _cells(scores)
-    return _counts(centres, cell, positive, np.ones(len(scores)))
 
 
 def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int) -> float:
@@ -208,17 +185,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--companies", type=Path, help="JSONL file of the companies that the pairs name")
     parser.add_argument("--bundle", type=Path, help="folder of the encoder's bundle (default: the one that ships)")
     parser.add_argument("--known", type=float, help="share of competitors among all pairs before labelling, if known")
-    parser.add_argument("--plot", type=Path, help="PNG file: how the choice of the prior matters")
-    parser.add_argument("--labelled", type=Path, help="for the plot: pairs of other anchors, labelled both ways")
     parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
     options = parser.parse_args(arguments)
-    try:
-        _tell(options)
-    except (SimilarityError, ValueError) as error:
-        sys.exit(f"refused: {error}")
+    with refusing():
+        _report(options)
 
 
-def _tell(options: argparse.Namespace) -> None:
+def _report(options: argparse.Namespace) -> None:
     from similarity.bundle import ModelBundle, seed_folder
     from similarity.encoder import TextEncoder
 
@@ -236,10 +209,7 @@ def _tell(options: argparse.Namespace) -> None:
         )
         write(f"share of competitors among the unlabelled pairs: {known:.3f}\n{_option(known, pairs)}\n")
         return
-    used = np.flatnonzero(positive | pool)
-    vectors = encoder.encode(pairs.texts)
-    cosines = np.einsum("nd,nd->n", vectors[pairs.left], vectors[pairs.right])
-    found = estimate_prior(cosines[used], positive[used], anchors=pairs.left[used], seed=options.seed)
+    found = estimate_of_pairs(pairs, encoder.encode(pairs.texts), seed=options.seed)
     write(
         f"share of competitors among the unlabelled pairs: {found.prior:.3f} ({found.lower:.3f} to {found.upper:.3f})\n"
     )
@@ -256,13 +226,14 @@ def _tell(options: argparse.Namespace) -> None:
             "is taken then.\nIf competitors were picked for labelling, train with\n"
         )
     write(f"{_option(found.prior, pairs)}\n")
-    if options.plot:
-        from training.prior_sensitivity import labelled_examples, plot_sensitivity, sensitivity
 
-        check = labelled_examples(options.labelled, pairs, encoder, companies=options.companies)
-        curve = sensitivity(pairs, vectors, found, check=check, seed=options.seed)
-        plot_sensitivity(curve, found, options.plot)
-        write(f"plot: {options.plot}\n")
+
+def estimate_of_pairs(pairs: Pairs, vectors: NDArray[np.float32], *, seed: int) -> PriorEstimate:
+    """`estimate_prior` by the cosines of `vectors`, unit rows of the texts of `pairs`."""
+    positive, _, pool = parts(pairs)
+    used = np.flatnonzero(positive | pool)
+    cosines = np.einsum("nd,nd->n", vectors[pairs.left[used]], vectors[pairs.right[used]])
+    return estimate_prior(cosines, positive[used], anchors=pairs.left[used], seed=seed)
 
 
 def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
@@ -271,7 +242,7 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
     Raises:
         InvalidInput: these are no competitor pairs, or none is unlabelled.
     """
-    from training.labels import COMPETITOR_CLASSES
+    from training.data.labels import COMPETITOR_CLASSES
 
     if not set(pairs.classes) <= set(COMPETITOR_CLASSES):
         raise InvalidInput(
@@ -286,7 +257,7 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
 
 
 def _option(prior: float, pairs: Pairs) -> str:
-    """What to give to training: one prior, or one for each of two classes that sum to 1."""
+    """The option for training: one prior, or one for each of two classes that sum to 1."""
     values = [prior] if len(pairs.classes) == 1 else [prior, 1 - prior]
     return "  --priors " + " ".join(f"{value:.3f}" for value in values)
 

@@ -1,4 +1,4 @@
-"""A calibration changes what a bundle says, never its vectors."""
+"""A calibration changes a bundle's probabilities, never its vectors."""
 
 import json
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from tests.tiny_bundle import write_tiny_bundle
 from tests.training.evaluate.test_main import write_index
-from training.bundle_calibration import fit_calibration, progress_with_eta
 from training.calibrate import main
 from training.evaluate.corpus import Corpus
+from training.export.calibration import fit_calibration, progress_with_eta
 
 TRADES = ("anvils", "boats", "cars")
 COMPANIES = 45
@@ -94,7 +94,7 @@ def test_another_store_leaves_the_bundle_alone(folder: Path) -> None:
     assert ModelBundle.load(folder / "store" / before.encoder_id).manifest.calibration is not None
 
 
-def test_of_a_training_file_only_the_anchors_that_were_kept_out_count(folder: Path) -> None:
+def test_only_the_held_out_anchors_of_a_training_file_count(folder: Path) -> None:
     run(folder, "--selection-anchors", "8", "--seed", "5")
     assert ModelBundle.load(folder / "bundle").manifest.metrics["calibration_anchors"] == 8
 
@@ -118,7 +118,7 @@ def served_corpus(cosines: Sequence[float]) -> Corpus:
     return Corpus(ids=tuple(ids), vectors=np.array(rows, dtype=np.float32))
 
 
-def test_a_cosine_that_is_lower_for_competitors_makes_no_probability() -> None:
+def test_lower_cosines_of_competitors_give_no_calibration() -> None:
     corpus = served_corpus([0.9, 0.8, 0.2, 0.1])
     wrong = {f"a{n}": {"c0": 0, "c1": 0, "c2": 2, "c3": 2} for n in range(10)}
     with pytest.raises(InvalidInput, match=r"competitors among the 13 companies served are not nearer"):
@@ -127,9 +127,9 @@ def test_a_cosine_that_is_lower_for_competitors_makes_no_probability() -> None:
     assert fit_calibration(corpus, right, k=13).calibration.slope > 0
 
 
-def test_the_time_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 130.0])
-    monkeypatch.setattr("training.bundle_calibration.perf_counter", lambda: next(times))
+    monkeypatch.setattr("training.export.calibration.perf_counter", lambda: next(times))
     said: list[str] = []
     # 30 s for 1,000 of 5,000: 120 s for the other 4,000.
     progress_with_eta("companies encoded", said.append)(1_000, 5_000)

@@ -1,4 +1,4 @@
-"""The demonstration: nothing held out is trained on, and what is printed is what was measured."""
+"""The demonstration trains on nothing that is held out, and prints what it measured."""
 
 import json
 from io import StringIO
@@ -49,8 +49,8 @@ def test_groups_are_in_one_part_each() -> None:
 def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path) -> None:
     from dataclasses import replace
 
+    from training.data.pairs import read_pairs
     from training.demo import SETTINGS, prepared, read_sample, split_groups
-    from training.pairs import read_pairs
 
     companies = read_sample(sample / "companies.jsonl")
     pairs = read_pairs(sample / "pairs.csv", companies=sample / "companies.jsonl")
@@ -62,8 +62,8 @@ def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path)
     assert 0 < data.pairs.labelled.sum() < len(data.pairs)  # half of the labels are hidden
 
 
-def test_every_pair_stands_there_in_both_orders() -> None:
-    from tests.training.pair_data import made_pairs, said
+def test_every_pair_is_there_in_both_orders() -> None:
+    from tests.training.data.pair_data import made_pairs, said
     from training.demo import both_orders
 
     twice = both_orders(made_pairs([("a", "b"), ("a", "c")], ["competitor", ""]))
@@ -71,8 +71,8 @@ def test_every_pair_stands_there_in_both_orders() -> None:
 
 
 def test_figures_are_those_worked_by_hand() -> None:
+    from training.data.pairs import Pairs
     from training.demo import SampleCompanies, retrieval
-    from training.pairs import Pairs
 
     ids = ("a1", "a2", "b1", "b2", "b3", "b4", "b5")
     groups = {company: company[0] for company in ids}

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from similarity.errors import InvalidInput
 from tests.tiny_bundle import write_tiny_bundle
-from tests.training.pair_data import written
-from training.generate import GeneratedPair, Vectors, Wanted, generate_pairs, main
-from training.pairs import read_pairs
+from tests.training.data.pair_data import written
+from training.data.pairs import read_pairs
+from training.generate import CandidateCounts, GeneratedPair, Vectors, generate_pairs, main
 
-NEIGHBOURS = Wanted(neighbours=2, lexical=0, random=0)
+NEIGHBOURS = CandidateCounts(neighbours=2, lexical=0, random=0)
 
 
 def on_a_circle(*degrees: float) -> Vectors:
@@ -23,9 +23,9 @@ def on_a_circle(*degrees: float) -> Vectors:
     return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def generated(ids: str, vectors: Vectors, wanted: Wanted, **options: object) -> list[GeneratedPair]:
+def generated(ids: str, vectors: Vectors, counts: CandidateCounts, **options: object) -> list[GeneratedPair]:
     texts = [f"text {company}" for company in ids]
-    return list(generate_pairs(list(ids), vectors=vectors, texts=texts, wanted=wanted, seed=0, **options))  # type: ignore[arg-type]  # options of the call
+    return list(generate_pairs(list(ids), vectors=vectors, texts=texts, counts=counts, seed=0, **options))  # type: ignore[arg-type]  # options of the call
 
 
 def test_neighbours_are_the_nearest_by_cosine_best_first() -> None:
@@ -43,7 +43,7 @@ def test_labelled_pairs_are_passed_over_in_either_order() -> None:
     assert [pair.candidate for pair in found] == ["b", "d"]
 
 
-def test_nothing_that_points_away_is_a_neighbour() -> None:
+def test_companies_of_negative_cosine_are_no_neighbours() -> None:
     found = generated("abc", on_a_circle(0, 10, 170), NEIGHBOURS, anchors=["a"])
     assert [pair.candidate for pair in found] == ["b"]
 
@@ -60,9 +60,9 @@ def test_a_pair_is_made_once_and_never_of_one_company(
     ids = [f"c{number}" for number in range(companies)]
     vectors = np.random.default_rng(seed).normal(size=(companies, 3)).astype(np.float32)
     known = [(f"c{left}", f"c{right}") for left, right in labelled]
-    wanted = Wanted(neighbours=2, lexical=0, random=3)
+    counts = CandidateCounts(neighbours=2, lexical=0, random=3)
     once, again = (
-        list(generate_pairs(ids, vectors=vectors, texts=ids, wanted=wanted, seed=seed, labelled=known)) for _ in "ab"
+        list(generate_pairs(ids, vectors=vectors, texts=ids, counts=counts, seed=seed, labelled=known)) for _ in "ab"
     )
     assert once == again
     unordered = Counter(frozenset((pair.anchor, pair.candidate)) for pair in once)
@@ -74,18 +74,18 @@ def test_a_pair_is_made_once_and_never_of_one_company(
 
 def test_random_pairs_depend_on_the_seed_and_take_what_is_left() -> None:
     ids, vectors = [f"c{number}" for number in range(30)], np.eye(30, dtype=np.float32)
-    wanted = Wanted(neighbours=0, lexical=0, random=5)
+    counts = CandidateCounts(neighbours=0, lexical=0, random=5)
     drawn = [
         [
             pair.candidate
-            for pair in generate_pairs(ids, vectors=vectors, texts=ids, wanted=wanted, seed=seed, anchors=["c0"])
+            for pair in generate_pairs(ids, vectors=vectors, texts=ids, counts=counts, seed=seed, anchors=["c0"])
         ]
         for seed in (0, 1)
     ]
     assert drawn[0] != drawn[1]
     assert [len(set(found)) for found in drawn] == [5, 5]
-    everyone = Wanted(neighbours=0, lexical=0, random=50)
-    assert len(list(generate_pairs(ids, vectors=vectors, texts=ids, wanted=everyone, seed=0, anchors=["c0"]))) == 29
+    everyone = CandidateCounts(neighbours=0, lexical=0, random=50)
+    assert len(list(generate_pairs(ids, vectors=vectors, texts=ids, counts=everyone, seed=0, anchors=["c0"]))) == 29
 
 
 def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,17 +108,17 @@ def test_a_corpus_that_does_not_fit_is_refused(ids: str, options: dict[str, obje
 
 
 @pytest.mark.parametrize("numbers", [(0, 0, 0), (-1, 1, 1)])
-def test_some_candidates_must_be_wanted(numbers: tuple[int, int, int]) -> None:
+def test_at_least_one_candidate_is_required(numbers: tuple[int, int, int]) -> None:
     with pytest.raises(InvalidInput, match="0 or more"):
-        Wanted(neighbours=numbers[0], lexical=numbers[1], random=numbers[2])
+        CandidateCounts(neighbours=numbers[0], lexical=numbers[1], random=numbers[2])
 
 
 @pytest.mark.training
 def test_lexical_neighbours_share_words() -> None:
     ids, texts = ["a", "b", "c", "d"], ["anvils and boats", "cars and trains", "boats", "anvils, boats and cars"]
-    wanted = Wanted(neighbours=0, lexical=2, random=0)
+    counts = CandidateCounts(neighbours=0, lexical=2, random=0)
     vectors = np.eye(4, dtype=np.float32)
-    found = list(generate_pairs(ids, vectors=vectors, texts=texts, wanted=wanted, seed=0, anchors=["a"]))
+    found = list(generate_pairs(ids, vectors=vectors, texts=texts, counts=counts, seed=0, anchors=["a"]))
     assert [(pair.candidate, pair.source) for pair in found] == [("d", "lexical"), ("c", "lexical")]
 
 
@@ -157,7 +157,7 @@ def test_the_command_refuses_with_the_reason(tmp_path: Path, corpus: list[str]) 
         main([*corpus, "--anchors", str(tmp_path / "nowhere.txt")])
 
 
-def test_a_mistake_does_not_cost_what_an_earlier_run_wrote(tmp_path: Path, corpus: list[str]) -> None:
+def test_a_failure_keeps_the_output_of_an_earlier_run(tmp_path: Path, corpus: list[str]) -> None:
     output, anchors = Path(corpus[corpus.index("--output") + 1]), tmp_path / "anchors.txt"
     output.write_text("earlier\n")
     anchors.write_text("nobody\n")

@@ -1,6 +1,5 @@
-"""The estimated prior against pools whose prior is known, and what is refused."""
+"""The estimated prior against pools whose prior is known."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,21 +7,10 @@ import pytest
 
 from similarity.bundle import seed_folder
 from similarity.errors import InvalidInput
-from tests.training.pair_data import made_pairs, numbered_pairs, written
+from tests.training.data.pair_data import made_pairs, numbered_pairs, written
+from tests.training.prior_data import PAIRS, pool, write_pairs_of_sentences
 
 pytestmark = pytest.mark.training
-
-PAIRS, ANCHORS = 8_000, 400
-
-
-def pool(*, prior_at_mean: float, labelled: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Scores whose share of competitors rises as a logistic curve; the true share of what is left unlabelled."""
-    random = np.random.default_rng(seed)
-    scores = random.normal(0.5, 0.15, PAIRS)
-    chance = 1 / (1 + np.exp(-(np.log(prior_at_mean / (1 - prior_at_mean)) + 20 * (scores - 0.5))))
-    competitor = random.random(PAIRS) < chance
-    positive = competitor & (random.random(PAIRS) < labelled)
-    return scores, positive, np.repeat(np.arange(ANCHORS), PAIRS // ANCHORS), float(competitor[~positive].mean())
 
 
 @pytest.mark.parametrize("prior_at_mean", [0.05, 0.2, 0.5])
@@ -69,26 +57,17 @@ def test_competitors_picked_for_their_likeness_make_the_prior_too_small() -> Non
 
 
 def test_the_gradient_of_the_likelihood_is_right() -> None:
-    from training.prior import _loss, score_counts
+    from training.papers.prior_sensitivity import score_counts
+    from training.prior import likelihood_loss
 
     scores, positive, _, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=4)
     counts = score_counts(scores, positive)
     at = np.array([-1.0, -0.5, 1.5])
-    _, gradient = _loss(at, counts)
+    _, gradient = likelihood_loss(at, counts)
     for number in range(3):
         step = np.eye(3)[number] * 1e-5
-        slope = (_loss(at + step, counts)[0] - _loss(at - step, counts)[0]) / 2e-5
+        slope = (likelihood_loss(at + step, counts)[0] - likelihood_loss(at - step, counts)[0]) / 2e-5
         assert gradient[number] == pytest.approx(slope, rel=1e-5)
-
-
-def test_the_estimate_has_the_smallest_misfit() -> None:
-    from training.prior import fit, misfit, score_counts
-
-    scores, positive, _, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=5)
-    counts = score_counts(scores, positive)
-    best = fit(counts)
-    others = [misfit(counts, prior) for prior in (best / 2, best - 0.02, best + 0.02, 2 * best)]
-    assert misfit(counts, best) < min(others)
 
 
 def test_too_few_competitors_are_refused() -> None:
@@ -105,7 +84,7 @@ def test_competitors_that_score_no_higher_are_refused() -> None:
         estimate_prior(np.arange(100.0), np.arange(100) < 40, anchors=np.arange(100), seed=0)
 
 
-def test_what_labelling_takes_away_is_taken_from_the_prior() -> None:
+def test_labelled_competitors_are_subtracted_from_the_prior() -> None:
     from training.prior import pool_prior
 
     share, rate = 0.2, 0.1
@@ -138,37 +117,26 @@ def test_data_without_unlabelled_pairs_have_no_prior() -> None:
 
 @pytest.fixture(scope="module")
 def company_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pairs of sentences, of which some are much alike; a third of those are labelled."""
-    topics = ["steel ships", "fresh bread", "car insurance", "solar panels", "office chairs", "dental tools"]
-    verbs = ["sells", "makes", "exports", "repairs", "designs"]
-    texts = [f"The company {verb} {topic}." for topic in topics for verb in verbs]
-    random = np.random.default_rng(0)
-    lines = ["text_a,text_b,label"]
-    for one in range(len(texts)):
-        for other in range(one):
-            alike = one // len(verbs) == other // len(verbs)
-            label = "positive" if alike and random.random() < 0.6 else ""
-            lines.append(f"{texts[one]},{texts[other]},{label}")
-    return written(tmp_path_factory.mktemp("pairs"), "pairs.csv", "\n".join(lines) + "\n")
+    return write_pairs_of_sentences(tmp_path_factory.mktemp("pairs"))
 
 
 def test_the_command_prints_the_option_for_training(company_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from training.prior import main
 
     main(["--pairs", str(company_file), "--bundle", str(seed_folder())])
-    told = capsys.readouterr().out
-    assert "435 pairs:" in told
-    assert float(told.split("--priors ")[1].split()[0]) < 0.3
-    assert len(told.split("--priors ")[1].split()) == 1  # one class: nobody labelled a negative
+    printed = capsys.readouterr().out
+    assert "435 pairs:" in printed
+    assert float(printed.split("--priors ")[1].split()[0]) < 0.3
+    assert len(printed.split("--priors ")[1].split()) == 1  # one class: nobody labelled a negative
 
 
 def test_a_known_share_needs_no_estimate(company_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from training.prior import main
 
     main(["--pairs", str(company_file), "--known", "0.14"])
-    told = capsys.readouterr().out
-    positives = int(told.split("pairs: ")[1].split()[0])
-    left = float(told.split("--priors ")[1])
+    printed = capsys.readouterr().out
+    positives = int(printed.split("pairs: ")[1].split()[0])
+    left = float(printed.split("--priors ")[1])
     assert left == pytest.approx((0.14 * 435 - positives) / (435 - positives), abs=1e-3)
 
 
@@ -178,63 +146,3 @@ def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
     pairs = written(tmp_path, "pairs.csv", "text_a,text_b,label\na,b,positive\na,c,negative\n")
     with pytest.raises(SystemExit, match=r"^refused: no pair is unlabelled"):
         main(["--pairs", str(pairs)])
-
-
-def test_the_plot_shows_each_prior_and_the_accuracy_on_other_anchors(
-    company_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from training.prior import main
-
-    check = written(
-        tmp_path,
-        "check.csv",
-        "text_a,text_b,label\nThe firm bakes bread.,The company sells fresh bread.,positive\n"
-        "The firm bakes bread.,The company repairs dental tools.,negative\n",
-    )
-    picture = tmp_path / "sensitivity.png"
-    main(["--pairs", str(company_file), "--plot", str(picture), "--labelled", str(check)])
-    assert "plot:" in capsys.readouterr().out
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_linear_classifier_of_least_risk_tells_separable_pairs_apart() -> None:
-    from training.prior_sensitivity import linear_classifier
-
-    random = np.random.default_rng(0)
-    competitor = random.random(1_000) < 0.3
-    features = (random.normal(size=(1_000, 3)) + 3 * competitor[:, None]).astype(np.float32)
-    features = (features - features.mean(axis=0)) / features.std(axis=0)
-    labelled = competitor & (random.random(1_000) < 0.3)
-    weights, bias = linear_classifier(features, labelled, prior=float(competitor[~labelled].mean()))
-    assert ((features @ weights + bias >= 0) == competitor).mean() > 0.95
-
-
-@pytest.fixture
-def curve() -> Callable[..., object]:
-    from training.prior import PriorEstimate
-    from training.prior_sensitivity import sensitivity
-
-    def made(**changes: object) -> object:
-        sides = [(f"a{row % 20}", f"b{row}") for row in range(600)]
-        random = np.random.default_rng(0)
-        competitor = random.random(600) < 0.3
-        labels = ["competitor" if one and random.random() < 0.5 else "" for one in competitor]
-        pairs = made_pairs(sides, labels, classes=("competitor",))
-        angles = np.zeros(len(pairs.ids))
-        for row, one in enumerate(competitor):
-            angles[pairs.right[row]] = abs(random.normal(0.6 if one else 1.2, 0.3))
-        vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-        estimate = PriorEstimate(prior=0.17, lower=0.1, upper=0.3, positives=90, unlabelled=510)
-        return sensitivity(pairs, vectors, estimate, check=None, seed=0, priors=(0.05, 0.17, 0.6))
-
-    return made
-
-
-def test_a_prior_far_off_fits_worse_and_no_accuracy_is_made_up(curve: Callable[..., object]) -> None:
-    from training.prior_sensitivity import Sensitivity
-
-    found = curve()
-    assert isinstance(found, Sensitivity)
-    assert found.misfit[1] < found.misfit[2]
-    assert found.accuracy == ()
-    assert all(value >= 0 or np.isnan(value) for value in found.lee_liu)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.training.tiny_model import losses, topic_pairs
+from similarity.errors import InvalidInput
+from tests.training.tiny_model import fit_pairs, losses, topic_pairs
 from training.config import TrainSettings, settings_values
 
 pytestmark = pytest.mark.training
@@ -34,12 +35,10 @@ def tiny(model: Path, **changes: Any) -> TrainSettings:
 
 
 def run(settings: TrainSettings, output: Path, *, share: float = 0.3) -> Any:
-    from training.data import prepare
-    from training.processes import Processes
-    from training.train import fit
+    from training.data.selection import prepare
 
     data = prepare(topic_pairs(), replace(settings, label_share=share), selection=6)
-    return fit(replace(settings, label_share=share), data, output=output, processes=Processes(), log=lambda line: None)
+    return fit_pairs(replace(settings, label_share=share), data, output)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -60,14 +59,14 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
     """Then the vectors that the loss saw and those that the gradient goes through are the same."""
     import torch
 
-    from training.data import prepare
-    from training.encoder import Encoder
-    from training.model import load_pair_model
+    from training.data.selection import prepare
+    from training.model.encoder import Encoder
+    from training.model.pair_model import load_pair_model
 
     settings = tiny(dropping_model)
     data = prepare(topic_pairs(), settings, selection=6)
-    pair_model = load_pair_model(str(dropping_model), classes=2, features=settings.features, symmetric=True)
-    encoder = Encoder(pair_model, data.texts, settings, autocast_to="float32", device=torch.device("cpu"))
+    pair_model = load_pair_model(settings, classes=2)
+    encoder = Encoder(pair_model, data.texts, settings, device=torch.device("cpu"))
     pair_model.train()
     rows = np.arange(5)
     first, again, other = (encoder.rows(rows, seed=seed) for seed in (1, 1, 2))
@@ -76,17 +75,16 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
 
 
 @pytest.mark.parametrize("killed_after", [3, 4, 7, 11])
-def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
+def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
     class Killed(Exception):
         pass
 
     from training import train
-    from training.data import prepare
-    from training.processes import Processes
+    from training.data.selection import prepare
 
     settings = tiny(dropping_model, method="pause+listwise", label_share=0.3, head_learning_rate=1e-2)
     data = prepare(topic_pairs(), settings, selection=6)
-    train.fit(settings, data, output=tmp_path / "undisturbed", processes=Processes(), log=lambda line: None)
+    fit_pairs(settings, data, tmp_path / "undisturbed")
 
     def killing(*arguments: Any, step: int, **others: Any) -> dict[str, float]:
         if step > killed_after:
@@ -97,18 +95,16 @@ def test_a_killed_run_goes_on_with_the_same_losses(dropping_model: Path, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "backward", killing)
         with pytest.raises(Killed):
-            train.fit(settings, data, output=tmp_path / "killed", processes=Processes(), log=lambda line: None)
-    train.fit(settings, data, output=tmp_path / "killed", processes=Processes(), log=lambda line: None)
+            fit_pairs(settings, data, tmp_path / "killed")
+    fit_pairs(settings, data, tmp_path / "killed")
     assert losses(tmp_path / "killed") == losses(tmp_path / "undisturbed")
     steps = [json.loads(line)["step"] for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
 
 
 def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> None:
-    from training.checkpoint import NoFit
-    from training.data import prepare
-    from training.processes import Processes
-    from training.train import fit
+    from training.data.selection import prepare
+    from training.run.checkpoint import NoFit
 
     run(tiny(model, steps=4), tmp_path)
     with pytest.raises(NoFit, match="learning_rate"):
@@ -116,10 +112,10 @@ def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> Non
     settings = tiny(model, steps=4, label_share=0.3)
     others = prepare(topic_pairs(seed=5), settings, selection=6)
     with pytest.raises(NoFit, match="other pairs"):
-        fit(settings, others, output=tmp_path, processes=Processes(), log=lambda line: None)
+        fit_pairs(settings, others, tmp_path)
 
 
-def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tmp_path: Path) -> None:
+def test_frozen_layers_stay_and_their_cached_states_change_nothing(model: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
     fitted = run(tiny(model, frozen_layers=1), tmp_path)
@@ -130,15 +126,12 @@ def test_frozen_layers_stay_and_their_kept_states_change_nothing(model: Path, tm
     assert fitted.best["auc"] > 0.5
 
 
-def test_frozen_layers_train_as_without_kept_states(model: Path) -> None:
+def test_frozen_layers_encode_as_without_cached_states(model: Path) -> None:
     import torch
 
-    from training.model import load_pair_model
+    from training.model.pair_model import load_pair_model
 
-    whole, split = (
-        load_pair_model(str(model), classes=2, features="u,v,|u-v|,u*v", symmetric=True, frozen_layers=frozen)
-        for frozen in (0, 1)
-    )
+    whole, split = (load_pair_model(tiny(model, frozen_layers=frozen), classes=2) for frozen in (0, 1))
     ids = torch.tensor([[2, 9, 10, 3], [2, 11, 3, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     assert torch.allclose(whole.encode(ids, mask), split.encode(ids, mask), atol=1e-6)
@@ -195,7 +188,7 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Pa
 def test_settings_that_do_not_fit_are_refused(
     model: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidInput, match=message):
         run(tiny(model, **changes), tmp_path)
 
 
@@ -208,13 +201,13 @@ def test_a_rate_below_the_usual_last_one_does_not_rise() -> None:
 
 
 def test_other_gains_are_other_data() -> None:
-    from training.task import fingerprint_of
+    from training.run.task import fingerprint_of
 
     pairs = topic_pairs()
     assert fingerprint_of(replace(pairs, gains=pairs.gains + 1)) != fingerprint_of(pairs)
 
 
-def test_who_evaluates_looks_for_the_anchors_that_training_kept_out_by_default() -> None:
+def test_evaluation_and_training_hold_out_the_same_anchors_by_default() -> None:
     from training import calibrate
     from training.evaluate import __main__ as evaluate
 
@@ -223,23 +216,22 @@ def test_who_evaluates_looks_for_the_anchors_that_training_kept_out_by_default()
 
 
 def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_path: Path) -> None:
-    from training.data import Selection, TrainingData
-    from training.journal import read_journal
-    from training.processes import Processes
-    from training.texts import Texts
-    from training.train import fit
+    from training.data.selection import Selection, TrainingData
+    from training.data.texts import Texts
+    from training.run.journal import read_journal
 
     pairs = topic_pairs()
-    positives = pairs.with_hidden(pairs.targets[:, 0] == 0).with_classes(["competitor"])
+    hidden = pairs.with_hidden(pairs.targets[:, 0] == 0)
+    positives = replace(hidden, classes=("competitor",), targets=hidden.targets[:, :1], known=hidden.known[:, :1])
     settings = tiny(model, priors=(0.2,), steps=30)
     texts = Texts(pairs.texts, str(model), max_tokens=16)
     data = TrainingData(pairs=positives, texts=texts, select=Selection(pairs))
-    fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
+    fit_pairs(settings, data, tmp_path)
     lines = [line for line in read_journal(tmp_path / "metrics.jsonl") if "loss" in line]
     assert {line["unlabelled_weight"] for line in lines} == {1.0}
     assert {line["cross_entropy"] for line in lines} == {0.0}
-    with pytest.raises(ValueError, match="--priors"):
-        fit(replace(settings, priors=()), data, output=tmp_path / "other", processes=Processes(), log=lambda line: None)
+    with pytest.raises(InvalidInput, match="--priors"):
+        fit_pairs(replace(settings, priors=()), data, tmp_path / "other")
 
 
 @pytest.mark.parametrize(
@@ -253,14 +245,12 @@ def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_pat
 def test_the_best_step_is_the_one_of_the_first_score_then_of_the_second(
     model: Path, tmp_path: Path, scores: list[tuple[float, float]], best_step: int
 ) -> None:
-    from training.data import prepare
-    from training.processes import Processes
-    from training.train import fit
+    from training.data.selection import prepare
 
     settings = tiny(model, method="cross-entropy", steps=30, evaluate_every=10, checkpoint_every=15)
     reached = iter([{"ndcg10": order, "auc": scale} for order, scale in scores])
     data = replace(prepare(topic_pairs(), settings, selection=6), select=lambda encoder: next(reached))
-    fitted = fit(settings, data, output=tmp_path, processes=Processes(), log=lambda line: None)
+    fitted = fit_pairs(settings, data, tmp_path)
     assert fitted.best_step == best_step
 
 
@@ -270,19 +260,21 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from tests.training.tiny_model import losses, topic_pairs
-from training.config import settings_from
-from training.data import prepare
-from training.processes import joined_processes
+from training.config import TrainSettings
+from training.data.selection import prepare
+from training.console import quiet
+from training.run.processes import joined_processes
+from training.run.task import PairTask
 from training.train import fit
-settings = settings_from(json.loads(sys.argv[1]))
+settings = TrainSettings.from_values(json.loads(sys.argv[1]))
 with joined_processes() as processes:
-    fit(settings, prepare(topic_pairs(), settings, selection=6), output=Path(sys.argv[2]), processes=processes,
-        log=lambda line: None)
+    task = PairTask(settings, prepare(topic_pairs(), settings, selection=6))
+    fit(settings, task, output=Path(sys.argv[2]), processes=processes, log=quiet)
 """
 
 
 def trained_by(count: int, settings: TrainSettings, folder: Path) -> list[float]:
-    """The losses of a run by so many processes."""
+    """The losses of a run by this many processes."""
     script = folder / f"{count}.py"
     script.write_text(SEVERAL_PROCESSES)
     arguments = [json.dumps(settings_values(settings)), str(folder / str(count))]
@@ -301,10 +293,69 @@ def test_two_processes_train_as_one(model: Path, tmp_path: Path, method: str) ->
 
 
 def test_a_process_may_be_left_without_a_text(model: Path, tmp_path: Path) -> None:
-    from training.data import prepare
+    from training.data.selection import prepare
 
     usual = tiny(model, method="cross-entropy")
     pairs = len(prepare(topic_pairs(), usual, selection=6).pairs)
     settings = replace(usual, batch_pairs=pairs - 1, steps=2)  # the second batch has one pair: two texts
     run(settings, tmp_path / "one", share=1.0)
     assert trained_by(3, settings, tmp_path) == pytest.approx(losses(tmp_path / "one"), rel=2e-4)
+
+
+@pytest.fixture
+def command(model: Path, tmp_path: Path) -> list[str]:
+    rows = [f"boats {a},jam {b},{'positive' if a % 3 == b % 3 else 'negative'}" for a in range(8) for b in range(8)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["text_a,text_b,label", *rows]) + "\n")
+    given = f"--pairs {tmp_path / 'pairs.csv'} --output {tmp_path / 'run'} --model {model} --selection 2 --steps 2"
+    return [*given.split(), "--batch-pairs", "16"]
+
+
+BUG = """
+import sys
+from training.losses import objectives
+from training.train import main
+
+def bug(*_arguments, **_settings):
+    raise ValueError("planted")
+
+objectives.pause = bug
+main(sys.argv[1:])
+"""
+
+
+def test_a_bug_in_a_loss_is_not_called_refused(command: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", BUG, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().endswith("ValueError: planted")
+    assert "refused" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--learning-rate", "0"], "learning_rate is 0.0; it must be above 0"),
+        (["--method", "paws"], "there is no method 'paws'"),
+        (["--selection", "20"], "20 selection anchors cannot be cut"),
+        (["--frozen-layers", "2"], "leave at least one to train"),
+        (["--model", "nowhere"], "the model 'nowhere' cannot be read"),
+    ],
+)
+def test_input_that_cannot_be_used_is_refused_in_one_line(
+    command: list[str], options: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training.train import main
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, *options])
+    assert str(stopped.value).startswith("refused: ")
+    assert message in str(stopped.value)
+
+
+def test_classes_other_than_competitors_need_their_order(command: list[str], tmp_path: Path) -> None:
+    from training.train import main
+
+    (tmp_path / "pairs.csv").write_text("text_a,text_b,label\na,b,entailment\nc,d,contradiction\n")
+    with pytest.raises(SystemExit, match="which of the classes contradiction, entailment has the most similar texts"):
+        main(command)

@@ -1,10 +1,12 @@
 """A BERT of random weights and a few words, and pairs of texts for it: trains in milliseconds."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from training.pairs import Pairs
+from training.config import TrainSettings
+from training.data.pairs import Pairs
 
 TOPICS = {
     "ships": "boats ferries docks sails harbours".split(),
@@ -66,6 +68,16 @@ def topic_pairs(*, companies: int = 24, candidates: int = 6, seed: int = 0) -> P
 
 def losses(output: Path) -> list[float]:
     """The losses of a run, step by step."""
-    from training.journal import read_journal
+    from training.run.journal import read_journal
 
     return [line["loss"] for line in read_journal(output / "metrics.jsonl") if "loss" in line]
+
+
+def fit_pairs(settings: TrainSettings, data: Any, output: Path) -> Any:
+    """Trains on pairs (TrainingData), by one process and without a word."""
+    from training.console import quiet
+    from training.run.processes import Processes
+    from training.run.task import PairTask
+    from training.train import fit
+
+    return fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=quiet)

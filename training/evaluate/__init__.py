@@ -5,7 +5,7 @@ Everything takes `Encode` (texts to unit rows) and loaded data; nothing here kno
 
     encoding     texts to vectors           bootstrap             how sure a figure is
     ranks        AUC, Spearman              ranking, judged       order of each anchor's candidates
-    pairs        is it a competitor         positive_unlabelled   the same without negatives
+    pairs        is it a competitor
     corpus       recall in the whole corpus calibration, reliability   cosine to probability
-    sts, senteval  the paper's benchmarks   tasks, report, plots  what the command runs and writes
+    tasks, report, plots  what the command runs and writes
 """

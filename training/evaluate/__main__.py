@@ -3,63 +3,46 @@
     python -m training.evaluate --bundle models/<id> --judged FOLDER --companies FILE --output report.json
     python -m training.evaluate ... --index similarity.db       (takes the corpus's vectors from an index)
     python -m training.evaluate ... --against other.json        (differences to another report, anchor by anchor)
-    python -m training.evaluate --bundle models/<id> --tasks sts --sts FOLDER --output report.json
 
-The judged folder holds dev.tsv.gz, which is what is evaluated, and train.tsv.gz, of which some anchors
-choose the threshold and carry the calibration: those that `python -m training.train` keeps out of the same
-file, given the same `--seed`. An encoder that was trained otherwise needs them in a file (`--selection`).
-Tasks that look at the whole corpus encode every company, or read the vectors from `--index`.
+The judged folder holds dev.tsv.gz, the judgements to evaluate on, and train.tsv.gz. Some anchors of train
+choose the threshold and fit the calibration: those that `python -m training.train` holds out of the same
+file with the same `--seed`. For an encoder that was trained otherwise, give them in a file (`--selection`).
+Tasks that search the whole corpus encode every company, or read the vectors from `--index`.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidInput, SimilarityError
+from similarity.errors import InvalidInput
 from similarity.generations.judgements import Judgements, read_judgements
-from similarity.index.opening import open_index
 from training.config import SEED
+from training.console import refusing
+from training.data.splits import SELECTION_ANCHORS
 from training.evaluate import tasks
 from training.evaluate.calibration import SERVED
-from training.evaluate.corpus import Corpus, corpus_of_index, encode_corpus
+from training.evaluate.corpus import read_corpus
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.report import compare, interval_text, read_report, table, write_report
-from training.evaluate.senteval import TASKS as TRANSFER_TASKS
-from training.splits import SELECTION_ANCHORS
 
-JUDGED_TASKS = ("ranking", "pairs", "corpus", "calibration")
 CORPUS_TASKS = ("corpus", "calibration")
-TASKS = (*JUDGED_TASKS, "sts", "senteval")
+TASKS = ("ranking", "pairs", *CORPUS_TASKS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options, runs the tasks, prints each table as it is done, and writes the report at the end."""
+    """Read the options, run the tasks, print each table, and write the report."""
     options = _parser().parse_args(arguments)
-    try:
+    with refusing():
         _run(options)
-    except SimilarityError as error:
-        sys.exit(f"error: {error}")
 
 
 def _run(options: argparse.Namespace) -> None:
-    chosen = _chosen_tasks(options)
     against = read_report(options.against) if options.against else None
     encoder = TextEncoder(ModelBundle.load(options.bundle))
-    found: dict[str, tasks.Figures] = {}
-    if any(task in chosen for task in JUDGED_TASKS):
-        found |= _judged_figures(options, encoder, chosen)
-    if "sts" in chosen:
-        found["sts"] = _shown("sts", tasks.sts_figures(encoder.encode, options.sts, progress=_progress("sentences")))
-    if "senteval" in chosen:
-        figures = tasks.senteval_figures(
-            encoder.encode, options.senteval, tasks=options.transfer_tasks, seed=options.seed, step=_note
-        )
-        found["senteval"] = _shown("senteval", figures)
+    found = _judged_figures(options, encoder, options.tasks)
     report: dict[str, object] = {
         "encoder_id": encoder.encoder_id,
         "bundle_id": encoder.bundle.bundle_id,
@@ -91,20 +74,21 @@ def _judged_figures(
             figures = tasks.ranking_figures(
                 encoder.encode, dev, prepared=prepared, plain=plain, seen=seen, seed=options.seed
             )
-            found["ranking"] = _shown("ranking", figures)
+            found["ranking"] = shown("ranking", figures)
         if "pairs" in chosen:
-            found["pairs"] = _shown(
+            found["pairs"] = shown(
                 "pairs", tasks.pair_figures(encoder.encode, dev, selection=selection, texts=prepared)
             )
     if any(task in chosen for task in CORPUS_TASKS):
-        corpus = _corpus(options, encoder)
+        progress = encoding_progress("companies")
+        corpus = read_corpus(encoder, companies=options.companies, index=options.index, progress=progress)
         if "corpus" in chosen:
-            found["corpus"] = _shown("corpus", tasks.corpus_figures(corpus, dev, seed=options.seed))
+            found["corpus"] = shown("corpus", tasks.corpus_figures(corpus, dev, seed=options.seed))
         if "calibration" in chosen:
             figures, drawn = tasks.calibration_figures(
                 corpus, dev, selection=selection, k=options.served, seed=options.seed
             )
-            found["calibration"] = _shown("calibration", figures)
+            found["calibration"] = shown("calibration", figures)
             if options.plots:
                 from training.evaluate.plots import reliability_plot
 
@@ -123,7 +107,7 @@ def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) ->
     elif not needed:
         selection = {}
     elif train:
-        selection = tasks.cut_selection(path, seed=options.seed, anchors=options.selection_anchors)
+        selection = tasks.held_out_judgements(path, seed=options.seed, anchors=options.selection_anchors)
     else:
         raise InvalidInput(f"there is no {path} to cut selection anchors from; name a file of them with --selection")
     shared = sorted(set(selection) & set(dev))
@@ -134,31 +118,8 @@ def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) ->
     return selection, seen
 
 
-def _corpus(options: argparse.Namespace, encoder: TextEncoder) -> Corpus:
-    if not options.index:
-        return encode_corpus(encoder.encode, options.companies, encoder.text_settings, progress=_progress("companies"))
-    with closing(open_index(options.index, os.environ)) as index:
-        return corpus_of_index(index, encoder_id=encoder.encoder_id)
-
-
-def _chosen_tasks(options: argparse.Namespace) -> list[str]:
-    """The tasks asked for, or those for which there are data; each has its data, or InvalidInput."""
-    given = {
-        **{task: bool(options.judged and options.companies) for task in JUDGED_TASKS},
-        "sts": bool(options.sts),
-        "senteval": bool(options.senteval),
-    }
-    chosen = options.tasks or [task for task in TASKS if given[task]]
-    lacking = [task for task in chosen if not given[task]]
-    if lacking:
-        needs = "--judged and --companies" if lacking[0] in JUDGED_TASKS else f"--{lacking[0]}"
-        raise InvalidInput(f"the task {lacking[0]} needs {needs}")
-    if not chosen:
-        raise InvalidInput("there is nothing to evaluate on; give --judged and --companies, --sts or --senteval")
-    return list(chosen)
-
-
-def _shown(name: str, figures: tasks.Figures) -> tasks.Figures:
+def shown(name: str, figures: tasks.Figures) -> tasks.Figures:
+    """The figures, printed."""
     _heading(name)
     sys.stdout.write(figures.table)
     sys.stdout.flush()
@@ -169,11 +130,13 @@ def _heading(title: str) -> None:
     sys.stdout.write(f"\n{title}\n")
 
 
-def _progress(what: str) -> Callable[[int, int], None]:
-    return lambda done, total: _note(f"{done:,} of {total:,} {what} encoded")
+def encoding_progress(what: str) -> Callable[[int, int], None]:
+    """Reports encoding on the error stream."""
+    return lambda done, total: note(f"{done:,} of {total:,} {what} encoded")
 
 
-def _note(line: str) -> None:
+def note(line: str) -> None:
+    """Write a line to the error stream."""
     sys.stderr.write(f"{line}\n")
 
 
@@ -182,16 +145,13 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--bundle", type=Path, required=True, help="folder of the bundle")
     add("--output", type=Path, required=True, help="JSON file to write the report to")
-    add("--judged", type=Path, help="folder with dev.tsv.gz and train.tsv.gz")
-    add("--companies", type=Path, help="JSONL file of all companies")
+    add("--judged", type=Path, required=True, help="folder with dev.tsv.gz and train.tsv.gz")
+    add("--companies", type=Path, required=True, help="JSONL file of all companies")
     add("--index", help="index that already holds this bundle's vectors of the companies (a file or a URL)")
-    add("--selection", type=Path, help="judgements of the anchors kept out of training (default: some of train)")
+    add("--selection", type=Path, help="judgements of the anchors held out of training (default: some of train)")
     add("--selection-anchors", type=int, default=SELECTION_ANCHORS, help="how many those are (default: 100)")
     add("--served", type=int, default=SERVED, help=f"companies that a search returns (default: {SERVED})")
-    add("--sts", type=Path, help="folder with STS12.tsv.gz and so on")
-    add("--senteval", type=Path, help="folder with MR.tsv.gz and so on")
-    add("--transfer-tasks", nargs="+", choices=TRANSFER_TASKS, default=list(TRANSFER_TASKS), help="default: all seven")
-    add("--tasks", nargs="+", choices=TASKS, help="default: those for which there are data")
+    add("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
     add("--against", type=Path, help="report of another bundle to compare with, anchor by anchor")
     add("--plots", type=Path, help="folder for figures")
     add("--seed", type=int, default=SEED, help=f"that of the training; of folds and resamples too (default: {SEED})")

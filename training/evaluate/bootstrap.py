@@ -40,6 +40,11 @@ class Difference:
     anchors: int
 
 
+def with_bounds(name: str, found: Interval | Difference) -> dict[str, float]:
+    """Mean, lower and upper bound as figures of a manifest: `name`, `name`_lower, `name`_upper."""
+    return {name: found.mean, f"{name}_lower": found.lower, f"{name}_upper": found.upper}
+
+
 def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
     """The mean of one method's values `[anchors]` and its interval; NaN values are left out.
 

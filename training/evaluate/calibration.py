@@ -1,20 +1,20 @@
 """From a cosine to the probability of a competitor, as a bundle's manifest stores it and the service applies it.
 
-The form is Platt's: P = sigmoid(slope · cosine + intercept). What it is fitted on must be what it is
-asked about: the 50 companies that a search of the **whole corpus** returns for an anchor. Judged pools
-are another mixture (random companies of the industry, lexical neighbours) and would give wrong chances.
+The form is Platt's: P = sigmoid(slope · cosine + intercept). It must be fitted on the
+pairs that it is applied to: the 50 companies that a search of the **whole corpus** returns for an anchor.
+Judged pools are another mixture (random companies of the industry, lexical neighbours) and would give
+wrong probabilities.
 
-**The unjudged.** Of the 50 served companies about one in nine has been judged. The others are neither
-competitors nor not, so they are not counted as negatives; they are taken to be like the judged served
-companies of about the same cosine. Each judged pair therefore stands for so many: within each tenth of
-the served cosines, the judged share the weight of all that were served. This is right if, at a given
-cosine, being judged has nothing to do with being a competitor. Judged candidates were drawn from the
-neighbours by plain text and by words, so it is an assumption; only judging served pairs drawn at random
-would test it.
+**Unjudged companies.** About one in nine of the 50 served companies has been judged. The others are not
+counted as negatives: we assume that they are competitors as often as judged served companies of about the
+same cosine. So within each tenth of the served cosines the judged pairs share the weight of all served
+ones. This is right if, at a given cosine, being judged is independent of being a competitor. Judged
+candidates were drawn from the neighbours by plain text and by words; only judging served pairs drawn at
+random would test the assumption.
 
-Fit on selection anchors cut from the training split. Isotonic regression, which can take any rising
-form, is fitted beside it on the same folds of anchors: where it is clearly better, a sigmoid is the
-wrong form for this encoder.
+The fit uses held-out anchors of the training split. Isotonic regression, which can take any rising form,
+is fitted beside it on the same folds of anchors: if it is clearly better, a sigmoid is the wrong form for
+this encoder.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ SERVED = 50
 STRATA = 10
 FOLDS = 5
 NEWTON_STEPS = 100
-# A resample computes every measure anew.
+# Every resample computes all measures, so 500 instead of the usual number.
 RESAMPLES = 500
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -115,7 +115,7 @@ def served_pairs(corpus: Corpus, judgements: Judgements, *, k: int = SERVED) -> 
 
 
 def served_weights(judged: Floats, served: Floats, *, strata: int = STRATA) -> Floats:
-    """How many of the `served` cosines `[m]` each of the `judged` ones `[n]` stands for; adds up to m.
+    """The number of `served` cosines `[m]` that each of the `judged` ones `[n]` represents; adds up to m.
 
     Served cosines are cut into `strata` equal parts; one in which nothing was judged joins the next
     lower one (the lowest: the next higher).
@@ -169,7 +169,7 @@ def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> 
 
 
 def probabilities(calibration: Calibration, cosines: Floats) -> Floats:
-    """P(competitor) of cosines `[n]`: what the service says of them, before it rounds."""
+    """P(competitor) of cosines `[n]`, as the service computes it before it rounds."""
     return _sigmoid(calibration.slope * cosines + calibration.intercept)
 
 
@@ -181,8 +181,8 @@ def fit_isotonic(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) 
     fitted = IsotonicRegression(y_min=margin, y_max=1 - margin, out_of_bounds="clip")
     fitted.fit(cosines, positive.astype(np.float64), sample_weight=weights)
 
-    def mapped(asked: Floats) -> Floats:
-        predicted: Floats = np.asarray(fitted.predict(asked), dtype=np.float64)
+    def mapped(values: Floats) -> Floats:
+        predicted: Floats = np.asarray(fitted.predict(values), dtype=np.float64)
         return predicted
 
     return mapped

@@ -1,11 +1,13 @@
-"""Search over the whole corpus: are an anchor's known competitors among the k companies it is served?
+"""Recall in the whole corpus: the share of an anchor's known competitors among the k companies of a search.
 
 A judged pool has twenty candidates, so recall at 50 within it is 1 by construction; here every company
 competes. Two limits belong to the figure: a competitor that nobody judged is not missed by it, and an
 anchor with more competitors than k cannot reach 1.
 """
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import EmbeddedCompany
+from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from similarity.generations.judgements import COMPETITOR, Judgements
+from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.text import TextSettings, embedding_text
 from training.evaluate.encoding import Encode, Progress, encode_all
@@ -94,6 +98,22 @@ def encode_corpus(
     return Corpus(ids=tuple(company.id for company in found), vectors=encode_all(encode, texts, progress=progress))
 
 
+def read_corpus(
+    encoder: TextEncoder, *, companies: Path | None, index: str | None, progress: Progress | None = None
+) -> Corpus:
+    """The vectors of all companies: those of an index (a file or a URL), else encoded from a file of companies.
+
+    Raises:
+        InvalidInput: neither is given, or as `corpus_of_index` and `encode_corpus`.
+    """
+    if index:
+        with closing(open_index(index, os.environ)) as opened:
+            return corpus_of_index(opened, encoder_id=encoder.encoder_id)
+    if companies is None:
+        raise InvalidInput("the companies that a search is to find are missing; give --companies or --index")
+    return encode_corpus(encoder.encode, companies, encoder.text_settings, progress=progress)
+
+
 def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
     """The vectors that the live generation of an index holds, so that nothing need be encoded.
 
@@ -133,24 +153,24 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
     if not known:
         raise InvalidInput("no judged anchor has a competitor (grade 2); recall needs at least one")
     anchors = list(known)
-    wanted = [corpus.rows(known[anchor]) for anchor in anchors]
-    asked = np.array(depths, dtype=np.int64)
-    recall = np.empty((len(anchors), len(asked)))
+    competitors = [corpus.rows(known[anchor]) for anchor in anchors]
+    limits = np.array(depths, dtype=np.int64)
+    recall = np.empty((len(anchors), len(limits)))
     for position, cosines in _each_anchor(corpus, corpus.rows(anchors)):
-        found = cosines[wanted[position]]
+        found = cosines[competitors[position]]
         above = (cosines > found[:, None]).sum(axis=1)
         equal = (cosines == found[:, None]).sum(axis=1)
-        recall[position] = np.clip((asked - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
+        recall[position] = np.clip((limits - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
     return CorpusRecall(
         anchors=tuple(anchors),
         depths=tuple(depths),
         recall=recall,
-        competitors=np.array([len(rows) for rows in wanted], dtype=np.int64),
+        competitors=np.array([len(rows) for rows in competitors], dtype=np.int64),
     )
 
 
 def serve(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Served:
-    """What a search for each anchor returns: its k nearest companies, without itself; equal cosines by row.
+    """The k nearest companies of each anchor, as a search returns them, without itself; equal cosines by row.
 
     Raises:
         InvalidInput: an anchor is not in the corpus, or the corpus has not k other companies.

@@ -1,4 +1,4 @@
-"""Texts to vectors, for every evaluation: whatever turns texts into unit rows can be measured."""
+"""The interface of evaluations to an encoder: a function from texts to unit rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -24,10 +24,10 @@ BLOCK_TEXTS = 2_048
 def encode_all(encode: Encode, texts: Sequence[str], *, progress: Progress | None = None) -> NDArray[np.float32]:
     """Unit rows of `texts`, float32 `[n, dimension]`, n >= 1; equal texts are encoded once.
 
-    Longest first, in blocks, so that a block's texts are of like length and progress can be told.
+    Longest first, in blocks of similar length, with progress after each block.
 
     Raises:
-        InvalidInput: the encoder makes something else than one finite vector for each text.
+        InvalidInput: the encoder does not return one finite vector for each text.
     """
     distinct = sorted(set(texts), key=lambda text: (-len(text), text))
     blocks = []

@@ -18,10 +18,11 @@ from typing import Any
 from similarity.bundle import ModelBundle
 from similarity.company import Company
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidCompany, InvalidInput, SimilarityError
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.generations.judgements import Judgements, read_judgements
 from similarity.ingest.files import read_rows
 from similarity.text import TextSettings, embedding_text
+from training.console import refusing
 from training.evaluate.encoding import Encode, Texts
 from training.evaluate.ranking import rank
 from training.evaluate.ranks import auc
@@ -84,11 +85,11 @@ def read_companies(path: Path) -> Iterator[Company]:
 
 def judged_texts(companies: Path, judgements: Judgements, settings: TextSettings | None) -> Texts:
     """The text of each judged company: prepared with `settings`, or as it stands if there are none."""
-    wanted = {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
+    judged = {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
     return {
         company.id: embedding_text(company, settings) if settings else company.description
         for company in read_companies(companies)
-        if company.id in wanted
+        if company.id in judged
     }
 
 
@@ -106,10 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
     parser.add_argument("--splits", nargs="+", default=list(SPLITS), help="which files to read (default: dev train)")
     options = parser.parse_args(arguments)
-    try:
+    with refusing():
         _print_quality(options)
-    except SimilarityError as error:
-        sys.exit(f"error: {error}")
 
 
 def _print_quality(options: argparse.Namespace) -> None:

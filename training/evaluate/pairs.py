@@ -1,8 +1,8 @@
-"""Is this pair a competitor? The paper's Table 5: grade 2 against the rest, accuracy, precision and recall.
+"""Decisions on pairs, the paper's Table 5: grade 2 against the rest, accuracy, precision and recall.
 
 Two ways to decide. The pair head takes the class of the highest logit, averaged over both orders of
-the pair, because being a competitor is symmetric. What is served is the cosine: it decides by a threshold
-that was chosen on the selection split, never on the pairs it is judged by.
+the pair, because being a competitor is symmetric. The search uses the cosine: it decides by a threshold that
+was chosen on the selection split, never on the evaluated pairs.
 """
 
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def best_threshold(scores: Floats, positive: Flags, *, measure: str = "accuracy"
     It lies halfway between two scores; of equally good ones the highest is taken.
 
     Raises:
-        InvalidInput: there is no positive or no other pair, or another `measure` is asked for.
+        InvalidInput: there is no positive or no other pair, or the `measure` is unknown.
     """
     if measure not in {"accuracy", "f1"}:
         raise InvalidInput(f"a threshold cannot be chosen by {measure!r}; use accuracy or f1")

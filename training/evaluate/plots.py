@@ -1,4 +1,4 @@
-"""Figures of evaluations, as PNG files; drawn without a screen. Colours are Okabe and Ito's, told apart by all eyes."""
+"""Figures of evaluations, as PNG files; drawn without a screen, in Okabe and Ito's colours for colour-blind readers."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle

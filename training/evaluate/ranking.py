@@ -77,16 +77,16 @@ def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
 
 def encode_anchors(encode: Encode, judgements: Judgements, texts: Texts) -> list[RankedAnchor]:
     """Encodes the judged companies, each once, and scores them; errors as those of `rank`."""
-    wanted = sorted({company for anchor, grades in judgements.items() for company in (anchor, *grades)})
-    if not wanted:
+    companies = sorted({company for anchor, grades in judgements.items() for company in (anchor, *grades)})
+    if not companies:
         raise InvalidInput("there are no judgements to measure by; give a file with at least one")
-    missing = [company for company in wanted if company not in texts]
+    missing = [company for company in companies if company not in texts]
     if missing:
         raise InvalidInput(
             f"{len(missing):,} judged companies have no text, the first is {missing[0]}; give the file of companies "
             "that the judgements were made on"
         )
-    return score_anchors(encode_companies(encode, {company: texts[company] for company in wanted}), judgements)
+    return score_anchors(encode_companies(encode, {company: texts[company] for company in companies}), judgements)
 
 
 def score_anchors(vectors: Vectors, judgements: Judgements) -> list[RankedAnchor]:

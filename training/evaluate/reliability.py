@@ -1,7 +1,7 @@
-"""Do probabilities mean what they say? Reliability table, calibration error, Brier score and log loss.
+"""Calibration of probabilities: reliability table, calibration error, Brier score and log loss.
 
-Everything takes `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`: how many pairs each
-one stands for (all ones where it stands for itself).
+Everything takes `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`, the number of pairs that
+each one represents (1 for itself alone).
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 
 BINS = 10
-# A certain mistake costs this much and not infinitely much.
+# Bounds the log loss of a wrong probability of 0 or 1.
 CLIP = 1e-6
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityBin:
-    """Pairs whose probabilities lie between `lower` and `upper`: what was predicted and what came true, on average.
+    """Pairs whose probabilities lie between `lower` and `upper`: the mean predicted and observed share of competitors.
 
     `share` is the part of all weight, `pairs` the number of pairs.
     """
@@ -74,13 +74,13 @@ def chance_error(probabilities: Floats, weights: Floats, *, bins: int = BINS, se
 
 
 def brier(probabilities: Floats, positive: Flags, weights: Floats) -> float:
-    """The mean squared distance of probability and truth."""
+    """The Brier score: mean squared distance of probability and outcome."""
     _check(probabilities)
     return float(np.average((probabilities - positive) ** 2, weights=weights))
 
 
 def log_loss(probabilities: Floats, positive: Flags, weights: Floats) -> float:
-    """The mean negative logarithm (natural) of the probability that was given to the truth."""
+    """The mean negative natural logarithm of the probability of the outcome."""
     _check(probabilities)
     given = np.where(positive, probabilities, 1 - probabilities)
     return float(np.average(-np.log(np.clip(given, CLIP, None)), weights=weights))
@@ -97,7 +97,7 @@ def _bins(probabilities: Floats, bins: int) -> NDArray[np.intp]:
 def _averages(
     bin_of: NDArray[np.intp], probabilities: Floats, positive: Flags, weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Of each bin: its share of all weight, the mean of what was predicted and of what came true."""
+    """For each bin: its share of all weight, the mean predicted and the mean observed share."""
     weight = np.bincount(bin_of, weights=weights)
     predicted = np.bincount(bin_of, weights=weights * probabilities) / weight
     return weight / weight.sum(), predicted, np.bincount(bin_of, weights=weights * positive) / weight

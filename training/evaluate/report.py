@@ -1,4 +1,4 @@
-"""What an evaluation found: as tables for people and as JSON for programs."""
+"""Results of evaluations: tables for people, JSON for programs."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from training.evaluate.bootstrap import Difference, Interval, paired_difference
 
 
 def plain(value: Any) -> Any:
-    """Records, arrays and their like as what JSON knows; a figure that is not defined (NaN) is null."""
+    """Records, arrays and numbers as JSON values; a figure that is not defined (NaN) is null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):

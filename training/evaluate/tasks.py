@@ -4,48 +4,43 @@
 anchor by name, for a paired comparison with another report.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from similarity.errors import InvalidInput
 from similarity.generations.judgements import Judgements, read_judgements
 from similarity.model.calibration import Calibration
+from training.data.pairs import read_pairs
+from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
 from training.evaluate.calibration import CalibrationQuality, assess, calibrate, probabilities, served_pairs
 from training.evaluate.corpus import Corpus, corpus_recall
-from training.evaluate.encoding import Encode, Progress, Texts
+from training.evaluate.encoding import Encode, Texts
 from training.evaluate.pairs import best_threshold, cosine_quality
 from training.evaluate.ranking import encode_anchors, pooled, rank, without_seen
 from training.evaluate.ranks import auc
 from training.evaluate.report import interval_text, table
-from training.evaluate.senteval import Step, evaluate_task, read_task
-from training.evaluate.sts import SETS, evaluate_sts, read_sts
-from training.pairs import read_pairs
-from training.splits import SELECTION_ANCHORS, split_by_anchor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one evaluation found."""
+    """The results of one evaluation."""
 
     values: Mapping[str, object]
     table: str
     anchors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def cut_selection(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
-    """The judgements of the anchors that training on this file with this seed keeps out.
+def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
+    """The judgements of the anchors that training on this file with this seed holds out.
 
-    They choose the threshold and carry the calibration.
+    They choose the threshold and fit the calibration.
 
     Raises:
         InvalidInput: the file cannot be read, or has not more anchors than that.
     """
     judgements = read_judgements(path)
-    # The texts do not matter here: ids stand in for them.
+    # The split depends on ids alone, so ids serve as texts.
     ids = {company: company for anchor, grades in judgements.items() for company in (anchor, *grades)}
     _, kept = split_by_anchor(read_pairs(path, companies=ids, every_class=False), selection=anchors, seed=seed)
     chosen = {kept.ids[number] for number in kept.left}
@@ -142,38 +137,11 @@ def calibration_figures(
     return (
         Figures(
             values={"fit": report, "other_anchors": found["sigmoid, other anchors"]},
-            table=text + _said(report.calibration),
+            table=text + _formula(report.calibration),
         ),
         found,
     )
 
 
-def sts_figures(encode: Encode, folder: Path, *, progress: Progress | None) -> Figures:
-    """STS 2012-16, STS benchmark and SICK-R."""
-    report = evaluate_sts(encode, [read_sts(folder, name) for name in SETS], progress=progress)
-    rows: list[list[object]] = [
-        [name, f"{each.pooled:.2f}", f"{each.subset_mean:.2f}", each.pairs] for name, each in report.sets.items()
-    ]
-    rows.append(["average", f"{report.average:.2f}", f"{report.subset_average:.2f}", ""])
-    return Figures(
-        values={"sets": report.sets, "average": report.average, "subset_average": report.subset_average},
-        table=table(["set", "pooled", "mean of subsets", "pairs"], rows),
-    )
-
-
-def senteval_figures(encode: Encode, folder: Path, *, tasks: Sequence[str], seed: int, step: Step | None) -> Figures:
-    """The transfer tasks of these names."""
-    if not tasks:
-        raise InvalidInput("no transfer task is named; give at least one")
-    data = [read_task(folder, name) for name in tasks]
-    found = {task.name: evaluate_task(encode, task, seed=seed, step=step) for task in data}
-    average = float(np.mean([each.accuracy for each in found.values()]))
-    rows: list[list[object]] = [
-        [name, f"{each.accuracy:.2f}", "" if each.f1 is None else f"{each.f1:.2f}"] for name, each in found.items()
-    ]
-    rows.append(["average", f"{average:.2f}", ""])
-    return Figures(values={"tasks": found, "average": average}, table=table(["task", "accuracy", "F1"], rows))
-
-
-def _said(calibration: Calibration) -> str:
+def _formula(calibration: Calibration) -> str:
     return f"P(competitor) = sigmoid({calibration.slope:.4f} · cosine {calibration.intercept:+.4f})\n"

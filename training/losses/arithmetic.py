@@ -1,4 +1,4 @@
-"""What the losses compute with: full precision, similarities, and means over masks that may be empty."""
+"""Arithmetic of the losses: full precision, similarities, and means over masks that may be empty."""
 
 import torch
 from torch import Tensor

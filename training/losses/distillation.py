@@ -6,7 +6,7 @@ from torch import Tensor
 from training.losses.arithmetic import cosines, widened
 
 
-def distillation(vectors: Tensor, taught: Tensor, *, temperature: float = 0.05, scale_weight: float = 0.1) -> Tensor:
+def distillation(vectors: Tensor, targets: Tensor, *, temperature: float = 0.05, scale_weight: float = 0.1) -> Tensor:
     """Cross-entropy of each text's softmax over the batch's others against the teachers', and their distance in scale.
 
         L = mean_i −Σ_{j≠i} p_ij log q_ij + scale_weight · mean_{i≠j} ((s_ij − t_ij)/τ)²,
@@ -18,12 +18,12 @@ def distillation(vectors: Tensor, taught: Tensor, *, temperature: float = 0.05, 
 
     Args:
         vectors: `[r, d]`, r at least 2; need not be unit vectors.
-        taught: the teachers' cosines `[r, r]`; what stands on the diagonal does not count.
+        targets: the teachers' cosines `[r, r]`; the diagonal is ignored.
     """
     others = ~torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
     shape = (len(vectors), len(vectors) - 1)
     student = cosines(vectors, vectors)[others].view(shape) / temperature
-    teacher = widened(taught)[others].view(shape) / temperature
+    teacher = widened(targets)[others].view(shape) / temperature
     order = -(teacher.softmax(dim=1) * student.log_softmax(dim=1)).sum(dim=1).mean()
     scale: Tensor = (student - teacher).square().mean()
     return order + scale_weight * scale

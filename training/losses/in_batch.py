@@ -15,7 +15,7 @@ def in_batch_contrastive(
 
     and the mean over the anchors i that have a positive. The other positives of an anchor are not in
     the denominator of this one. N_i must not hold the anchor's unlabelled candidates nor its own text:
-    take the labelled negatives and the others of `training.relations`.
+    take the labelled negatives and the others of `training.losses.relations`.
 
     Args:
         anchors: `[a, d]`; need not be unit vectors.

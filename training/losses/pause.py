@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
+from similarity.errors import InvalidInput
 from training.losses.arithmetic import mean_where, widened
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
-"""What happens to a negative risk below zero: see `positive_unlabelled`."""
+"""The treatment of a negative risk below zero: see `positive_unlabelled`."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
 """The part on labels: classes that exclude each other, separate classes, or no such part."""
@@ -138,7 +139,7 @@ def pause(
         progress: t/T, from 0 to 1.
 
     Raises:
-        ValueError: a setting is unknown or out of range, or a softmax is asked of one class.
+        ValueError: a setting is unknown or out of range, or the softmax has one class only.
     """
     risk = positive_unlabelled(logits, targets, known, priors=priors, correction=correction)
     supervision = _supervision(logits, targets, known, supervised)
@@ -164,17 +165,17 @@ def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -
     """Class priors are shares of the unlabelled rows, one for each class.
 
     Raises:
-        ValueError: their number is wrong, one is not between 0 and 1, or those of several classes that
+        InvalidInput: their number is wrong, one is not between 0 and 1, or those of several classes that
             exclude each other do not sum to 1.
     """
     if len(priors) != classes:
-        raise ValueError(f"{len(priors)} class priors for {classes} classes; give one for each class")
+        raise InvalidInput(f"{len(priors)} class priors for {classes} classes; give one for each class")
     for number, prior in enumerate(priors):
         if not 0 < prior < 1:
-            raise ValueError(
+            raise InvalidInput(
                 f"the prior of class {number} is {prior}; give the share of the class among the unlabelled pairs, "
                 "above 0 and below 1"
             )
     total = sum(priors)
     if single_label and classes > 1 and abs(total - 1) > ROUNDING:
-        raise ValueError(f"the class priors sum to {total:.4g}; those of classes that exclude each other sum to 1")
+        raise InvalidInput(f"the class priors sum to {total:.4g}; those of classes that exclude each other sum to 1")

@@ -31,13 +31,13 @@ def supervised_contrastive(
 
 
 def draw(mask: Tensor, at_most: int | None, generator: Generator) -> Tensor:
-    """Keeps at most so many entries of each row of `mask` (bool `[a, m]`), drawn evenly; all of them for None.
+    """At most `at_most` random entries of each row of `mask` (bool `[a, m]`); all of them for None.
 
     The paper's choices (positives, negatives) are (3, 3), (3, all) and (all, all). The draw depends on
     the generator alone, not on the device of the mask.
     """
     if at_most is None:
         return mask
-    lots = torch.rand(mask.shape, generator=generator, device=generator.device).to(mask.device)
-    drawn = lots.masked_fill(~mask, -1).topk(min(at_most, mask.shape[1]), dim=1).indices
+    random = torch.rand(mask.shape, generator=generator, device=generator.device).to(mask.device)
+    drawn = random.masked_fill(~mask, -1).topk(min(at_most, mask.shape[1]), dim=1).indices
     return mask & torch.zeros_like(mask).scatter(1, drawn, True)

@@ -20,7 +20,7 @@ from similarity.feedback.labels import (
 )
 from similarity.feedback.protocol import FeedbackEvent, Verdict
 from tests.workspace_records import NOON, make_event, moment
-from training.pairs import Pairs, read_pairs
+from training.data.pairs import Pairs, read_pairs
 
 YES, NO, UNSURE = Verdict.COMPETITOR, Verdict.NOT_COMPETITOR, Verdict.UNSURE
 TEXTS = {"nike": "Makes running shoes.", "adidas": "=Makes sports shoes.", "asics": ' Makes shoes.\nAnd "socks"'}

@@ -38,7 +38,7 @@ def test_equal_methods_are_above_each_other_half_the_time() -> None:
     assert (found.mean, found.lower, found.upper, found.above) == (0, 0, 0, 0.5)
 
 
-def test_pairing_takes_the_anchors_difficulty_out() -> None:
+def test_pairing_removes_the_difficulty_of_anchors() -> None:
     hard = np.random.default_rng(0).normal(size=100)
     found = paired_difference(hard + 0.1, hard)
     assert found.lower == pytest.approx(0.1)

@@ -137,7 +137,7 @@ def test_served_pairs_are_the_judged_ones_among_the_nearest_of_the_whole_corpus(
         served_pairs(corpus, {"a": {"f": 2}}, k=3)
 
 
-def test_quality_of_the_truth_is_what_chance_leaves() -> None:
+def test_true_probabilities_have_the_error_of_chance() -> None:
     pairs = grouped(2_000, 100)
     right = assess(pairs, probabilities(TRUE, pairs.cosines), resamples=30)
     wrong = assess(pairs, np.full(2_000, 0.9), resamples=30)

@@ -49,7 +49,7 @@ def test_an_anchor_is_not_its_own_neighbour() -> None:
     assert serve(corpus, ["a"], k=1).rows.tolist() == [[1]]
 
 
-def test_companies_as_near_as_a_competitor_share_the_place() -> None:
+def test_companies_with_equal_cosines_share_their_rank() -> None:
     corpus = on_a_circle(a=0, b=20, c=20, d=20, e=10)
     found = corpus_recall(corpus, {"a": {"b": 2}}, depths=(1, 2, 3, 4))
     assert found.recall[0] == pytest.approx([0, 1 / 3, 2 / 3, 1])

@@ -16,11 +16,11 @@ from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.text import embedding_text
 from tests.tiny_bundle import write_tiny_bundle
+from training.data.pairs import read_pairs
+from training.data.splits import split_by_anchor
 from training.evaluate.__main__ import main
 from training.evaluate.judged import read_companies
-from training.evaluate.tasks import cut_selection
-from training.pairs import read_pairs
-from training.splits import split_by_anchor
+from training.evaluate.tasks import held_out_judgements
 
 MAKES = {"anvils": 6, "boats": 6, "cars": 6}
 
@@ -86,17 +86,6 @@ def test_two_reports_are_compared(folder: Path, capsys: pytest.CaptureFixture[st
     assert "new - old" in capsys.readouterr().out
 
 
-def test_sts_needs_no_judgements(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("STS12", "STS13", "STS14", "STS15", "STS16", "STSb-test", "SICK-R-test"):
-        (folder / f"{name}.tsv").write_text(
-            "score\tsentence1\tsentence2\tsubset\n5\tanvils\tanvils\tx\n3\tanvils\tanvils boats\tx\n1\tcars\tboats\tx\n"
-        )
-    found = run(folder, "--sts", str(folder))
-    assert set(found) == {"encoder_id", "bundle_id", "seed", "sts", "anchor_values"}
-    assert "average" in capsys.readouterr().out
-    assert found["sts"]["average"] == pytest.approx(100)  # type: ignore[index]
-
-
 def write_index(path: Path, companies: Path, bundle: ModelBundle) -> None:
     encoder = TextEncoder(bundle)
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -137,45 +126,28 @@ def test_vectors_are_taken_from_an_index(folder: Path) -> None:
 
 
 @pytest.mark.training
-def test_all_that_there_are_data_for_is_the_default(folder: Path) -> None:
+def test_all_tasks_are_the_default(folder: Path) -> None:
     found = run(folder, *selecting(folder), "--served", "17", "--plots", str(folder / "plots"))
     assert {"ranking", "pairs", "corpus", "calibration"} <= set(found)
     assert found["calibration"]["fit"]["calibration"]["slope"] > 0  # type: ignore[index]
     assert (folder / "plots" / "reliability.png").exists()
 
 
-@pytest.mark.training
-def test_transfer_tasks_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        f"{number % 2}\t{'boats' if number % 2 else 'cars'}\t{split}"
-        for number in range(12)
-        for split in ("train", "test")
-    ]
-    (folder / "TREC.tsv").write_text("\n".join(["label\ttext\tsplit", *rows]) + "\n")
-    found = run(folder, "--senteval", str(folder), "--transfer-tasks", "TREC")
-    assert found["senteval"]["average"] == 100  # type: ignore[index]
-    assert "TREC" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "nothing to evaluate on"),
-        (["--tasks", "ranking"], "ranking needs --judged and --companies"),
-        (["--tasks", "sts"], "sts needs --sts"),
-        (["--sts", "nowhere"], "there is no STS12.tsv.gz in nowhere"),
-        (["--sts", "nowhere", "--against", "nothing.json"], "nothing.json is no report"),
-        (["--judged", "nowhere", "--companies", "nothing.jsonl"], "there is no file nowhere"),
+        (["--against", "nothing.json"], "^refused: nothing.json is no report"),
+        ([], "^refused: there is no file nowhere"),
     ],
 )
-def test_what_cannot_be_done_is_said(folder: Path, options: Sequence[str], message: str) -> None:
+def test_missing_files_are_refused(folder: Path, options: Sequence[str], message: str) -> None:
     with pytest.raises(SystemExit, match=message):
-        run(folder, *options)
+        run(folder, "--judged", "nowhere", "--companies", "nothing.jsonl", *options)
 
 
-def test_a_bundle_that_is_none_is_said(tmp_path: Path) -> None:
+def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is not a folder"):
-        main(["--bundle", str(tmp_path / "no"), "--output", "x", "--sts", "y"])
+        main(["--bundle", str(tmp_path / "no"), "--output", "x", "--judged", "y", "--companies", "z"])
 
 
 def test_selection_anchors_may_not_be_evaluated(folder: Path) -> None:
@@ -190,15 +162,15 @@ def test_without_a_training_split_a_selection_is_asked_for(folder: Path) -> None
     assert "pairs" in run(folder, *judged(folder), "--tasks", "pairs", "--selection", str(folder / "selection.tsv"))
 
 
-def test_selection_anchors_are_those_that_training_keeps_out(folder: Path) -> None:
+def test_selection_anchors_are_those_that_training_holds_out(folder: Path) -> None:
     path = folder / "train.tsv"
     train, kept = split_by_anchor(read_pairs(path, companies=folder / "companies.jsonl"), selection=2, seed=5)
-    chosen = cut_selection(path, seed=5, anchors=2)
+    chosen = held_out_judgements(path, seed=5, anchors=2)
     assert set(chosen) == {kept.ids[number] for number in kept.left}
     assert not set(chosen) & {train.ids[number] for number in train.left}
     judgements = read_judgements(path)
     assert chosen == {anchor: judgements[anchor] for anchor in chosen}
-    others = [cut_selection(path, seed=seed, anchors=2) for seed in range(10)]
+    others = [held_out_judgements(path, seed=seed, anchors=2) for seed in range(10)]
     assert any(set(other) != set(chosen) for other in others)
 
 

@@ -25,7 +25,7 @@ def test_a_cosine_at_the_threshold_is_a_competitor() -> None:
     assert cosine_quality(np.array([0.5]), np.array([True]), 0.5).recall == 1
 
 
-def test_what_is_not_defined_is_nan() -> None:
+def test_undefined_measures_are_nan() -> None:
     nothing_called = cosine_quality(np.array([0.1, 0.2]), np.array([True, False]), 0.9)
     assert math.isnan(nothing_called.precision)
     assert (nothing_called.recall, nothing_called.f1) == (0, 0)

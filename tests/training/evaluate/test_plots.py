@@ -1,4 +1,4 @@
-"""Figures are drawn without a screen; what they show is in their artists."""
+"""Figures are drawn without a screen; their artists are checked."""
 
 from pathlib import Path
 

@@ -46,7 +46,7 @@ def test_brier_and_log_loss() -> None:
     assert log_loss(PREDICTED[:2], POSITIVE[:2], np.array([3.0, 1.0])) == pytest.approx(weighted)
 
 
-def test_a_certain_mistake_costs_much_and_not_infinitely_much() -> None:
+def test_a_certain_mistake_has_a_finite_log_loss() -> None:
     assert log_loss(np.array([1.0]), np.array([False]), np.ones(1)) == pytest.approx(6 * math.log(10))
 
 
@@ -60,7 +60,7 @@ def test_chance_alone_explains_the_error_of_true_probabilities() -> None:
 
 
 @pytest.mark.parametrize("probabilities", [[], [1.1], [-0.1], [float("nan")]])
-def test_what_is_no_probability_is_refused(probabilities: list[float]) -> None:
+def test_a_value_that_is_no_probability_is_refused(probabilities: list[float]) -> None:
     values = np.array(probabilities)
     with pytest.raises(InvalidInput, match="probability"):
         brier(values, np.zeros(len(values), dtype=bool), np.ones(len(values)))

@@ -1,4 +1,4 @@
-"""Reports: plain JSON, tables, and what differs between two."""
+"""Reports: plain JSON, tables, and differences between two."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_everything_becomes_plain_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "not json", "[1]"])
-def test_what_is_no_report_is_refused(tmp_path: Path, content: str | None) -> None:
+def test_a_file_that_is_no_report_is_refused(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "report.json"
     if content is not None:
         path.write_text(content)

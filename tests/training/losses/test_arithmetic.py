@@ -1,4 +1,4 @@
-"""Full precision whatever comes in, and means that never divide by nothing."""
+"""Full precision for every input, and means that never divide by zero."""
 
 from __future__ import annotations
 

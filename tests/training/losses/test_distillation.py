@@ -25,13 +25,13 @@ with suppress(ModuleNotFoundError):  # without torch these tests are only counte
 pytestmark = pytest.mark.training
 
 
-def reference(vectors: Floats, taught: Floats, temperature: float, scale_weight: float) -> float:
+def reference(vectors: Floats, targets: Floats, temperature: float, scale_weight: float) -> float:
     order, scale = [], []
     texts = range(len(vectors))
     for i in texts:
         others = [j for j in texts if j != i]
         student = {j: cosine(vectors[i], vectors[j]) / temperature for j in others}
-        teacher = {j: taught[i, j] / temperature for j in others}
+        teacher = {j: targets[i, j] / temperature for j in others}
         student_sum = sum(math.exp(value) for value in student.values())
         teacher_sum = sum(math.exp(value) for value in teacher.values())
         order.append(
@@ -52,49 +52,49 @@ def random_case(seed: int) -> tuple[Floats, Floats]:
 def test_worked_by_hand() -> None:
     # Cosines 1 and 0 for the first two texts, 0 and 0 for the third; at a temperature of 1 / log 3 exp gives 3 and 1.
     vectors = tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    taught = tensor([[9.0, 0.0, 1.0], [0.0, 9.0, 1.0], [1.0, 1.0, 9.0]])
+    targets = tensor([[9.0, 0.0, 1.0], [0.0, 9.0, 1.0], [1.0, 1.0, 9.0]])
     temperature = 1 / math.log(3)
     # The teachers say 1/4, 3/4 twice and 1/2, 1/2; the student 3/4, 1/4 twice and 1/2, 1/2.
     order = (2 * (-0.25 * math.log(0.75) - 0.75 * math.log(0.25)) + math.log(2)) / 3
-    assert distillation(vectors, taught, temperature=temperature, scale_weight=0).item() == pytest.approx(order)
+    assert distillation(vectors, targets, temperature=temperature, scale_weight=0).item() == pytest.approx(order)
     # All six cosines are wrong by one.
     both = order + 0.5 * math.log(3) ** 2
-    assert distillation(vectors, taught, temperature=temperature, scale_weight=0.5).item() == pytest.approx(both)
+    assert distillation(vectors, targets, temperature=temperature, scale_weight=0.5).item() == pytest.approx(both)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_loss_equals_the_equation(seed: int) -> None:
-    vectors, taught = random_case(seed)
-    found = distillation(tensor(vectors), tensor(taught), temperature=0.2, scale_weight=0.3)
-    assert found.item() == pytest.approx(reference(vectors, taught, 0.2, 0.3))
+    vectors, targets = random_case(seed)
+    found = distillation(tensor(vectors), tensor(targets), temperature=0.2, scale_weight=0.3)
+    assert found.item() == pytest.approx(reference(vectors, targets, 0.2, 0.3))
 
 
 @pytest.mark.parametrize("scale_weight", [0.0, 0.1])
-def test_a_student_that_sees_what_the_teachers_see_has_no_gradient(scale_weight: float) -> None:
+def test_a_student_with_the_teachers_cosines_has_no_gradient(scale_weight: float) -> None:
     vectors = tensor(random_case(3)[0]).requires_grad_()
     unit = torch.nn.functional.normalize(vectors.detach(), dim=1)
     [gradient] = torch.autograd.grad(distillation(vectors, unit @ unit.T, scale_weight=scale_weight), [vectors])
     assert gradient.abs().max() < 1e-9
 
 
-def test_what_stands_on_the_diagonal_does_not_count() -> None:
-    vectors, taught = random_case(5)
-    other = taught + 7 * np.eye(len(taught))
-    assert distillation(tensor(vectors), tensor(taught)).item() == distillation(tensor(vectors), tensor(other)).item()
+def test_the_diagonal_is_ignored() -> None:
+    vectors, targets = random_case(5)
+    other = targets + 7 * np.eye(len(targets))
+    assert distillation(tensor(vectors), tensor(targets)).item() == distillation(tensor(vectors), tensor(other)).item()
 
 
 def test_a_constant_added_to_the_teachers_cosines_is_the_scale_term_s_alone() -> None:
-    vectors, taught = map(tensor, random_case(7))
-    without, moved = (distillation(vectors, each, scale_weight=0.0).item() for each in (taught, taught + 0.2))
+    vectors, targets = map(tensor, random_case(7))
+    without, moved = (distillation(vectors, each, scale_weight=0.0).item() for each in (targets, targets + 0.2))
     assert moved == pytest.approx(without)
-    assert distillation(vectors, taught + 0.2).item() != pytest.approx(distillation(vectors, taught).item())
+    assert distillation(vectors, targets + 0.2).item() != pytest.approx(distillation(vectors, targets).item())
 
 
 def test_gradients_agree_with_finite_differences() -> None:
-    vectors, taught = map(tensor, random_case(2))
-    assert_right_gradient(lambda v: distillation(v, taught, temperature=0.5), vectors)
+    vectors, targets = map(tensor, random_case(2))
+    assert_right_gradient(lambda v: distillation(v, targets, temperature=0.5), vectors)
 
 
 def test_a_low_temperature_has_finite_gradients() -> None:
-    vectors, taught = map(tensor, random_case(4))
-    assert_finite_gradient(lambda v: distillation(v, taught, temperature=1e-3), vectors.float())
+    vectors, targets = map(tensor, random_case(4))
+    assert_finite_gradient(lambda v: distillation(v, targets, temperature=1e-3), vectors.float())

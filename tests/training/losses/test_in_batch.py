@@ -64,7 +64,7 @@ def test_with_one_positive_each_it_is_torchs_cross_entropy() -> None:
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
-def test_what_is_in_no_mask_changes_nothing() -> None:
+def test_candidates_in_no_mask_change_nothing() -> None:
     anchors, candidates, positives, negatives = random_table(7).tensors()
     masks = [torch.cat([mask, torch.zeros(len(mask), 1).bool()], dim=1) for mask in (positives, negatives)]
     more = torch.cat([candidates, anchors[:1]])

@@ -1,4 +1,4 @@
-"""PAUSE by its equations, with what METHOD corrects: rows of other classes, empty parts, annealing."""
+"""PAUSE by its equations, with our corrections: rows of other classes, empty parts, annealing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from similarity.errors import InvalidInput
 from tests.training.losses.cases import (
     SEEDS,
     Bools,
@@ -305,5 +306,5 @@ def test_priors_that_are_shares_are_accepted(priors: tuple[float, ...], classes:
     ],
 )
 def test_priors_that_cannot_be_are_refused(priors: tuple[float, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidInput, match=message):
         check_priors(priors, classes=2, single_label=True)

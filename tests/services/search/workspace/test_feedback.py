@@ -18,7 +18,7 @@ from similarity.index.sqlite import SqliteIndex
 from tests.services.search.corpus import VERSION, company
 from tests.services.search.workspace_app import NOON, StandingClock, given, workspace_client
 from tests.workspace_records import make_event, moment
-from training.pairs import read_pairs
+from training.data.pairs import read_pairs
 
 SHOWN: dict[str, Any] = {"rank": 1, "score": 0.9, "probability": 0.98, "generation": "first", "bundle_id": "bundle-1"}
 

@@ -1,0 +1,99 @@
+"""IS-BERT separates a sentence's own tokens from those of others; padding is no token."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from tests.training.losses.cases import (
+    SEEDS,
+    Bools,
+    Floats,
+    assert_finite_gradient,
+    assert_right_gradient,
+    assert_zero_with_zero_gradient,
+    tensor,
+)
+
+with suppress(ModuleNotFoundError):  # without torch these tests are only counted
+    import torch
+
+    from training.papers.losses.is_bert import is_bert
+
+pytestmark = pytest.mark.training
+
+
+def reference(tokens: Floats, mask: Bools, sentences: Floats) -> float:
+    own, others = [], []
+    for i in range(len(tokens)):
+        for state, real in zip(tokens[i], mask[i], strict=True):
+            if real:
+                for j, sentence in enumerate(sentences):
+                    score = state @ sentence
+                    if i == j:
+                        own.append(math.log(1 + math.exp(-score)))
+                    else:
+                        others.append(math.log(1 + math.exp(score)))
+    return float((np.mean(own) if own else 0) + (np.mean(others) if others else 0))
+
+
+def random_case(seed: int) -> tuple[Floats, Bools, Floats]:
+    random = np.random.default_rng(seed)
+    sentences, length = int(random.integers(1, 5)), int(random.integers(1, 6))
+    mask = np.arange(length) < random.integers(0, length + 1, size=sentences)[:, None]
+    return random.normal(size=(sentences, length, 3)), mask, random.normal(size=(sentences, 3))
+
+
+def test_worked_by_hand() -> None:
+    tokens = tensor([[[math.log(3)], [99.0]], [[math.log(3)], [0.0]]])
+    mask, sentences = tensor([[True, False], [True, True]]), tensor([[1.0], [2.0]])
+    # Own, softplus(−T): T = log 3, log 9, 0: log 4/3, log 10/9, log 2.
+    # Others, softplus(T): T = log 9 (first token, second sentence), log 3, 0: log 10, log 4, log 2.
+    own = math.log(4 / 3) + math.log(10 / 9) + math.log(2)
+    others = math.log(10) + math.log(4) + math.log(2)
+    assert is_bert(tokens, mask, sentences).item() == pytest.approx(own / 3 + others / 3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_loss_equals_the_equation(seed: int) -> None:
+    case = random_case(seed)
+    assert is_bert(*map(tensor, case)).item() == pytest.approx(reference(*case))
+
+
+def test_padding_changes_nothing() -> None:
+    tokens, mask, sentences = map(tensor, random_case(5))
+    longer = torch.cat([tokens, torch.full_like(tokens[:, :1], 1e3)], dim=1)
+    padded = torch.cat([mask, torch.zeros_like(mask[:, :1])], dim=1)
+    assert is_bert(longer, padded, sentences).item() == pytest.approx(is_bert(tokens, mask, sentences).item())
+
+
+def test_the_order_of_sentences_changes_nothing() -> None:
+    tokens, mask, sentences = map(tensor, random_case(8))
+    order = torch.arange(len(tokens)).flip(0)
+    shuffled = is_bert(tokens[order], mask[order], sentences[order])
+    assert shuffled.item() == pytest.approx(is_bert(tokens, mask, sentences).item())
+
+
+def test_without_real_tokens_the_loss_is_0_and_in_the_graph() -> None:
+    mask = torch.zeros(2, 3, dtype=torch.bool)
+    assert_zero_with_zero_gradient(lambda t, s: is_bert(t, mask, s), torch.randn(2, 3, 4), torch.randn(2, 4))
+
+
+def test_one_sentence_has_no_others() -> None:
+    tokens, sentences = torch.randn(1, 3, 4), torch.randn(1, 4)
+    expected = torch.nn.functional.softplus(-(tokens[0] @ sentences[0])).mean()
+    loss = is_bert(tokens, torch.ones(1, 3, dtype=torch.bool), sentences)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    tokens, mask, sentences = map(tensor, random_case(4))
+    assert_right_gradient(lambda t, s: is_bert(t, mask, s), tokens, sentences)
+
+
+def test_long_vectors_have_finite_gradients() -> None:
+    tokens, mask, sentences = map(tensor, random_case(4))
+    assert_finite_gradient(lambda t, s: is_bert(t, mask, s), 1e5 * tokens.float(), 1e5 * sentences.float())

@@ -1,0 +1,61 @@
+"""STS regression: the cosine against a fifth of the score."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from tests.training.losses.cases import (
+    SEEDS,
+    assert_finite_gradient,
+    assert_right_gradient,
+    assert_zero_with_zero_gradient,
+    cosine,
+    tensor,
+)
+
+with suppress(ModuleNotFoundError):  # without torch these tests are only counted
+    import torch
+
+    from training.papers.losses.sts import sts_regression
+
+pytestmark = pytest.mark.training
+
+
+def test_worked_by_hand() -> None:
+    left, right = tensor([[1.0, 0.0], [1.0, 0.0]]), tensor([[7.0, 0.0], [0.0, 3.0]])
+    # Cosines 1 and 0, scores 5/5 and 2.5/5: (0² + .5²) / 2
+    assert sts_regression(left, right, tensor([5.0, 2.5])).item() == pytest.approx(0.125)
+    # On a scale to 1: (0² + .5²) / 2 again
+    assert sts_regression(left, right, tensor([1.0, 0.5]), highest=1.0).item() == pytest.approx(0.125)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_loss_equals_the_equation(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = int(random.integers(1, 6))
+    left, right, scores = random.normal(size=(rows, 3)), random.normal(size=(rows, 3)), random.uniform(0, 5, size=rows)
+    expected = sum((cosine(u, v) - s / 5) ** 2 for u, v, s in zip(left, right, scores, strict=True)) / rows
+    assert sts_regression(*map(tensor, (left, right, scores))).item() == pytest.approx(expected)
+
+
+def test_without_pairs_the_loss_is_0_and_in_the_graph() -> None:
+    assert_zero_with_zero_gradient(
+        lambda u, v: sts_regression(u, v, torch.zeros(0)), torch.zeros(0, 3), torch.zeros(0, 3)
+    )
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    torch.manual_seed(0)
+    left, right = torch.randn(4, 3), torch.randn(4, 3)
+    scores = tensor([0.0, 1.5, 3.0, 5.0])
+    assert_right_gradient(lambda u, v: sts_regression(u, v, scores), left, right)
+    assert_finite_gradient(lambda u, v: sts_regression(1e12 * u, 1e-6 * v, scores), left, right)
+
+
+def test_both_directions_cost_the_same() -> None:
+    left, right, scores = tensor([[math.pi, 1.0]]), tensor([[1.0, 2.0]]), tensor([4.0])
+    assert torch.equal(sts_regression(left, right, scores), sts_regression(right, left, scores))

@@ -1,0 +1,46 @@
+"""A cross-encoder learns from graded pairs and grades the others."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.training.tiny_model import topic_pairs
+
+pytestmark = pytest.mark.training
+
+
+def test_unlabelled_pairs_get_the_gains_that_the_cross_encoder_expects(model: Path) -> None:
+    import torch
+
+    from training.papers.cross_encoder import TeacherSettings, with_expected_gains
+
+    pairs = topic_pairs(companies=30, candidates=12)
+    hidden = np.arange(len(pairs)) % 3 == 0
+    settings = TeacherSettings(model=str(model), epochs=40, learning_rate=3e-3, precision="float32")
+    lines: list[str] = []
+    graded = with_expected_gains(pairs.with_hidden(hidden), settings, device=torch.device("cpu"), log=lines.append)
+
+    same_topic = pairs.targets[hidden, 0] == 1
+    competitors, others = graded.gains[hidden][same_topic], graded.gains[hidden][~same_topic]
+    assert competitors.mean() > others.mean() + 1
+    assert 0 <= graded.gains.min() <= graded.gains.max() <= 3
+    assert (graded.gains[~hidden] == pairs.gains[~hidden]).all()
+    assert (graded.known == pairs.with_hidden(hidden).known).all()
+    assert "loss" in lines[0]
+
+
+def test_a_grade_does_not_depend_on_the_order_of_the_pair_or_its_batch(model: Path) -> None:
+    import torch
+
+    from training.papers.cross_encoder import Teacher, TeacherSettings
+
+    pairs = topic_pairs()
+    teacher = Teacher(pairs, TeacherSettings(model=str(model), precision="float32"), device=torch.device("cpu"))
+    rows = np.arange(20)
+    together = teacher.gains(rows, lambda _line: None)
+    alone = np.concatenate([teacher.gains(rows[n : n + 1], lambda _line: None) for n in range(20)])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    left, right = pairs.left.copy(), pairs.right.copy()
+    pairs.left[:], pairs.right[:] = right, left
+    np.testing.assert_allclose(teacher.gains(rows, lambda _line: None), together, atol=1e-5)

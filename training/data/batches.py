@@ -1,0 +1,256 @@
+"""The batch sampler: global batches of pairs, composed by label first, then by length.
+
+    batches = PairBatches(pairs, batch_pairs=128, seed=0, lengths=token_counts)
+    for batch in batches.epoch(0, skip=batches_already_done): ...
+
+The content of a batch depends on seed, epoch and its number alone, so that a run continues exactly where it
+stopped. Every process draws the same global batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput
+from training.data.batch_composition import (
+    batches_of_groups,
+    by_length,
+    composition,
+    pair_lengths,
+    split_into_batches,
+    stratum_shares,
+)
+from training.data.pairs import Pairs
+
+Integers: TypeAlias = NDArray[np.int64]
+Order: TypeAlias = Literal["composition", "anchors"]
+
+WINDOW = 16
+# Independent random streams of one seed: the first number after the seed.
+_PASSES, _WINDOWS, _ANCHORS = range(3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One global batch, as numbers of texts: the same on every process.
+
+    `texts` `[r]` are indices into the data's texts. A text that occurs twice is encoded twice,
+    with different dropout. `left` and `right` `[n]` are rows of `texts`; `pairs` `[n]` are indices
+    into the data's pairs (the same one twice where a labelled pair is repeated under dropout).
+    """
+
+    texts: Integers
+    left: Integers
+    right: Integers
+    pairs: Integers
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBatch:
+    """Texts that are compared with each other: `texts` is `[r]`."""
+
+    texts: Integers
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class PairBatches:
+    """Batches of `pairs`, epoch by epoch.
+
+    `order="composition"`: every batch has its share of each label and of the unlabelled pairs, to
+    one pair, and an epoch uses every pair once. With a `labelled_share` in (0, 1) that part of a
+    batch is labelled; then an epoch uses the unlabelled pairs once, and the labelled ones in reshuffled
+    passes that continue from epoch to epoch.
+
+    `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs: at
+    most one anchor more.
+
+    `labelled_copies=2` repeats the labelled pairs of a batch with text rows of their own (dropout
+    labels), on top of `batch_pairs`. With `lengths` `[texts]` (in tokens), pairs or whole anchors of similar
+    length share a batch, within a window of batches; composition comes first.
+
+    Raises:
+        InvalidInput: settings that do not fit each other or the data.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        batch_pairs: int,
+        seed: int,
+        order: Order = "composition",
+        labelled_share: float | None = None,
+        labelled_copies: int = 1,
+        lengths: NDArray[np.integer] | None = None,
+    ) -> None:
+        _check_settings(batch_pairs, order, labelled_share, labelled_copies)
+        if not len(pairs):
+            raise InvalidInput("there are no pairs to make batches of")
+        if lengths is not None and len(lengths) != len(pairs.texts):
+            raise ValueError(f"{len(lengths)} lengths were given for {len(pairs.texts)} texts")
+        self._pairs = pairs
+        self._labelled = pairs.labelled
+        self._copies = labelled_copies
+        self._plan: _Composition | _WholeAnchors
+        if order == "anchors":
+            self._plan = _WholeAnchors(pairs, batch_pairs=batch_pairs, seed=seed, lengths=lengths)
+        else:
+            self._plan = _Composition(pairs, batch_pairs=batch_pairs, seed=seed, share=labelled_share, lengths=lengths)
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """The same for every epoch."""
+        return self._plan.batches
+
+    def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
+        """The batches of epoch `number` (from 0), without the first `skip` of them."""
+        return (self._batch(rows) for rows in self._plan.epoch(number, skip))
+
+    def _batch(self, rows: Integers) -> Batch:
+        again = rows[self._labelled[rows]]
+        parts = [rows, *[again] * (self._copies - 1)]
+        texts, left, right, used = [], [], [], 0
+        for part in parts:
+            both = np.concatenate([self._pairs.left[part], self._pairs.right[part]])
+            distinct, place = np.unique(both, return_inverse=True)
+            texts.append(distinct)
+            left.append(used + place[: len(part)])
+            right.append(used + place[len(part) :])
+            used += len(distinct)
+        return Batch(
+            texts=np.concatenate(texts),
+            left=np.concatenate(left),
+            right=np.concatenate(right),
+            pairs=np.concatenate(parts),
+        )
+
+
+class _Composition:
+    """Batches with counts `[batches, strata]` that are the same for every epoch, filled with other pairs."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        batch_pairs: int,
+        seed: int,
+        share: float | None,
+        lengths: NDArray[np.integer] | None,
+    ) -> None:
+        self._seed = seed
+        strata = pairs.strata
+        numbers, sizes = np.unique(strata, return_counts=True)
+        self._members = [np.flatnonzero(strata == number) for number in numbers]
+        self._passes: dict[int, tuple[int, Integers]] = {}
+        self._lengths = pair_lengths(pairs, lengths)
+        shares = sizes / sizes.sum() if share is None else stratum_shares(numbers, sizes, share)
+        once = slice(None) if share is None else numbers < 0
+        total = float(sizes[once].sum() / shares[once].sum())
+        self._counts = composition(shares, sizes=sizes, once=once, total=round(total), batch=batch_pairs)
+        self.batches = len(self._counts)
+        # No wider than a quarter of the epoch, or the same pairs would meet in every epoch.
+        self._window = max(1, min(WINDOW, self.batches // 4)) if lengths is not None else 1
+
+    def epoch(self, number: int, skip: int) -> Iterator[Integers]:
+        before = number * self._counts.sum(axis=0) + np.cumsum(self._counts, axis=0) - self._counts
+        for first in range(skip - skip % self._window, self.batches, self._window):
+            counts = self._counts[first : first + self._window]
+            drawn = [
+                self._draw(stratum, int(at), int(taken))
+                for stratum, (at, taken) in enumerate(zip(before[first], counts.sum(axis=0), strict=True))
+            ]
+            random = np.random.default_rng([self._seed, _WINDOWS, number, first])
+            batches = self._fill(counts, drawn, random)
+            yield from batches[max(0, skip - first) :]
+
+    def _draw(self, stratum: int, start: int, count: int) -> Integers:
+        """`count` pairs from position `start` of the endless sequence of reshuffled passes through a stratum."""
+        size = len(self._members[stratum])
+        places = np.arange(start, start + count)
+        return np.concatenate(
+            [np.empty(0, dtype=np.int64)]
+            + [
+                self._pass(stratum, int(which))[places[places // size == which] % size]
+                for which in np.unique(places // size)
+            ]
+        )
+
+    def _pass(self, stratum: int, which: int) -> Integers:
+        """One shuffled pass through a stratum; the last one is cached, because batches are drawn in order."""
+        kept = self._passes.get(stratum)
+        if kept is None or kept[0] != which:
+            random = np.random.default_rng([self._seed, _PASSES, stratum, which])
+            kept = self._passes[stratum] = (which, random.permutation(self._members[stratum]))
+        return kept[1]
+
+    def _fill(self, counts: Integers, drawn: list[Integers], random: np.random.Generator) -> list[Integers]:
+        """Distribute the drawn pairs over the batches of a window, by length in a random order of batches."""
+        order = random.permutation(len(counts))
+        parts: list[list[Integers]] = [[] for _ in counts]
+        for stratum, found in enumerate(drawn):
+            rows = found
+            if self._lengths is not None:
+                rows = by_length(rows, self._lengths, random)
+            ends = np.cumsum(counts[order, stratum])[:-1]
+            for batch, part in zip(order, np.split(rows, ends), strict=True):
+                parts[batch].append(part)
+        return [random.permutation(np.concatenate(part)) for part in parts]
+
+
+class _WholeAnchors:
+    """Batches of whole anchors with all their candidates."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        batch_pairs: int,
+        seed: int,
+        lengths: NDArray[np.integer] | None,
+    ) -> None:
+        self._seed = seed
+        order = np.argsort(pairs.left, kind="stable")
+        starts = np.flatnonzero(np.diff(pairs.left[order], prepend=-1))
+        self._groups = np.split(order, starts[1:])
+        self._sizes = np.array([len(group) for group in self._groups], dtype=np.int64)
+        largest = int(self._sizes.argmax())
+        self.batches = batches_of_groups(self._sizes, batch_pairs)
+        if self._sizes[largest] > batch_pairs:
+            raise InvalidInput(
+                f"{pairs.ids[pairs.left[self._groups[largest][0]]]} has {self._sizes[largest]} candidates, more than a "
+                f"batch of {batch_pairs} pairs; raise batch_pairs"
+            )
+
+        per_pair = pair_lengths(pairs, lengths)
+        self._lengths = None if per_pair is None else np.array([per_pair[group].mean() for group in self._groups])
+
+    def epoch(self, number: int, skip: int) -> Iterator[Integers]:
+        random = np.random.default_rng([self._seed, _ANCHORS, number])
+        anchors = random.permutation(len(self._groups))
+        if self._lengths is not None:
+            windows = np.array_split(anchors, max(4, -(-self.batches // WINDOW)))
+            anchors = np.concatenate([by_length(window, self._lengths, random) for window in windows])
+        groups = split_into_batches(anchors, self._sizes, self.batches)
+        for batch in random.permutation(len(groups))[skip:]:
+            yield np.concatenate([self._groups[int(anchor)] for anchor in groups[batch]])
+
+
+def _check_settings(batch_pairs: int, order: str, share: float | None, copies: int) -> None:
+    if batch_pairs < 1:
+        raise InvalidInput(f"batch_pairs is {batch_pairs}; give 1 or more")
+    if order not in ("composition", "anchors"):
+        raise InvalidInput(f"order is {order!r}; say 'composition' or 'anchors'")
+    if share is not None and not 0 < share < 1:
+        raise InvalidInput(f"labelled_share is {share}; give a number between 0 and 1, or leave it out")
+    if copies < 1:
+        raise InvalidInput(f"labelled_copies is {copies}; give 1 or more")
+    if order == "anchors" and share is not None:
+        raise InvalidInput("whole anchors have the labelled share of their candidates; leave labelled_share out")

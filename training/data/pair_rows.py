@@ -1,0 +1,156 @@
+"""Finds the two sides and the label in the rows of a pair file, by the usual names of columns."""
+
+import gzip
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from similarity.errors import InvalidInput
+from similarity.ingest.files import Row, read_rows
+from training.data.labels import LabelCell
+
+ID_COLUMNS = (("company_a", "company_b"), ("anchor", "candidate"), ("id_a", "id_b"), ("left_id", "right_id"))
+DIRECTED_COLUMNS = (("premise", "hypothesis"),)
+TEXT_COLUMNS = (
+    *DIRECTED_COLUMNS,
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("sentence1", "sentence2"),
+    ("sentence_a", "sentence_b"),
+    ("description_a", "description_b"),
+    ("left", "right"),
+)
+GRADE_COLUMNS = ("grade", "gain")
+LABEL_COLUMNS = ("label", "gold_label", "judgement", "class")
+CLASS_PREFIX = "label_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow:
+    """One row: its two sides (ids or texts), and its label as written."""
+
+    left: str
+    right: str
+    cell: LabelCell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The columns of one file, and whether its pairs are company ids or texts."""
+
+    left: str
+    right: str
+    holds_ids: bool
+    directed: bool
+    label: str | None
+    grade: str | None
+    by_class: Mapping[str, str]
+
+
+def table_rows(path: Path) -> list[Row]:
+    """The rows of `path`. A TSV file in which quotes do not pair is read as one without quoting.
+
+    Raises:
+        InvalidInput: no such file, an unknown ending, a broken row, or no rows.
+    """
+    rows = list(read_rows(path))
+    broken = next((row for row in rows if row.unreadable), None)
+    if broken is not None and ".tsv" in [suffix.lower() for suffix in path.suffixes]:
+        rows = _unquoted(path) or rows
+        broken = next((row for row in rows if row.unreadable), None)
+    if broken is not None:
+        raise InvalidInput(f"{path}, row {broken.number}: {broken.unreadable}")
+    if not rows:
+        raise InvalidInput(f"{path} has no rows; give at least one pair")
+    return rows
+
+
+def find_layout(path: Path, names: list[str]) -> Layout:
+    """Which of the columns `names` hold the pair and its label.
+
+    Raises:
+        InvalidInput: no columns have known names, or several hold labels; the message lists the columns.
+    """
+    sides = next((pair for pair in (*ID_COLUMNS, *TEXT_COLUMNS) if set(pair) <= set(names)), None)
+    if sides is None:
+        known = ", ".join("/".join(pair) for pair in (*ID_COLUMNS, *TEXT_COLUMNS))
+        raise InvalidInput(
+            f"{path}: no two columns hold a pair; rename them to one of {known}. The file has the columns: "
+            f"{', '.join(names)}"
+        )
+    left, right = sides
+    label, grade, by_class = _label_columns(path, names)
+    return Layout(
+        left=left,
+        right=right,
+        holds_ids=sides in ID_COLUMNS,
+        directed=(left, right) in DIRECTED_COLUMNS,
+        label=label,
+        grade=grade,
+        by_class=by_class,
+    )
+
+
+def pair_rows(path: Path, rows: list[Row], layout: Layout) -> Iterator[PairRow]:
+    """Every row's two sides and label.
+
+    Raises:
+        InvalidInput: a side is empty or no Unicode; the message names the row.
+    """
+    for row in rows:
+        place = f"{path}, row {row.number}"
+        left, right = (_cell(row, name) for name in (layout.left, layout.right))
+        if not left or not right:
+            raise InvalidInput(f"{place}: {layout.left if not left else layout.right} is empty; a pair needs both")
+        if not _is_unicode(left + right):
+            raise InvalidInput(f"{place}: holds bytes that are not UTF-8; save the file as UTF-8")
+        cell = LabelCell(
+            place=place,
+            label=_cell(row, layout.label),
+            grade=_cell(row, layout.grade),
+            by_class={name: _cell(row, column) for name, column in layout.by_class.items()},
+        )
+        yield PairRow(left=left, right=right, cell=cell)
+
+
+def _label_columns(path: Path, names: list[str]) -> tuple[str | None, str | None, dict[str, str]]:
+    labels = [name for name in LABEL_COLUMNS if name in names]
+    grades = [name for name in GRADE_COLUMNS if name in names]
+    by_class = {name.removeprefix(CLASS_PREFIX): name for name in names if len(name) > len(CLASS_PREFIX)}
+    by_class = {short: name for short, name in by_class.items() if name.startswith(CLASS_PREFIX)}
+    if len(labels) + len(grades) + bool(by_class) > 1:
+        found = ", ".join((*labels, *grades, *by_class.values()))
+        raise InvalidInput(f"{path} has several label columns ({found}); keep one of them")
+    return next(iter(labels), None), next(iter(grades), None), by_class
+
+
+def _cell(row: Row, column: str | None) -> str:
+    """A cell as text; whole numbers without ".0", because a table with gaps stores them as floats."""
+    value = None if column is None else row.record.get(column)
+    if value is None or value != value:  # noqa: PLR0124  # NaN, the gap of such a table, differs from itself
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether `text` has no lone surrogates, as which bytes that are not UTF-8 are read."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _unquoted(path: Path) -> list[Row] | None:
+    """The rows of a TSV file split at tabs alone; None if they do not fit its first line."""
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+    lines = [
+        line.rstrip("\r").split("\t")
+        for line in content.decode("utf-8-sig", errors="surrogateescape").split("\n")
+        if line.strip("\r")
+    ]
+    header = [name.strip() for name in lines[0]]
+    if any(len(values) != len(header) for values in lines):
+        return None
+    return [
+        Row(number=number, record=dict(zip(header, values, strict=True))) for number, values in enumerate(lines[1:], 1)
+    ]

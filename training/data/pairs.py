@@ -1,0 +1,275 @@
+"""Pairs of texts, of which some are labelled, and their reader.
+
+    pairs = read_pairs(Path("pairs.csv"), companies=Path("companies.jsonl"))
+
+A file (CSV, TSV, JSONL or Parquet, the text formats also gzipped) holds two company ids or two
+texts a row, and a label, a grade, or nothing, in columns of known names (`pair_rows`). See
+`training.data.labels` for the labels.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput
+from similarity.ingest.files import Row
+from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text, text_hash
+from training.data.labels import GradeOne, Labels, read_labels
+from training.data.pair_rows import Layout, PairRow, find_layout, pair_rows, table_rows
+
+Integers: TypeAlias = NDArray[np.int64]
+Companies: TypeAlias = Path | Mapping[str, str]
+"""A file of companies, or ready texts by company id."""
+
+ID_DIGITS = 16
+NAMED_IDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairs:
+    """`n` pairs of `t` texts with labels of `C` classes.
+
+    `texts` and `ids` `[t]`: one entry per company (its id), or per distinct text (a hash of it).
+    `left`, `right` int64 `[n]` are indices into them; the left side is the anchor. `targets`
+    float32 `[n, C]` (0 or 1) mean something where `known` bool `[n, C]` is true. `gains` float32
+    `[n]` are 3/1/0 for grades 2/1/0, 3/0 for positive and negative, NaN where there is no grade.
+    `directed` pairs change their meaning when the sides are swapped. `duplicates` counts the rows
+    of the files that repeated a pair and were left out.
+    """
+
+    texts: tuple[str, ...]
+    ids: tuple[str, ...]
+    left: Integers
+    right: Integers
+    classes: tuple[str, ...]
+    targets: NDArray[np.float32]
+    known: NDArray[np.bool_]
+    gains: NDArray[np.float32]
+    directed: bool
+    duplicates: int = 0
+
+    def __post_init__(self) -> None:
+        shape = (len(self.left), len(self.classes))
+        if not (self.targets.shape == self.known.shape == shape and self.gains.shape == self.right.shape == shape[:1]):
+            raise ValueError(f"left, right, targets, known and gains must be of {shape[0]} pairs, {shape[1]} classes")
+        if len(self.texts) != len(self.ids):
+            raise ValueError(f"{len(self.texts)} texts have {len(self.ids)} ids")
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Bool `[n]`: pairs of which at least one class is known."""
+        return np.asarray(self.known.any(axis=1))
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The distinct ids on the left side, in the order of `ids`."""
+        return tuple(self.ids[text] for text in np.unique(self.left))
+
+    @property
+    def strata(self) -> Integers:
+        """int64 `[n]`: pairs with the same labels share a number from 0 up; unlabelled ones have -1."""
+        labels = np.where(self.known, self.targets, -1)
+        _, strata = np.unique(labels, axis=0, return_inverse=True)
+        return _renumbered(np.where(self.labelled, strata.reshape(-1), -1))
+
+    def subset(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Pairs":
+        """The pairs at `rows` (indices or a mask). The texts stay, so that caches by text stay valid."""
+        return replace(
+            self,
+            left=self.left[rows],
+            right=self.right[rows],
+            targets=self.targets[rows],
+            known=self.known[rows],
+            gains=self.gains[rows],
+        )
+
+    def with_own_texts(self) -> "Pairs":
+        """The same pairs, without the texts that occur in none of them."""
+        used, places = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
+        return replace(
+            self,
+            texts=tuple(self.texts[text] for text in used),
+            ids=tuple(self.ids[text] for text in used),
+            left=places[: len(self)],
+            right=places[len(self) :],
+        )
+
+    def with_hidden(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Pairs":
+        """All pairs, those at `rows` (indices or a mask) without their labels."""
+        known, gains = self.known.copy(), self.gains.copy()
+        known[rows], gains[rows] = False, np.nan
+        return replace(self, known=known, gains=gains)
+
+    def with_gains(self, rows: NDArray[np.integer], gains: NDArray[np.float32]) -> "Pairs":
+        """All pairs, those at `rows` with these gains `[rows]`; their labels stay as they are."""
+        changed = self.gains.copy()
+        changed[rows] = gains
+        return replace(self, gains=changed)
+
+
+def read_pairs(
+    path: Path | Sequence[Path],
+    *,
+    companies: Companies | None = None,
+    classes: Sequence[str] | None = None,
+    directed: bool | None = None,
+    grade_one: GradeOne = "negative",
+    text_settings: TextSettings | None = DEFAULT_SETTINGS,
+    every_class: bool = True,
+) -> Pairs:
+    """The pairs of one file, or of several read as one.
+
+    `companies` gives the texts of company ids; those of a file are prepared with `text_settings`
+    (None: the description as it stands). `classes` fixes the classes and their order, `directed`
+    whether order counts within a pair (it does for premise and hypothesis). A pair that stands
+    there twice with the same label, or once without one, is kept once. `every_class` refuses data
+    in which a class has no pair; switch it off for files that are only evaluated or only
+    unlabelled.
+
+    Raises:
+        InvalidInput: a file, row, label or company that cannot be used; the message says where.
+    """
+    paths = [path] if isinstance(path, Path) else list(path)
+    rows: list[PairRow] = []
+    layouts = []
+    for file in paths:
+        read = table_rows(file)
+        layouts.append(find_layout(file, _names(read)))
+        rows += pair_rows(file, read, layouts[-1])
+    labels = read_labels([row.cell for row in rows], classes=classes, grade_one=grade_one)
+    kept = _distinct(rows, labels, directed=_directed(layouts, directed))
+    _check_classes(labels, needed=every_class)
+    keys, left, right = _numbered([(rows[row].left, rows[row].right) for row in kept])
+    if _hold_ids(layouts, companies, paths):
+        _check_sides(rows)
+        texts = _company_texts(keys, companies, text_settings)
+        ids = keys
+    else:
+        texts, ids = keys, tuple(text_hash(text)[:ID_DIGITS] for text in keys)
+    return Pairs(
+        texts=texts,
+        ids=ids,
+        left=left,
+        right=right,
+        classes=labels.classes,
+        targets=labels.targets[kept],
+        known=labels.known[kept],
+        gains=labels.gains[kept],
+        directed=_directed(layouts, directed),
+        duplicates=len(rows) - len(kept),
+    )
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    # Of all rows, because objects of a JSONL file may lack fields.
+    return list(dict.fromkeys(str(name) for row in rows for name in row.record))
+
+
+def _directed(layouts: Sequence[Layout], setting: bool | None) -> bool:
+    return any(layout.directed for layout in layouts) if setting is None else setting
+
+
+def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Sequence[Path]) -> bool:
+    kinds = {layout.holds_ids for layout in layouts}
+    if len(kinds) > 1:
+        raise InvalidInput(f"some of {', '.join(map(str, paths))} hold company ids, some texts; read them apart")
+    holds_ids = kinds.pop()
+    if holds_ids and companies is None:
+        raise InvalidInput(
+            f"{paths[0]} holds company ids ({layouts[0].left}, {layouts[0].right}); "
+            "give the file of these companies too (--companies)"
+        )
+    return holds_ids
+
+
+def _check_sides(rows: Sequence[PairRow]) -> None:
+    for row in rows:
+        if row.left == row.right:
+            raise InvalidInput(f"{row.cell.place}: {row.left} is paired with itself; leave this row out")
+
+
+def _distinct(rows: Sequence[PairRow], labels: Labels, *, directed: bool) -> list[int]:
+    """The rows to keep, one per pair in its order: the first that is labelled, else the first."""
+    labelled = labels.labelled
+    first: dict[tuple[str, str], int] = {}
+    for number, row in enumerate(rows):
+        key = (row.left, row.right)
+        before = first.setdefault(key, number)
+        if not labelled[before]:
+            first[key] = number if labelled[number] else before
+        elif labelled[number] and not _agree(labels, before, number):
+            raise _conflict(rows[before], row)
+        # Grades belong to their anchor's list, so that both orders may differ a little; labels do not.
+        swapped = None if directed or row.cell.grade else first.get((row.right, row.left))
+        both = swapped is not None and labelled[swapped] and labelled[number]
+        if swapped is not None and both and not rows[swapped].cell.grade and not _agree(labels, swapped, number):
+            raise _conflict(rows[swapped], row)
+    return sorted(first.values())
+
+
+def _agree(labels: Labels, one: int, other: int) -> bool:
+    return (
+        np.array_equal(labels.known[one], labels.known[other])
+        and np.array_equal(labels.targets[one], labels.targets[other])
+        and np.array_equal(labels.gains[one], labels.gains[other], equal_nan=True)
+    )
+
+
+def _conflict(one: PairRow, other: PairRow) -> InvalidInput:
+    sides = f"{other.left!r:.60} and {other.right!r:.60}"
+    return InvalidInput(f"{other.cell.place}: {sides} have another label in {one.cell.place}; keep one of the two rows")
+
+
+def _check_classes(labels: Labels, *, needed: bool) -> None:
+    if not needed:
+        return
+    if not labels.known.any():
+        raise InvalidInput("no row is labelled; label some pairs, or read the file together with one that has labels")
+    counts = (labels.known & (labels.targets > 0)).sum(axis=0)
+    empty = [name for name, count in zip(labels.classes, counts, strict=True) if not count]
+    if empty:
+        raise InvalidInput(f"no row has the label {empty[0]!r}; label some, or name only the other classes (--classes)")
+
+
+def _numbered(sides: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], Integers, Integers]:
+    numbers: dict[str, int] = {}
+    pairs = [[numbers.setdefault(side, len(numbers)) for side in pair] for pair in sides]
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return tuple(numbers), table[:, 0].copy(), table[:, 1].copy()
+
+
+def _company_texts(ids: Sequence[str], companies: Companies | None, settings: TextSettings | None) -> tuple[str, ...]:
+    texts = companies if isinstance(companies, Mapping) else _read_texts(ids, companies, settings)
+    unknown = [company for company in ids if company not in texts]
+    if unknown:
+        shown = ", ".join(unknown[:NAMED_IDS]) + (", ..." if len(unknown) > NAMED_IDS else "")
+        raise InvalidInput(
+            f"{len(unknown):,} of {len(ids):,} companies of the pairs are not in the file of companies: {shown}"
+        )
+    return tuple(texts[company] for company in ids)
+
+
+def _read_texts(ids: Sequence[str], path: Path | None, settings: TextSettings | None) -> dict[str, str]:
+    from training.evaluate.judged import read_companies
+
+    if path is None or not path.is_file():
+        raise InvalidInput(f"there is no file {path} of companies")
+    named = set(ids)
+    return {
+        company.id: embedding_text(company, settings) if settings else company.description
+        for company in read_companies(path)
+        if company.id in named
+    }
+
+
+def _renumbered(strata: NDArray[np.integer]) -> Integers:
+    """The numbers from 0 up in their order; -1 stays."""
+    used = np.unique(strata[strata >= 0])
+    return np.where(strata < 0, -1, np.searchsorted(used, strata)).astype(np.int64)

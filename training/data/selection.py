@@ -1,0 +1,101 @@
+"""Training data of pairs, and checkpoint selection by held-out anchors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.errors import InvalidInput
+from similarity.generations.judgements import ndcg_of_gains
+from training.config import TrainSettings
+from training.data.pairs import Pairs
+from training.data.splits import hide_labels, split_by_anchor
+from training.data.texts import Texts
+from training.evaluate.encoding import Encode
+from training.evaluate.ranks import auc
+
+Select = Callable[[Encode], Mapping[str, float]]
+
+# An order of fewer candidates says little; then AUC decides alone.
+LEAST_CANDIDATES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingData:
+    """`pairs` to train on, their tokenised `texts`, and `select`: selection scores of an encoder.
+
+    Higher is better. The first score decides; if it is equal, the next. `select` must not see the data of the
+    final evaluation. Texts are numbered as in `pairs`; more may follow. `selection_anchors` is how many anchors
+    `prepare` held out of the pairs for it, 0 if it uses other data.
+    """
+
+    pairs: Pairs
+    texts: Texts
+    select: Select
+    selection_anchors: int = 0
+
+
+def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> TrainingData:
+    """Hold out `selection` anchors of `pairs` for checkpoint selection, and hide labels of the others.
+
+    Raises:
+        InvalidInput: there are not enough anchors, or nothing to train on is left.
+    """
+    train, kept = split_by_anchor(pairs, selection=selection, seed=settings.seed)
+    return TrainingData(
+        pairs=hide_labels(train, share=settings.label_share, seed=settings.seed),
+        texts=Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens),
+        select=Selection(kept),
+        selection_anchors=selection,
+    )
+
+
+class Selection:
+    """Ranking of labelled pairs by cosine: mean nDCG@10 over anchors with enough candidates, AUC over all pairs.
+
+    The first class of the pairs is the positive one. Without such anchors AUC decides. Where only
+    positives are labelled, the unlabelled pairs count as negatives: their order still says which
+    encoder is better, though the AUC itself is too low (Menon et al., ICML 2015).
+
+    Raises:
+        InvalidInput: the pairs are all of one kind.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        labelled = pairs.known[:, 0]
+        positive = labelled & (pairs.targets[:, 0] > 0)
+        others = labelled & ~positive if (labelled & ~positive).any() else ~labelled
+        if not positive.any() or not others.any():
+            raise InvalidInput(
+                "the selection pairs are all of one kind, so every encoder has the same score; label "
+                "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
+            )
+        self.pairs = pairs.subset(positive | others)
+        graded = np.isfinite(self.pairs.gains)
+        anchors = [np.flatnonzero(graded & (self.pairs.left == anchor)) for anchor in np.unique(self.pairs.left)]
+        # Of equal gains every order is as good.
+        self.anchors = [rows for rows in anchors if len(rows) >= LEAST_CANDIDATES and np.ptp(self.pairs.gains[rows])]
+
+    def __call__(self, encode: Encode) -> dict[str, float]:
+        """The scores of an encoder."""
+        cosines = self.cosines(encode)
+        scores = {"auc": auc(cosines, self.positive)}
+        if self.anchors:
+            order = [ndcg_of_gains(cosines[rows], self.pairs.gains[rows]) for rows in self.anchors]
+            return {"ndcg10": float(np.mean(order)), **scores}
+        return scores
+
+    def cosines(self, encode: Encode) -> NDArray[np.float32]:
+        """The cosine of each pair, `[n]`."""
+        used = np.unique(np.concatenate([self.pairs.left, self.pairs.right]))
+        vectors = encode([self.pairs.texts[number] for number in used])
+        left, right = (vectors[np.searchsorted(used, side)] for side in (self.pairs.left, self.pairs.right))
+        cosines: NDArray[np.float32] = np.einsum("nd,nd->n", left, right)
+        return cosines
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Bool `[n]`: pairs of the first class."""
+        positive: NDArray[np.bool_] = self.pairs.known[:, 0] & (self.pairs.targets[:, 0] > 0)
+        return positive

@@ -1,0 +1,1 @@
+"""What a student learns from teacher encoders, weak labels and lexical overlap."""

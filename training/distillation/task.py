@@ -1,0 +1,70 @@
+"""The task of distillation: texts, and how similar teachers say that they are."""
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from similarity.errors import InvalidInput
+from training.config import DISTILLATION, TrainSettings
+from training.data.batches import TextBatch
+from training.data.selection import Select
+from training.data.texts import Texts
+from training.distillation.neighbour_batches import NeighbourBatches
+from training.distillation.targets import TeacherTargets
+from training.losses.distillation import distillation
+from training.losses.objectives import Log
+from training.model.pair_model import PairModel
+from training.run.task import Task, digest
+
+
+class DistillationTask(Task[TextBatch]):
+    """Distinct `texts`, with `targets` in the same order, in batches of neighbours.
+
+    `teachers` names the teachers in words, `trained_on` the companies that their bundles were trained on.
+
+    Raises:
+        InvalidInput: the method is another one, or as NeighbourBatches.
+    """
+
+    unit = "texts"
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        texts: Sequence[str],
+        targets: TeacherTargets,
+        *,
+        select: Select,
+        selection_anchors: int,
+        teachers: Sequence[str],
+        trained_on: Collection[str] = (),
+    ) -> None:
+        if settings.method != DISTILLATION:
+            raise InvalidInput(f"{settings.method} does not learn from teachers; {DISTILLATION} does")
+        self.settings = settings
+        self.targets = targets
+        self.batches = NeighbourBatches(targets, batch_texts=settings.batch_texts, seed=settings.seed)
+        self.texts = Texts(texts, settings.source, max_tokens=settings.max_tokens)
+        self.select = select
+        lexical = targets.lexical
+        self.fingerprint = digest(
+            texts, [targets.vectors, targets.hubness, lexical.data, lexical.indices, lexical.indptr]
+        )
+        self.data = f"{len(targets):,} texts, teachers {' and '.join(teachers)}"
+        self.batch = f"{settings.batch_texts} texts"
+        self.facts = {
+            **({"selection_anchors": selection_anchors} if selection_anchors else {}),
+            "teachers": list(teachers),
+            "teachers_trained_on": sorted(trained_on),
+        }
+
+    def loss(self, model: PairModel, outputs: Tensor, batch: TextBatch, *, step: int, steps: int) -> tuple[Tensor, Log]:
+        """See Task."""
+        value = distillation(
+            outputs,
+            torch.from_numpy(self.targets.among(batch.texts)).to(outputs.device),
+            temperature=self.settings.temperature,
+            scale_weight=self.settings.scale_weight,
+        )
+        return value, {"texts": float(len(batch))}

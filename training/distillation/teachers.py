@@ -1,0 +1,68 @@
+"""Teacher encoders: their bundles, and their vectors of a corpus, computed once."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similarity.bundle import ModelBundle
+from similarity.encoder import TextEncoder
+from similarity.errors import InvalidInput
+from similarity.text import DEFAULT_SETTINGS
+from training.console import Log
+
+REPORT_EVERY = 4_096
+
+
+def load_teachers(folders: Sequence[Path]) -> list[TextEncoder]:
+    """The encoders of some bundles.
+
+    Raises:
+        InvalidInput: one prepares texts differently than training does.
+        SimilarityError: a folder holds no bundle.
+    """
+    encoders = [TextEncoder(ModelBundle.load(folder)) for folder in folders]
+    for folder, encoder in zip(folders, encoders, strict=True):
+        if encoder.text_settings != DEFAULT_SETTINGS:
+            raise InvalidInput(f"the teacher in {folder} prepares texts in another way; export it again")
+    return encoders
+
+
+def joint_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str], *, log: Log) -> NDArray[np.float32]:
+    """The teachers' unit vectors side by side, scaled to unit length, float32 `[texts, sum of dimensions]`.
+
+    The product of two rows is the mean of the teachers' cosines.
+    """
+    parts = []
+    for teacher in teachers:
+        due = REPORT_EVERY
+
+        def report(done: int, total: int, *, name: str = teacher.encoder_id) -> None:
+            nonlocal due
+            if done >= due or done == total:
+                log(f"teacher {name}: {done:,} of {total:,} texts")
+                due = done + REPORT_EVERY
+
+        parts.append(teacher.encode(texts, progress=report))
+    return np.concatenate(parts, axis=1) / np.float32(np.sqrt(len(parts)))
+
+
+def cached_vectors(
+    teachers: Sequence[TextEncoder], texts: Sequence[str], folder: Path, *, log: Log
+) -> NDArray[np.float32]:
+    """`joint_vectors`, from a file in `folder` if they were computed before."""
+    digest = hashlib.sha256("\0".join(texts).encode())
+    for teacher in teachers:
+        digest.update(teacher.encoder_id.encode())
+    path = folder / f"{digest.hexdigest()[:16]}.npy"
+    if path.is_file():
+        cached: NDArray[np.float32] = np.load(path)
+        return cached
+    vectors = joint_vectors(teachers, texts, log=log)
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part.npy")
+    np.save(draft, vectors)
+    draft.replace(path)
+    return vectors

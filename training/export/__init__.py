@@ -1,0 +1,4 @@
+"""A trained model as a bundle: ONNX graph, int8, quality gates, calibration, card.
+
+The command is `python -m training.export`.
+"""

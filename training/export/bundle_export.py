@@ -1,0 +1,197 @@
+"""From a model's weights to a bundle that passed its checks. The command: training.export."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
+from similarity.encoder import TextEncoder, padded
+from similarity.generations.judgements import Judgements
+from similarity.model.manifest import Manifest
+from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
+from training.console import Log
+from training.evaluate.corpus import encode_corpus
+from training.evaluate.judged import read_companies
+from training.export.calibration import FittedCalibration, calibrated, draw, fit_calibration, progress_with_eta
+from training.export.card import model_card
+from training.export.gates import (
+    ExportRefused,
+    JudgedData,
+    Reference,
+    check_closeness,
+    check_parity,
+    check_ranking,
+)
+from training.export.graph import OPSET, SentenceEncoder, load_encoder, require_positions, to_onnx, tokenizer_json
+from training.export.publishing import publish
+from training.export.quantise import Feed, quantise
+from training.model.weights import weights_source
+from training.run.trained_run import TrainedRun
+
+FLOAT32, INT8 = "float32", "int8"
+SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
+# This many texts set the scales of int8, and as many others check its vectors.
+CALIBRATION_TEXTS = 256
+# A sample is drawn from a longer file; a shorter file is used in its order.
+LONG_SAMPLE = 1_024
+MAX_BYTES = 30_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSettings:
+    """The model to export and the facts for its manifest. `text_settings` become part of the bundle's `encoder_id`.
+
+    `run` is the training run that the model is of. `judged_by` goes into the card. An int8 bundle above
+    `max_bytes` is refused.
+    """
+
+    model: str
+    base_model: str
+    licence: str
+    training_data: str
+    run: TrainedRun | None = None
+    judged_by: str = ""
+    precision: str = INT8
+    max_tokens: int = 128
+    max_bytes: int = MAX_BYTES
+    text_settings: TextSettings = DEFAULT_SETTINGS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationData:
+    """The data of the calibration: judgements of anchors that were not trained on, and all companies.
+
+    `dev` are other anchors, which only measure. The reliability plot goes into `plots`, if that is given.
+    """
+
+    judgements: Judgements
+    companies: Path
+    dev: Judgements | None = None
+    plots: Path | None = None
+    seed: int = 0
+
+
+def export(
+    settings: ExportSettings,
+    *,
+    output: Path,
+    sample: Path,
+    judged: JudgedData | None = None,
+    reference: Reference | None = None,
+    calibration: CalibrationData | None = None,
+    load: Callable[[str], SentenceEncoder] = load_encoder,
+    log: Log,
+) -> ModelBundle:
+    """Writes `output/<encoder_id>/` and loads it. `sample` sets the scales of int8 and checks its vectors.
+
+    `load` reads the encoder from the folder of the weights.
+
+    Raises:
+        ExportRefused: a check failed; nothing was written.
+        InvalidInput: judged pairs or companies cannot be used; nothing was written.
+    """
+    source = weights_source(settings.model)
+    encoder = load(source)
+    require_positions(encoder, settings.max_tokens)
+    tokenizer = tokenizer_json(source)
+    model = to_onnx(encoder)
+    facts = Manifest(
+        base_model=settings.base_model,
+        dimension=encoder.dimension,
+        max_tokens=settings.max_tokens,
+        opset=OPSET,
+        quantisation="none (float32)",
+        text_settings=settings.text_settings,
+        training_data=settings.training_data,
+        licence=settings.licence,
+        metrics={**(settings.run.metrics() if settings.run else {}), **check_parity(encoder, model, log)},
+    )
+    with tempfile.TemporaryDirectory() as drafts:
+        draft = _write(Path(drafts) / FLOAT32, model, tokenizer, facts)
+        finished, float32 = TextEncoder(draft), None
+        if settings.precision == INT8:
+            float32 = finished
+            texts = sample_texts(sample, settings.text_settings)
+            quantised = quantise(model, list(_feeds(float32, texts[:CALIBRATION_TEXTS])))
+            facts = replace(facts, quantisation="int8: smoothed static activations, per-channel weights")
+            draft = _write(Path(drafts) / INT8, quantised, tokenizer, facts)
+            _check_size(draft, settings.max_bytes)
+            finished = TextEncoder(draft)
+            unseen = texts[CALIBRATION_TEXTS : 2 * CALIBRATION_TEXTS] or texts
+            facts = _with(facts, check_closeness(float32, finished, unseen, log))
+        if judged:
+            facts = _with(facts, check_ranking(finished, judged, log, float32=float32, reference=reference))
+        fitted = _fit(finished, calibration, log) if calibration else None
+        if fitted:
+            facts = calibrated(_with(facts, _recall_of(reference, fitted)), fitted)
+        card = model_card(facts, reference=_name_of(reference), judged_by=settings.judged_by)
+        (draft.folder / CARD_FILE).write_text(card, encoding="utf-8")
+        bundle = write_manifest(draft.folder, facts)
+        published = publish(bundle.folder, output / bundle.encoder_id)
+        if fitted and calibration and calibration.plots:
+            draw(fitted, calibration.plots / f"reliability-{published.encoder_id}.png")
+        return published
+
+
+def sample_texts(sample: Path, settings: TextSettings) -> list[str]:
+    """The prepared texts of a file's companies; of a long file a random sample, always the same."""
+    companies = list(read_companies(sample))
+    if len(companies) > LONG_SAMPLE:
+        chosen = np.random.default_rng(0).choice(len(companies), 2 * CALIBRATION_TEXTS, replace=False)
+        companies = [companies[row] for row in chosen]
+    return [embedding_text(company, settings) for company in companies]
+
+
+def _feeds(encoder: TextEncoder, texts: Iterable[str]) -> Iterator[Feed]:
+    for ids in encoder.tokenise(list(texts)):
+        input_ids, attention_mask = padded([ids])
+        yield {"input_ids": input_ids, "attention_mask": attention_mask}
+
+
+def _fit(encoder: TextEncoder, data: CalibrationData, log: Log) -> FittedCalibration:
+    corpus = encode_corpus(
+        encoder.encode, data.companies, encoder.text_settings, progress=progress_with_eta("companies encoded", log)
+    )
+    fitted = fit_calibration(corpus, data.judgements, dev=data.dev, seed=data.seed)
+    ece = fitted.report.platt.ece
+    log(f"calibration on {fitted.report.anchors} anchors: ECE {ece.mean:.4f} out of fold; {fitted.calibration}")
+    return fitted
+
+
+def _recall_of(reference: Reference | None, fitted: FittedCalibration) -> dict[str, float]:
+    """The reference's own recall in the whole corpus, if its manifest has it of as many companies."""
+    known = reference.encoder.bundle.manifest.metrics if reference else {}
+    if known.get("corpus_companies") != fitted.metrics["corpus_companies"]:
+        return {}
+    return {f"reference_{name}": value for name, value in known.items() if name.startswith("dev_recall")}
+
+
+def _name_of(reference: Reference | None) -> str:
+    if reference is None:
+        return ""
+    manifest = reference.encoder.bundle.manifest
+    return f"{manifest.base_model} ({reference.encoder.encoder_id}), training data: {manifest.training_data}"
+
+
+def _with(facts: Manifest, metrics: dict[str, float]) -> Manifest:
+    return replace(facts, metrics={**facts.metrics, **metrics})
+
+
+def _write(folder: Path, model: onnx.ModelProto, tokenizer: str, facts: Manifest) -> ModelBundle:
+    folder.mkdir()
+    (folder / MODEL_FILE).write_bytes(model.SerializeToString())
+    (folder / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
+    return write_manifest(folder, facts)
+
+
+def _check_size(draft: ModelBundle, max_bytes: int) -> None:
+    size = sum(len(draft.read(name)) for name in draft.sha256)
+    if size > max_bytes:
+        raise ExportRefused(
+            f"the bundle has {size:,} bytes, more than {max_bytes:,}; choose a smaller model, or allow more with "
+            "--max-megabytes"
+        )

@@ -1,0 +1,227 @@
+"""The quality gates of an export, and their figures for the manifest.
+
+A figure is named by split, measure and text: `dev_ndcg10_prepared`, `dev_auc_strict`. *Plain* is the
+description as it stands, *prepared* what `similarity.text.embedding_text` makes of it, *strict* the
+prepared text without candidates that training has seen. `..._float32` is the same model before int8,
+`reference_...` another bundle on the same pairs.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+
+from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
+from similarity.errors import SimilarityError
+from similarity.generations.gate import MARGIN, MIN_ANCHORS, judged_companies, usable_judgements
+from similarity.generations.judgements import Judgements, read_judgements
+from similarity.text import TextSettings
+from training.console import Log
+from training.evaluate.bootstrap import Difference, mean_interval, paired_difference, with_bounds
+from training.evaluate.encoding import Texts
+from training.evaluate.judged import judged_split, judged_texts
+from training.evaluate.ranking import Ranking, rank, without_seen
+from training.export.card import SPLITS
+from training.export.graph import SentenceEncoder
+
+# Torch and onnxruntime add up in another order, no more.
+LARGEST_DIFFERENCE = 1e-5
+# Measured on company texts: .998.
+LOWEST_MEAN_COSINE = 0.995
+# Share of float32's nDCG@10 that int8 must keep.
+KEPT_QUALITY = 0.995
+
+
+class ExportRefused(SimilarityError):
+    """The exported model is worse than the one it was made from, or than the one it would replace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedData:
+    """Where the judged pairs lie, the companies that they name, and those that training has seen."""
+
+    folder: Path
+    companies: Path
+    splits: tuple[str, ...] = SPLITS
+    seen: frozenset[str] = frozenset()
+
+    def read(self, split: str) -> dict[str, dict[str, int]]:
+        """The judgements of a split.
+
+        Raises:
+            ExportRefused: training has seen an anchor of it.
+            InvalidInput: the file cannot be used.
+        """
+        judgements = read_judgements(judged_split(self.folder, split))
+        leaked = sorted(self.seen.intersection(judgements))
+        if leaked:
+            raise ExportRefused(
+                f"training has seen {len(leaked)} of the {len(judgements)} anchors of {split}, such as {leaked[0]}; "
+                "measure on anchors that it has not seen (--splits)"
+            )
+        return judgements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The bundle that a new one must not rank worse than; `allow_worse` measures it and lets the new one pass."""
+
+    encoder: TextEncoder
+    allow_worse: bool = False
+
+
+def largest_difference(encoder: SentenceEncoder, model: onnx.ModelProto) -> float:
+    """The largest difference of any number of any vector between torch and onnxruntime.
+
+    Random tokens in many lengths, batch sizes and amounts of padding.
+    """
+    session = OnnxRuntimeSession(model.SerializeToString())
+    words = int(encoder.transformer.config.vocab_size)
+    longest = min(128, int(encoder.transformer.config.max_position_embeddings) - 2)
+    random = np.random.default_rng(0)
+    differences = []
+    for batch, shortest, length in (
+        (1, 1, 1),
+        (1, 2, 2),
+        (3, 1, 7),
+        (8, 1, 33),
+        (2, longest, longest),
+        (5, 1, longest),
+    ):
+        ids = [random.integers(words, size=size) for size in random.integers(shortest, length + 1, size=batch)]
+        input_ids, attention_mask = padded(ids)
+        with torch.inference_mode():
+            expected = encoder(torch.from_numpy(input_ids), torch.from_numpy(attention_mask)).numpy()
+        differences.append(np.abs(session.run(input_ids, attention_mask) - expected).max())
+    return float(max(differences))
+
+
+def check_parity(encoder: SentenceEncoder, model: onnx.ModelProto, log: Log) -> dict[str, float]:
+    """The float32 graph computes what torch computes.
+
+    Raises:
+        ExportRefused: it does not.
+    """
+    difference = largest_difference(encoder, model)
+    log(f"float32 graph: largest difference to torch {difference:.1e}")
+    if not difference <= LARGEST_DIFFERENCE:
+        raise ExportRefused(f"the graph differs from torch by {difference:.1e}, more than {LARGEST_DIFFERENCE:.0e}")
+    return {"difference_to_torch": difference}
+
+
+def check_closeness(float32: TextEncoder, int8: TextEncoder, texts: Sequence[str], log: Log) -> dict[str, float]:
+    """Int8 moves the vectors of `texts`, which did not set its scales, only a little.
+
+    Raises:
+        ExportRefused: it moves them too far.
+    """
+    cosines: NDArray[np.float32] = np.einsum("nd,nd->n", float32.encode(texts), int8.encode(texts))
+    mean, lowest = float(cosines.mean()), float(cosines.min())
+    log(f"int8: cosine to float32 mean {mean:.4f}, lowest {lowest:.4f}")
+    if not mean >= LOWEST_MEAN_COSINE:
+        raise ExportRefused(f"int8 vectors have a mean cosine of {mean:.4f} to float32, below {LOWEST_MEAN_COSINE}")
+    return {"cosine_to_float32_mean": mean, "cosine_to_float32_lowest": lowest}
+
+
+def check_ranking(
+    encoder: TextEncoder,
+    judged: JudgedData,
+    log: Log,
+    *,
+    float32: TextEncoder | None = None,
+    reference: Reference | None = None,
+) -> dict[str, float]:
+    """Ranks judged candidates, keeps float32's quality, and is not worse than the reference.
+
+    Raises:
+        ExportRefused: one of the two does not hold, or training has seen an anchor.
+        InvalidInput: the judged pairs cannot be used.
+    """
+    metrics: dict[str, float] = {}
+    for split in judged.splits:
+        judgements = judged.read(split)
+        unseen = without_seen(judgements, judged.seen) if judged.seen else {}
+        texts = cache(partial(judged_texts, judged.companies, judgements))
+        found = _rankings(encoder, judgements, unseen, texts)
+        metrics |= _figures(split, found, None if float32 is None else _rankings(float32, judgements, unseen, texts))
+        lines = [f"{name} {ranking.ndcg.mean():.4f}" for name, ranking in found.items()]
+        log(f"{split}: nDCG@10 {', '.join(lines)}; AUC prepared {found['prepared'].auc:.4f}")
+        if float32 is not None:
+            _check_kept(split, metrics)
+        if reference is not None:
+            known = _rankings(reference.encoder, judgements, unseen, texts)
+            metrics |= {f"reference_{name}": value for name, value in _figures(split, known, None).items()}
+            usable = usable_judgements(judgements, judged_companies(judgements))
+            difference = difference_to_reference(found["prepared"], known["prepared"], usable)
+            metrics |= with_bounds(f"{split}_ndcg10_over_reference", difference)
+            _check_reference(split, difference, reference, log)
+    return metrics
+
+
+def difference_to_reference(new: Ranking, reference: Ranking, usable: Collection[str]) -> Difference:
+    """New - reference nDCG@10 over the anchors in `usable`, paired.
+
+    Raises:
+        InvalidInput: no anchor is usable.
+    """
+    rows = np.array([anchor in usable for anchor in new.anchors])
+    return paired_difference(new.ndcg[rows], reference.ndcg[rows])
+
+
+def _rankings(
+    encoder: TextEncoder, judgements: Judgements, unseen: Judgements, texts: Callable[[TextSettings | None], Texts]
+) -> dict[str, Ranking]:
+    prepared = texts(encoder.text_settings)
+    found = {
+        "plain": rank(encoder.encode, judgements, texts(None)),
+        "prepared": rank(encoder.encode, judgements, prepared),
+    }
+    if unseen:
+        found["strict"] = rank(encoder.encode, unseen, prepared)
+    return found
+
+
+def _figures(split: str, rankings: Mapping[str, Ranking], float32: Mapping[str, Ranking] | None) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for text, ranking in rankings.items():
+        found |= with_bounds(f"{split}_ndcg10_{text}", mean_interval(ranking.ndcg))
+        if float32 is not None:
+            found[f"{split}_ndcg10_{text}_float32"] = float(float32[text].ndcg.mean())
+        found[f"{split}_auc_{text}"] = ranking.auc
+        found[f"{split}_pairs_{text}"] = ranking.pairs
+    # An AUC of competitors only is no number, and a manifest holds none such.
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _check_kept(split: str, metrics: Mapping[str, float]) -> None:
+    after, before = metrics[f"{split}_ndcg10_prepared"], metrics[f"{split}_ndcg10_prepared_float32"]
+    if not after >= KEPT_QUALITY * before:
+        raise ExportRefused(
+            f"int8 keeps {after / before:.2%} of float32's nDCG@10 on {split}, less than {KEPT_QUALITY:.1%}; calibrate "
+            "it on more texts of your own (--sample), or export --precision float32"
+        )
+
+
+def _check_reference(split: str, difference: Difference, reference: Reference, log: Log) -> None:
+    result = (
+        f"{split}: nDCG@10 {difference.mean:+.4f} [{difference.lower:+.4f}, {difference.upper:+.4f}] against "
+        f"{reference.encoder.encoder_id}, {difference.anchors} anchors"
+    )
+    log(result)
+    reasons = []
+    if difference.anchors < MIN_ANCHORS:
+        reasons.append(f"fewer than {MIN_ANCHORS} anchors can be used")
+    if difference.lower < -MARGIN:
+        reasons.append(f"the lower bound is under {-MARGIN:+.2f}")
+    if not reasons:
+        return
+    if reference.allow_worse:
+        log(f"{' and '.join(reasons)}; exported because of --allow-worse")
+        return
+    raise ExportRefused(f"{result}: {' and '.join(reasons)}; keep the reference, or export with --allow-worse")

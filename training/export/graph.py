@@ -1,0 +1,134 @@
+"""From a torch transformer to one ONNX graph: token ids and mask in, unit vector out.
+
+Pooling and unit norm are inside the graph, so that no reader of a bundle can do them differently.
+The graph keeps to standard operators; each runtime fuses attention, normalisation and GELU for the
+machine it is on (measured faster than fusing them ahead with onnxruntime.transformers).
+"""
+
+import tempfile
+import warnings
+from pathlib import Path
+
+import onnx
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
+from similarity.errors import InvalidInput
+from training.model.weights import load_tokenizer, load_transformer, require_transformer_alone
+
+# The first opset with a GELU of its own.
+OPSET = 20
+
+
+class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
+    """A transformer, the mean over real tokens, and unit norm.
+
+    Takes `input_ids` and `attention_mask`, int64 `[batch, length]`; gives float32
+    `[batch, dimension]`. Padding changes nothing: it neither attends nor counts.
+    """
+
+    def __init__(self, transformer: PreTrainedModel) -> None:
+        super().__init__()
+        self.transformer = transformer
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        states = self.states(input_ids, attention_mask)
+        weights = attention_mask.unsqueeze(-1).to(states.dtype)
+        mean = (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-9)
+        return nn.functional.normalize(mean, dim=1)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return int(self.transformer.config.hidden_size)
+
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The tokens' states `[batch, length, dimension]`, whose mean is the vector."""
+        states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return states
+
+
+def load_encoder(source: str) -> SentenceEncoder:
+    """The encoder in `source`, ready for inference on the CPU in float32.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds layers behind the transformer.
+    """
+    require_transformer_alone(source)
+    encoder = SentenceEncoder(load_exportable(source))
+    encoder.eval()
+    return encoder
+
+
+def load_exportable(source: str) -> PreTrainedModel:
+    """The transformer in `source` with plain attention: torch's fused kernels cannot be exported."""
+    return load_transformer(source, attn_implementation="eager")
+
+
+def require_positions(encoder: SentenceEncoder, max_tokens: int) -> None:
+    """Raise InvalidInput if the transformer has fewer positions than `max_tokens`: long texts would fail later."""
+    config = encoder.transformer.config
+    places = getattr(config, "max_position_embeddings", None)
+    if places is not None and "roberta" in str(config.model_type):
+        places -= int(config.pad_token_id) + 1  # RoBERTa and its kin count from behind the padding
+    if places is not None and max_tokens > places:
+        raise InvalidInput(f"the model reads at most {places} tokens, not {max_tokens}; give a lower --max-tokens")
+
+
+def tokenizer_json(source: str) -> str:
+    """The tokenizer in `source` as tokenizer.json, without truncation and padding of its own.
+
+    Raises:
+        InvalidInput: there is none, or no fast one.
+    """
+    tokenizer = load_tokenizer(source)
+    if not tokenizer.is_fast:
+        raise InvalidInput(f"{source} has no fast tokenizer; convert it to a tokenizer.json first")
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.no_truncation()
+    return str(backend.to_str(pretty=False))
+
+
+def to_onnx(encoder: SentenceEncoder) -> onnx.ModelProto:
+    """The float32 graph of `encoder`; batch and length vary."""
+    example = torch.ones(2, 16, dtype=torch.int64)
+    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        # The exporter warns about its own internals.
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "model.onnx"
+        torch.onnx.export(
+            encoder,
+            (example, torch.ones_like(example)),
+            path,
+            input_names=list(INPUT_NAMES),
+            # Not the final name: the exporter calls the result of the word embedding just so.
+            output_names=["unit_vector"],
+            dynamic_shapes=(axes, axes),
+            opset_version=OPSET,
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+        model = onnx.load(path)
+    return _tidied(model)
+
+
+def _tidied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Gives the output its name and removes what only the exporter needed (paths of its own source)."""
+    names = {"unit_vector": OUTPUT_NAME, OUTPUT_NAME: "word_embedding"}
+    for node in model.graph.node:
+        for ends in (node.input, node.output):
+            for index, name in enumerate(ends):
+                ends[index] = names.get(name, name)
+        del node.metadata_props[:]
+        node.doc_string = ""
+    model.graph.output[0].name = OUTPUT_NAME
+    del model.graph.value_info[:]
+    del model.graph.metadata_props[:]
+    del model.metadata_props[:]
+    onnx.checker.check_model(model)
+    return model

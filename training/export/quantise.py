@@ -1,0 +1,228 @@
+"""Turns a float32 ONNX graph into an int8 one: static activations, per-channel weights.
+
+Only matrix products with constant weights become integer; attention products, softmax and
+normalisation stay float32. Activation ranges are fixed by calibration texts, so that a vector does
+not depend on the texts that share its batch. The graph keeps to standard operators
+(QuantizeLinear, DequantizeLinear), which onnxruntime and OpenVINO both fuse.
+
+A few channels of a transformer's activations are ten times larger than the rest and would take all
+steps of the int8 scale. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each
+channel by a factor and multiplies the weights' row by it, which changes nothing but the ranges.
+See docs/decisions/0004-own-static-quantiser.md for its gain.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from similarity.errors import InvalidInput
+
+Feed: TypeAlias = Mapping[str, NDArray[np.int64]]
+Floats: TypeAlias = NDArray[np.float32]
+
+# Embedding tables below this many rows (positions, segments) are too small to be worth it.
+MIN_TABLE_ROWS = 4_096
+# How much of the outliers moves from activations into weights: 0 nothing, 1 everything.
+SMOOTHING = 0.75
+# Activations whose largest channel is not this many times the median one are left as they are.
+OUTLIER_RATIO = 3.0
+_TINY = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The observed ranges of one activation.
+
+    `low` and `high` are the means over texts of its lowest and highest value: values that only rare
+    texts reach are clipped, which leaves finer steps for the rest. `channels` is the largest size of each channel.
+    """
+
+    low: float
+    high: float
+    channels: Floats
+
+
+def quantise(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
+    """An int8 copy of `model`, calibrated on `feeds` (one text each, so that nothing is padding).
+
+    Raises:
+        InvalidInput: the graph has no matrix product with constant weights, or there are no feeds.
+    """
+    quantised = smooth(model, feeds)
+    products = _constant_products(quantised.graph)
+    for tensor, observed in observe(quantised, _inputs(products), feeds).items():
+        _quantise_activation(quantised.graph, tensor, observed, products)
+    for node in products:
+        _quantise_weight(quantised.graph, node)
+    for node in list(quantised.graph.node):
+        _quantise_table(quantised.graph, node)
+    _drop_unused_weights(quantised.graph)
+    _sort(quantised.graph)
+    return quantised
+
+
+def smooth(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
+    """A float32 copy of `model` that computes the same with activations of even channels."""
+    smoothed = onnx.ModelProto()
+    smoothed.CopyFrom(model)
+    products = _constant_products(smoothed.graph)
+    if not products:
+        raise InvalidInput("the graph has no matrix product with constant weights; is it a transformer?")
+    for tensor, observed in observe(model, _inputs(products), feeds).items():
+        if observed.channels.max() >= OUTLIER_RATIO * np.median(observed.channels):
+            users = [node for node in products if node.input[0] == tensor]
+            _smooth_activation(smoothed.graph, tensor, observed.channels, users)
+    _sort(smoothed.graph)
+    return smoothed
+
+
+def observe(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed]) -> dict[str, Observed]:
+    """Runs the texts through the float32 graph and looks at `tensors`.
+
+    Raises:
+        InvalidInput: there are no feeds.
+    """
+    if not feeds:
+        raise InvalidInput("there are no calibration texts; give some with --sample")
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    probe.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in tensors)
+    options = onnxruntime.SessionOptions()
+    # Fusion would remove the observed tensors.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    extremes = np.zeros((len(feeds), len(tensors), 2))
+    channels: list[Floats] = [np.zeros(1, dtype=np.float32)] * len(tensors)
+    for row, feed in enumerate(feeds):
+        for column, values in enumerate(session.run(list(tensors), dict(feed))):
+            extremes[row, column] = values.min(), values.max()
+            largest = np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
+            channels[column] = np.maximum(channels[column], largest)
+    lows, highs = extremes.mean(axis=0).T
+    return {
+        name: Observed(low=min(float(low), 0.0), high=max(float(high), 0.0), channels=sizes)
+        for name, low, high, sizes in zip(tensors, lows, highs, channels, strict=True)
+    }
+
+
+def quantised_columns(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """int8 values and one scale per column of a float32 `[inputs, outputs]` matrix."""
+    scale = np.maximum(np.abs(weight).max(axis=0), np.finfo(np.float32).tiny) / 127
+    return np.clip(np.rint(weight / scale), -127, 127).astype(np.int8), scale.astype(np.float32)
+
+
+def _constant_products(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    matrices = {weight.name for weight in graph.initializer if len(weight.dims) == 2}
+    return [node for node in graph.node if node.op_type == "MatMul" and node.input[1] in matrices]
+
+
+def _inputs(products: Sequence[onnx.NodeProto]) -> list[str]:
+    return sorted({node.input[0] for node in products})
+
+
+def _smooth_activation(graph: onnx.GraphProto, tensor: str, channels: Floats, users: Sequence[onnx.NodeProto]) -> None:
+    names = sorted({node.input[1] for node in users})
+    rows = np.abs(np.concatenate([_weight(graph, name) for name in names], axis=1)).max(axis=1)
+    factors = np.maximum(channels, _TINY) ** SMOOTHING / np.maximum(rows, _TINY) ** (1 - SMOOTHING)
+    factors = (factors / np.exp(np.log(factors).mean())).astype(np.float32)
+    for name in names:
+        weight = next(tensor for tensor in graph.initializer if tensor.name == name)
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) * factors[:, None], name))
+    _add_weight(graph, f"{tensor}.factors", 1 / factors)
+    graph.node.append(helper.make_node("Mul", [tensor, f"{tensor}.factors"], [f"{tensor}.even"]))
+    for node in users:
+        node.input[0] = f"{tensor}.even"
+
+
+def _quantise_activation(
+    graph: onnx.GraphProto, tensor: str, observed: Observed, products: Sequence[onnx.NodeProto]
+) -> None:
+    scale = max((observed.high - observed.low) / 255, float(np.finfo(np.float32).tiny))
+    zero = int(np.clip(round(-observed.low / scale), 0, 255))
+    _add_weight(graph, f"{tensor}.scale", np.array(scale, dtype=np.float32))
+    _add_weight(graph, f"{tensor}.zero", np.array(zero, dtype=np.uint8))
+    parameters = [f"{tensor}.scale", f"{tensor}.zero"]
+    graph.node.append(helper.make_node("QuantizeLinear", [tensor, *parameters], [f"{tensor}.int8"]))
+    graph.node.append(helper.make_node("DequantizeLinear", [f"{tensor}.int8", *parameters], [f"{tensor}.float"]))
+    for node in products:
+        if node.input[0] == tensor:
+            node.input[0] = f"{tensor}.float"
+
+
+def _quantise_weight(graph: onnx.GraphProto, node: onnx.NodeProto) -> None:
+    name = node.input[1]
+    if f"{name}.int8" not in {weight.name for weight in graph.initializer}:
+        values, scale = quantised_columns(_weight(graph, name))
+        _add_weight(graph, f"{name}.int8", values)
+        _add_weight(graph, f"{name}.scale", scale)
+        _add_weight(graph, f"{name}.zero", np.zeros(len(scale), dtype=np.int8))
+        parts = [f"{name}.int8", f"{name}.scale", f"{name}.zero"]
+        graph.node.append(helper.make_node("DequantizeLinear", parts, [f"{name}.float"], axis=1))
+    node.input[1] = f"{name}.float"
+
+
+def _quantise_table(graph: onnx.GraphProto, node: onnx.NodeProto) -> None:
+    """A scale per row (word): rows differ in size far more than columns do."""
+    sizes = {weight.name: tuple(weight.dims) for weight in graph.initializer}
+    if node.op_type != "Gather" or len(sizes.get(node.input[0], ())) != 2:
+        return
+    name, ids, output = node.input[0], node.input[1], node.output[0]
+    if sizes[name][0] < MIN_TABLE_ROWS:
+        return
+    values, scale = quantised_columns(_weight(graph, name).T)
+    _add_weight(graph, f"{name}.int8", np.ascontiguousarray(values.T))
+    _add_weight(graph, f"{name}.scale", scale[:, None])
+    graph.node.remove(node)
+    graph.node.extend(
+        [
+            helper.make_node("Gather", [f"{name}.int8", ids], [f"{output}.int8"]),
+            helper.make_node("Gather", [f"{name}.scale", ids], [f"{output}.scale"]),
+            helper.make_node("Cast", [f"{output}.int8"], [f"{output}.float"], to=onnx.TensorProto.FLOAT),
+            helper.make_node("Mul", [f"{output}.float", f"{output}.scale"], [output]),
+        ]
+    )
+
+
+def _weight(graph: onnx.GraphProto, name: str) -> Floats:
+    tensor = next(weight for weight in graph.initializer if weight.name == name)
+    values: Floats = numpy_helper.to_array(tensor)
+    return values
+
+
+def _add_weight(graph: onnx.GraphProto, name: str, values: NDArray[np.generic]) -> None:
+    graph.initializer.append(numpy_helper.from_array(values, name))
+
+
+def _drop_unused_weights(graph: onnx.GraphProto) -> None:
+    used = {name for node in graph.node for name in node.input}
+    for weight in [weight for weight in graph.initializer if weight.name not in used]:
+        graph.initializer.remove(weight)
+
+
+def _sort(graph: onnx.GraphProto) -> None:
+    """Puts every node behind those that feed it, as ONNX demands."""
+    made_by = {output: index for index, node in enumerate(graph.node) for output in node.output}
+    order: list[int] = []
+    placed: set[int] = set()
+    waiting = list(range(len(graph.node) - 1, -1, -1))
+    while waiting:
+        index = waiting[-1]
+        sources = [made_by[name] for name in graph.node[index].input if name in made_by]
+        missing = [source for source in sources if source not in placed]
+        if missing and index not in placed:
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        if index not in placed:
+            placed.add(index)
+            order.append(index)
+    nodes = [graph.node[index] for index in order]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)

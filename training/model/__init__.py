@@ -1,0 +1,1 @@
+"""The dual encoder in torch: its weights, its head, texts to vectors."""

@@ -1,0 +1,1 @@
+"""Losses that only the reproduced papers use."""

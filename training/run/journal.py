@@ -1,0 +1,71 @@
+"""The journal of a run, step by step, and its speed."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+
+REPORT_EVERY = 10.0  # seconds
+
+
+class Journal:
+    """A JSONL file of measurements; without a path it writes nothing.
+
+    A run that continues keeps the lines up to the step of its checkpoint.
+    """
+
+    def __init__(self, path: Path | None, *, keep_until: int) -> None:
+        self.path = path
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in read_journal(path) if line["step"] <= keep_until] if path.exists() else []
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+    def write(self, line: Mapping[str, float]) -> None:
+        """Appends one measurement."""
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(dict(line)) + "\n")
+
+
+def read_journal(path: Path) -> list[dict[str, float]]:
+    """The measurements of a run; a last line that a kill cut short is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+class Clock:
+    """The speed of a run in `unit`s per second, and an estimate of the time left."""
+
+    def __init__(self, *, steps: int, done: int, unit: str = "pairs") -> None:
+        self.steps = steps
+        self.unit = unit
+        self.first = self.step = done
+        self.units = 0
+        self.started = self.reported = perf_counter()
+
+    def count(self, units: int) -> None:
+        """Count one step with this many pairs, sentences or texts."""
+        self.step += 1
+        self.units += units
+
+    @property
+    def seconds(self) -> float:
+        """Since the run, or this part of it, began."""
+        return perf_counter() - self.started
+
+    def speed(self) -> dict[str, float]:
+        """Mean rate so far, selection included."""
+        return {f"{self.unit}_per_second": self.units / self.seconds, "seconds": self.seconds}
+
+    def due(self) -> bool:
+        """Whether it is time to report: every REPORT_EVERY seconds, and at the last step."""
+        if perf_counter() - self.reported < REPORT_EVERY and self.step < self.steps:
+            return False
+        self.reported = perf_counter()
+        return True
+
+    def __str__(self) -> str:
+        left = round(self.seconds / (self.step - self.first) * (self.steps - self.step))
+        return f"{self.units / self.seconds:.0f} {self.unit}/s, {left // 60}:{left % 60:02d} left"
