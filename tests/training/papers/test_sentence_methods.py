@@ -15,6 +15,9 @@ import pytest
 from similarity.errors import InvalidInput
 from tests.training.tiny_model import TOPICS, losses
 from training.config import TrainSettings, settings_values
+
+pytest.importorskip("torch", reason="torch is not installed here: make test-training")
+
 from training.papers.sentences import METHODS, RECIPES, SentenceSettings, SentenceTask
 
 pytestmark = pytest.mark.training
