@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from services.search.manual import manual_page
-from services.search.wire import problems
+from services.search.wire.problem_documents import MEDIA_TYPE
 
 Document: TypeAlias = dict[str, Any]
 
@@ -76,5 +76,5 @@ def _with_problem_media_type(document: Document) -> Document:
         for operation in operations.values():
             for status, response in operation["responses"].items():
                 if not status.startswith("2") and "content" in response:
-                    response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
+                    response["content"] = {MEDIA_TYPE: response["content"]["application/json"]}
     return document

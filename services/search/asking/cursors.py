@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from similarity.search.ranking import Position
 
 SIGNATURE_BYTES = 16

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from services.search.asking.schemas import CompanyAnswer, CompanyRecord, Source
-from services.search.wire.problems import (
+from services.search.wire.problem_documents import (
     CompanyReference,
     ContestedNameDocument,
     InvalidRequestDocument,

@@ -20,7 +20,7 @@ from services.search.asking.recent_counts import RecentCounts
 from services.search.asking.schemas import CompanyAnswer, FindQuery, FoundCompanies, Ready
 from services.search.asking.shaping import ranking_members
 from services.search.wire.failures import problem_of
-from services.search.wire.problems import problem_document
+from services.search.wire.problem_documents import problem_document
 from similarity.search.resolution import Role
 from similarity.search.searcher import Ranking as LibraryRanking
 from similarity.search.searcher import Searcher, retry_if_retired

@@ -7,7 +7,7 @@ from typing import Any, cast
 from services.search.asking.answers import language_warning, model_of, record_of
 from services.search.asking.ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason
 from services.search.wire.failures import problem_of
-from services.search.wire.problems import CompanyReference
+from services.search.wire.problem_documents import CompanyReference
 from similarity.company import Company, time_of_version
 from similarity.preparation.language import detect_language
 from similarity.search import searcher

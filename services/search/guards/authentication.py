@@ -10,7 +10,7 @@ from services.search.guards.callers import CALLER, LOCAL, Caller, current_caller
 from services.search.guards.rate_limits import Allowance, Buckets
 from services.search.guards.refusals import client_address, header, refuse
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 
 OPEN_PATHS = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
 OPEN_FOLDER = "/assets/"

@@ -17,7 +17,7 @@ from starlette.types import Scope as AsgiScope
 
 from services.search.guards.refusals import client_address
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 
 CALLER = "similarity.caller"
 """Where the caller is in the ASGI scope of a request."""

@@ -24,7 +24,7 @@ from services.search.guards.heavy_work import asked_first
 from services.search.guards.rate_limits import is_free
 from services.search.guards.refusals import REFUSED, refuse
 from services.search.wire import problems
-from services.search.wire.problems import MEDIA_TYPE, Problem
+from services.search.wire.problem_documents import MEDIA_TYPE, Problem
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search.guards.refusals import header
 from services.search.wire import problems
-from services.search.wire.problems import Problem, problem_response
+from services.search.wire.problem_documents import Problem, problem_response
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.search.guards.refusals import header, refuse
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ANY = "*"

@@ -13,6 +13,7 @@ from services.search.guards.callers import caller_name
 from services.search.guards.json_depth import too_deep
 from services.search.guards.refusals import header, refuse
 from services.search.wire import problems
+from services.search.wire.problem_documents import Problem
 from services.search.wire.problems import Kind
 
 CLOSE = {"Connection": "close"}
@@ -52,7 +53,7 @@ class Refused(Exception):
 
     def __init__(self, kind: Kind, detail: str, retry_after: int | None = None) -> None:
         super().__init__(detail)
-        self.problem = problems.Problem(kind, detail, retry_after)
+        self.problem = Problem(kind, detail, retry_after)
 
 
 class Gone(Exception):

@@ -17,7 +17,7 @@ from services.search.guards.callers import CALLER, caller_name
 from services.search.guards.heavy_work import asked_first
 from services.search.guards.refusals import REFUSED, refuse
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 
 Clock = Callable[[], float]
 

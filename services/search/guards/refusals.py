@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from starlette.types import Receive, Scope, Send
 
-from services.search.wire.problems import Problem, problem_response
+from services.search.wire.problem_documents import Problem, problem_response
 
 REFUSED = "similarity.refused"
 """Where the ASGI scope says why a request got no further than the middlewares: the problem's slug."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from services.search.matches.match_schemas import MAX_ROWS, MatchRequest, MatchRow
 from services.search.wire import problems
-from services.search.wire.problems import Offence, Problem
+from services.search.wire.problem_documents import Offence, Problem
 from services.search.wire.strict_json import strict_json
 from similarity.errors import InvalidInput
 from similarity.ingest.files import read_stream

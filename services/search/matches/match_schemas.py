@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from services.search.wire.listed import Listed
-from services.search.wire.problems import CompanyReference
+from services.search.wire.problem_documents import CompanyReference
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.name_matching import How
 

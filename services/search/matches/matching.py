@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from services.search.matches.match_rows import ListRow
 from services.search.matches.match_schemas import Matched, MatchedRow
-from services.search.wire.problems import reference_of
+from services.search.wire.problem_documents import reference_of
 from similarity.index.protocol import CompanyIndex
 from similarity.search.list_matching import ListedCompany, Match, RowMatcher
 from similarity.search.searcher import retry_if_retired

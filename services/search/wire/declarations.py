@@ -5,7 +5,8 @@ from operator import or_
 from typing import Any
 
 from services.search.wire import problems
-from services.search.wire.problems import DOCUMENTS, Kind, ProblemDocument
+from services.search.wire.problem_documents import DOCUMENTS, ProblemDocument
+from services.search.wire.problems import Kind
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -9,7 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from services.search.wire import problems
-from services.search.wire.problems import Kind, Offence, Problem, problem_response, reference_of
+from services.search.wire.problem_documents import Offence, Problem, problem_response, reference_of
+from services.search.wire.problems import Kind
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.search.errors import (
     AmbiguousCompany,

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from services.search.wire.strict_json import strict_json
 
 MEDIA_TYPE = "application/json"

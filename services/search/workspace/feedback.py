@@ -13,7 +13,7 @@ from itertools import islice
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.wire import problems
-from services.search.wire.problems import Offence, Problem
+from services.search.wire.problem_documents import Offence, Problem
 from services.search.workspace.feedback_schemas import (
     Feedback,
     FeedbackGiven,

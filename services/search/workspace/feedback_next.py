@@ -7,7 +7,7 @@ from itertools import islice
 
 from services.search.asking.answers import model_of
 from services.search.asking.service import SearchService
-from services.search.wire.problems import reference_of
+from services.search.wire.problem_documents import reference_of
 from services.search.workspace.feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 from similarity.company import Company, EmbeddedCompany
 from similarity.feedback.active_learning import Candidate, Suggestion, candidates_of, most_worth_labelling

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from services.search.asking.schemas import Source
-from services.search.wire.problems import CompanyReference
+from services.search.wire.problem_documents import CompanyReference
 from similarity.company import ID_PATTERN, MAX_NAME_CHARACTERS
 from similarity.feedback.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
 

@@ -13,7 +13,7 @@ from services.search.asking.ranking_schemas import Hit, Ranking
 from services.search.asking.service import SearchService
 from services.search.guards.callers import Caller
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from services.search.workspace.lists_schemas import (
     MAX_QUESTION_SHOWN,
     ListHit,

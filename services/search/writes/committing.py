@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 from services.search.guards.callers import who
 from services.search.guards.envelope import request_id
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from services.search.writes.write_schemas import Outcome
 from similarity.company import DeletedCompany
 from similarity.errors import AuditUnavailable, IndexUnavailable, SimilarityError

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from services.search.guards.callers import who
 from services.search.guards.envelope import request_id
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from services.search.writes.write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
 from services.search.writes.writing import WriteService, refusal
 from similarity.errors import AuditUnavailable, SimilarityError

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from services.search.wire import problems
-from services.search.wire.problems import Offence, Problem
+from services.search.wire.problem_documents import Offence, Problem
 from services.search.wire.strict_json import strict_json
 from services.search.writes.write_schemas import CompanyBody, CompanyLine, DeletionLine
 from similarity.errors import InvalidCompany

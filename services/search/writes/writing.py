@@ -13,7 +13,8 @@ from enum import StrEnum
 from itertools import chain
 
 from services.search.wire import problems
-from services.search.wire.problems import Kind, Problem
+from services.search.wire.problem_documents import Problem
+from services.search.wire.problems import Kind
 from services.search.writes.committing import GroupCommit, Written
 from services.search.writes.write_records import BadRecord, change_of_line, company_of_body, deletion
 from services.search.writes.write_schemas import (

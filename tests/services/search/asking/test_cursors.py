@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.search.asking.cursors import Cursors
 from services.search.asking.question_schemas import MAX_CURSOR_CHARACTERS
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from similarity.search.ranking import Position
 
 CURSORS = Cursors(b"key" * 10)

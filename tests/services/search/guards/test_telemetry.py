@@ -28,7 +28,7 @@ from services.search.guards.metrics import ServiceMetrics
 from services.search.guards.refusals import refuse
 from services.search.guards.telemetry import Telemetry, open_telemetry
 from services.search.wire import problems
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from similarity.errors import InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from tests.services.search.asgi import Clock, Inner, ask, asked, http

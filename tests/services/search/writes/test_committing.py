@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from services.search.wire.problems import Problem
+from services.search.wire.problem_documents import Problem
 from services.search.writes import committing
 from services.search.writes.committing import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
