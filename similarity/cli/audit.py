@@ -13,6 +13,7 @@ import typer
 from similarity.cli.context import IndexOption
 from similarity.cli.listing import ListFormat
 from similarity.errors import InvalidInput
+from similarity.formats.terminal import printable
 from similarity.settings import Settings
 from similarity.upkeep.audit import Action, audit_target, hashed, read_entries
 
@@ -62,7 +63,7 @@ def _line(entry: Mapping[str, Any]) -> str:
         told.append(f"company={entry['company_sha256'][:HASH_CHARACTERS]}")
     told += [f"{name}={entry[name]}" for name in ("version", "subject", "request_id") if name in entry]
     told += [f"{name}={count}" for name, count in entry.get("counts", {}).items()]
-    return "  ".join(told) + "\n"
+    return printable("  ".join(told)) + "\n"
 
 
 def _time(text: str) -> datetime:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from similarity.formats.terminal import printable
 from similarity.settings import Settings
 
 if TYPE_CHECKING:
@@ -155,5 +156,5 @@ def progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def fail(message: str) -> NoReturn:
     """Ends the command: one line on standard error, exit status 1."""
-    typer.echo(f"similarity: {message}", err=True)
+    typer.echo(f"similarity: {printable(message)}", err=True)
     raise SystemExit(1)

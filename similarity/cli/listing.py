@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from similarity.formats.terminal import printable
+
 
 class ListFormat(StrEnum):
     """How a command prints what it found."""
@@ -62,7 +64,7 @@ def _text(value: object) -> str:
     for kinds, told in _TOLD.items():
         if isinstance(value, kinds):
             return told(value)
-    return "" if value is None else str(value)
+    return "" if value is None else printable(str(value))
 
 
 def _print_json(content: object) -> None:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from similarity.company import Company
 from similarity.formats.spreadsheets import spreadsheet_cell
+from similarity.formats.terminal import printable
 
 SCORE_BAR_CELLS = 10
 
@@ -89,7 +90,7 @@ def show_ranking(
 ) -> None:
     """Print the competitors of `anchors` (none: of a description), and `remarks` on standard error."""
     for remark in remarks:
-        sys.stderr.write(f"similarity: {remark}\n")
+        sys.stderr.write(f"similarity: {printable(remark)}\n")
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
     show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
 
@@ -112,7 +113,11 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
 def _table(lines: Sequence[Line], title: str) -> Table:
     # What was not written here may hold brackets that are no mark-up, and colons that are no emoji.
     table = Table(
-        title=Text(title) if title else None, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0)
+        title=Text(printable(title)) if title else None,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
     )
     ranked = any(line.rank is not None for line in lines)
     with_probability = any(line.probability is not None for line in lines)
@@ -128,7 +133,8 @@ def _table(lines: Sequence[Line], title: str) -> Table:
     for line in lines:
         about = line.company
         front = [str(line.rank), *_scores(line, with_probability=with_probability)] if ranked else []
-        table.add_row(*front, *map(Text, (about.name, about.country, about.industry, about.id)))
+        cells = (about.name, about.country, about.industry, about.id)
+        table.add_row(*front, *(Text(printable(cell)) for cell in cells))
     return table
 
 

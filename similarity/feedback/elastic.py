@@ -237,9 +237,11 @@ class ElasticWorkspace:
         cleared = 0
         self._cluster.refresh(self._feedback)
         while page := self._hits(self._feedback, query):
-            found = [hit for hit in page if names.are_in(hit["_source"]["note"])]
-            # Events are never changed but here, so whoever came in between erased it, or emptied the note too.
-            cleared += sum(self._replace(self._feedback, hit, {**hit["_source"], "note": ""}) for hit in found)
+            for hit in page:
+                source = hit["_source"]
+                named = mapping.without_names(source, names)
+                # Events are never changed but here, so whoever came in between erased it, or emptied the text too.
+                cleared += bool(named) and self._replace(self._feedback, hit, source | named)
             query["search_after"] = page[-1]["sort"]
         return cleared
 

@@ -10,7 +10,9 @@ def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapp
     """The question without a company; None if no anchor is left. One that does not name it is the same object.
 
     Removed are anchors and negatives that are this company or a text with a name of it, and values of
-    `exclude` and of filters with a name in them. A filter that has nothing left to compare with goes as a whole.
+    `exclude` and of filters with a name in them. A filter that has nothing left to compare with goes as a whole, and
+    so does one on an attribute whose name contains a name. An ordinary word, such as the industry Energy, is a name
+    only where a company is referred to: in `exclude` and in filters on domains.
     """
 
     def is_it(anchor: Mapping[str, Any]) -> bool:
@@ -35,8 +37,16 @@ def forgotten_list_name(name: str, saved_at: int, names: CompanyNames) -> str:
 
 
 def _forgotten_filter(given: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
+    if names.are_in(str(given.get("field")).removeprefix("attributes.")):
+        return None
+
+    def is_it(value: str) -> bool:
+        if given.get("field") == "domain":
+            return names.occur_in(value)
+        return names.are_in(value) and not names.is_anothers(value)
+
     members = ("any_of", "none_of")
-    kept = {member: [each for each in given.get(member) or [] if not names.occur_in(each)] for member in members}
+    kept = {member: [each for each in given.get(member) or [] if not is_it(each)] for member in members}
     changed = {member: values for member, values in kept.items() if values != list(given.get(member) or [])}
     has_range = given.get("at_least") is not None or given.get("at_most") is not None
     if changed and not has_range and not any(kept.values()):

@@ -29,6 +29,7 @@ COLUMNS = "user, id, at, anchor, hit, verdict, rank, score, probability, generat
 LIST_COLUMNS = "name, question, saved_by, saved_at"
 LOOK_COLUMNS = "list_name, user, at, seen"
 
+FREE_TEXTS = ("note", "generation", "bundle_id")  # of an event
 Decoded = TypeVar("Decoded")
 
 
@@ -202,10 +203,14 @@ def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int
 
 
 def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int:
-    noted = connection.execute("SELECT user, id, note FROM events WHERE note <> ''")
-    found = [(user, event_id) for user, event_id, note in noted if names.are_in(note)]
-    connection.executemany("UPDATE events SET note = '' WHERE user = ? AND id = ?", found)
-    return len(found)
+    """Also in the names of the generation and bundle that a client says it was shown by: they are free text."""
+    cleared: set[tuple[str, str]] = set()
+    for column in FREE_TEXTS:
+        rows = connection.execute(f"SELECT user, id, {column} FROM events WHERE {column} <> ''")
+        found = [(user, event_id) for user, event_id, text in rows if names.are_in(text)]
+        connection.executemany(f"UPDATE events SET {column} = '' WHERE user = ? AND id = ?", found)
+        cleared.update(found)
+    return len(cleared)
 
 
 def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:

@@ -11,10 +11,15 @@ def spreadsheet_cell(value: object) -> object:
     """Return `value`; a text that a spreadsheet may run as a formula comes back with an apostrophe in front.
 
     A formula begins with = + - or @. Spreadsheets also take full-width forms of these signs, and skip
-    white space and invisible characters in front of them.
+    white space and invisible characters in front of them. Where a semicolon separates cells, one begins after each.
     """
     if not isinstance(value, str):
         return value
+    first, *others = value.split(";")
+    return ";".join([_cell(first), *(_cell(other) for other in others)])
+
+
+def _cell(value: str) -> str:
     first = next((character for character in value if not _is_blank(character)), "")
     begins_formula = unicodedata.normalize("NFKC", first)[:1] in SIGNS
     return f"'{value}" if begins_formula or value.startswith(("\t", "\r", "\n")) else value

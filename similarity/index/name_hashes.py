@@ -75,8 +75,7 @@ class CompanyNames:
 
         A word of up to three letters must have a capital in the text: "On" is a company, "on" is none.
         """
-        phrase = _phrase(self.id)
-        wanted = self.hashes | {_hash(self.key, _length(phrase), phrase)}
+        wanted = self.hashes | hashes_of(self.key, [self.id])
         lengths = {int(each.partition(":")[0]) for each in wanted} - {NOT_IN_TEXTS}
         words = _words(text)
         return any(

@@ -22,6 +22,7 @@ from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
 
 if TYPE_CHECKING:
+    import pyarrow
     import pyarrow.parquet
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -282,11 +283,38 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
     number = 0
     try:
         for batch in _open_parquet(stream, name).iter_batches(batch_size=1024):
-            for record in batch.to_pylist():
+            for record in _records(batch):
                 number += 1
-                yield Row(number=number, record=record)
+                if isinstance(record, str):
+                    yield Row(number=number, record={}, unreadable=record)
+                else:
+                    yield Row(number=number, record=record)
     except pyarrow.ArrowInvalid as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
+
+
+def _records(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object] | str]:
+    """The rows of a batch; the reason for one that cannot be read."""
+    import pyarrow
+
+    # Python's times end at microseconds.
+    columns = [
+        column.cast(pyarrow.timestamp("us", column.type.tz), safe=False)
+        if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns"
+        else column
+        for column in batch.columns
+    ]
+    batch = pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    try:
+        yield from batch.to_pylist()
+        return
+    except (ValueError, OverflowError):
+        pass  # Parquet holds times that Python has no value for: a year beyond 9999, say
+    for row in range(batch.num_rows):
+        try:
+            yield from batch.slice(row, 1).to_pylist()
+        except (ValueError, OverflowError) as error:
+            yield f"a value cannot be read: {error!s:.200}"
 
 
 def _open_parquet(stream: IO[bytes], name: str) -> "pyarrow.parquet.ParquetFile":

@@ -141,10 +141,17 @@ def _hashes(content: object) -> dict[str, str]:
 def _numbers(name: str, content: object) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for key, value in _object(name, content).items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
             raise ValueError(f"{name}.{key} is {value!r:.40}, not a finite number")
         numbers[key] = value
     return numbers
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond what a float can hold
+        return False
 
 
 def _whole_number(found: Mapping[str, object], name: str) -> int:

@@ -26,7 +26,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-cache",
 }
 REQUEST_ID = "X-Request-Id"
-REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Not what looks like the secret of a key: the id is logged, recorded and answered.
+REQUEST_ID_PATTERN = re.compile(r"(?!.*cs_[0-9a-f]{12}_)[A-Za-z0-9._-]{1,64}")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """Of the request that is being worked on, in worker threads too; empty outside of one."""
@@ -39,7 +40,7 @@ class Envelope:
     error into a problem.
 
     Outside the other middlewares, so that no answer escapes it. The server drops a HEAD's body. The id
-    is the caller's own `X-Request-Id`, where that is 1-64 letters, digits, '.', '_' or '-'.
+    is the caller's own `X-Request-Id`, where that is 1-64 letters, digits, '.', '_' or '-' and no key.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search.guards.callers import caller_name
 from services.search.guards.json_depth import too_deep
+from services.search.guards.rate_limits import is_free
 from services.search.guards.refusals import header, refuse
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
@@ -78,6 +79,9 @@ class Bodies:
         try:
             try:
                 _check_framing(scope)
+                if is_free(scope["path"]):
+                    # Anybody may ask here, and what they send would take the room of those who have a key.
+                    raise Refused(problems.BODY_TOO_LARGE, "this address takes no body")
                 await self._read(scope, receive, body)
                 await self._check_depth(scope, body)
             except Refused as refused:
@@ -138,7 +142,7 @@ class Bodies:
                 del self._unfinished[caller]
 
     async def _check_depth(self, scope: Scope, body: bytearray) -> None:
-        media_type = (header(scope, b"content-type") or b"json").lower()
+        media_type = (header(scope, b"content-type") or b"json").lower().partition(b";")[0]
         if b"json" not in media_type:
             return
         most, lines = self._limits.depth, b"ndjson" in media_type or b"jsonl" in media_type

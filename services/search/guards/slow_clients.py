@@ -103,7 +103,7 @@ class PatientConnection(H11Protocol):
         """The client takes its answer more slowly than it is made."""
         super().pause_writing()
         if self._write_deadline is None:
-            self._write_deadline = asyncio.get_running_loop().call_later(self.write_seconds, self.end)
+            self._await_reading()
 
     def resume_writing(self) -> None:
         """The client has taken enough of it."""
@@ -113,6 +113,18 @@ class PatientConnection(H11Protocol):
     def end(self) -> None:
         """Closes the connection at once."""
         self.transport.abort()
+
+    def _await_reading(self) -> None:
+        """Ends the connection unless the client has taken a part of its answer in `write_seconds` from now."""
+        waiting = self.transport.get_write_buffer_size()
+
+        def look() -> None:
+            if self.transport.get_write_buffer_size() < waiting:
+                self._await_reading()
+            else:
+                self.end()
+
+        self._write_deadline = asyncio.get_running_loop().call_later(self.write_seconds, look)
 
     def _count(self) -> None:
         if self._counting is not None:

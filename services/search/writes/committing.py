@@ -34,6 +34,9 @@ SECONDS_TO_WAIT = 20.0
 SECONDS_OPEN = 1.0
 """How long a sink stays open without work. While it is, a re-embed waits for it to notice a new candidate."""
 
+STORED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ACCEPTED)
+"""Outcomes whose version is that of the write; of others it is the version that stands in its way."""
+
 log = logging.getLogger(__name__)
 
 
@@ -195,7 +198,7 @@ def _entries(batch: Sequence[_Request], results: Sequence[Written]) -> list[Entr
             who=request.who,
             request_id=request.request_id,
             company_id=change.id,
-            version=change.version if written.version is None else written.version,
+            version=written.version if written.version and written.outcome in STORED else change.version,
         )
         for (request, change), written in zip(changes, results, strict=True)
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
-from similarity.index.sqlite.files import explained, identity, require_same_file
+from similarity.index.sqlite.files import OpenedFile, explained, require_same_file
 
 IDLE_CONNECTIONS = 8
 
@@ -56,7 +56,7 @@ class Connections:
             try:
                 kind.prepare(connection, path, busy_timeout)
                 self._configure(connection)
-                self._opened = identity(path)
+                self._opened = OpenedFile.at(path)
             except BaseException:
                 connection.close()
                 raise

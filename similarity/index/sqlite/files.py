@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,8 +16,11 @@ from similarity.errors import IndexUnavailable
 
 Migration: TypeAlias = Sequence[str]
 FileIdentity: TypeAlias = tuple[int, int]
+"""Device and inode."""
 
 SECONDS_BETWEEN_TRIES = 0.01
+# The first bytes of a log, for either order of bytes of its checksums (sqlite.org/fileformat2.html#walformat).
+WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 
 # By SQLite's primary result codes; extended codes (SQLITE_BUSY_SNAPSHOT) start with one of these.
 ADVICE: Mapping[str, str] = {
@@ -56,19 +60,30 @@ def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> I
         raise
 
 
-def identity(path: Path) -> FileIdentity:
-    """What tells the file at `path` from any other: its device and inode."""
-    found = path.stat()
-    return found.st_dev, found.st_ino
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """What tells a file and its write-ahead log from any others at their paths."""
+
+    file: FileIdentity
+    log: FileIdentity
+
+    @classmethod
+    def at(cls, path: Path) -> "OpenedFile":
+        """Return what is at `path` now. FileNotFoundError if there is no file or no log."""
+        return cls(_identity(path), _identity(_log_of(path)))
 
 
-def require_same_file(path: Path, opened: FileIdentity, *, kind: str) -> None:
-    """Raises IndexUnavailable unless `path` is still the file that was opened, with its log beside it.
+def require_same_file(path: Path, opened: OpenedFile, *, kind: str) -> None:
+    """Raises IndexUnavailable unless `path` and its log are still the files that were opened.
 
-    An open file that was deleted or replaced still takes writes, which nobody would ever read.
+    An open file that was deleted or replaced still takes writes, which nobody would ever read. A log that somebody
+    cut off takes them behind a hole: its beginning is no log's then.
     """
     try:
-        is_same = identity(path) == opened and path.with_name(f"{path.name}-wal").exists()
+        with _log_of(path).open("rb") as log:
+            beginning = log.read(len(WAL_MAGIC[0]))
+        # An empty log was written to the file and emptied by SQLite itself.
+        is_same = OpenedFile.at(path) == opened and beginning in (b"", *WAL_MAGIC)
     except OSError:
         is_same = False
     if not is_same:
@@ -77,6 +92,15 @@ def require_same_file(path: Path, opened: FileIdentity, *, kind: str) -> None:
             "the service",
             reason=PUBLIC_MOVED.format(kind=kind),
         )
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _identity(path: Path) -> FileIdentity:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def refuse_foreign(connection: sqlite3.Connection, *, path: Path, application_id: int, what_to_do: str) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from similarity.feedback.protocol import Forgotten, Look, Verdict, Workspace
+from similarity.feedback.protocol import Forgotten, Look, Shown, Verdict, Workspace
 from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 
@@ -118,6 +118,28 @@ def test_words_that_are_everywhere_are_not_taken_for_a_name(workspace: Workspace
     assert workspace.forget_company(make_names("42", "Energy", "360", "On", "X")) == Forgotten()
     workspace.add_event(make_event("capital", anchor="puma", note="shoes by On"))
     assert workspace.forget_company(make_names("42", "Energy", "360", "On", "X")) == Forgotten(notes=1)
+
+
+def test_an_ordinary_word_is_a_name_only_where_a_company_is_referred_to(workspace: Workspace) -> None:
+    question: dict[str, Any] = {
+        "anchors": [{"company": "puma"}, {"text": "renewable energy storage for homes"}],
+        "filters": [{"field": "industry", "any_of": ["Energy"]}],
+    }
+    workspace.save_list(make_list(**question, exclude=["energy", "adidas"]))
+    workspace.add_event(make_event(anchor="puma", note="energy is dear"))
+    assert workspace.forget_company(make_names("energy", "Energy")) == Forgotten(lists=1)
+    assert workspace.saved_list("shoes").question == {**question, "exclude": ["adidas"]}
+
+
+def test_names_in_places_that_a_client_fills_freely_go(workspace: Workspace) -> None:
+    shown = Shown(rank=1, score=0.5, probability=None, generation="of Nike", bundle_id="nike bundle")
+    workspace.add_event(make_event(anchor="puma", hit="adidas", shown=shown, note="a rival"))
+    filters = [{"field": "attributes.Nike_size", "any_of": ["large"]}, {"field": "country", "any_of": ["Japan"]}]
+    workspace.save_list(make_list(anchors=[{"company": "puma"}], filters=filters))
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1, notes=1)
+    [event] = workspace.events()
+    assert (event.shown.generation, event.shown.bundle_id, event.note) == ("", "", "a rival")
+    assert workspace.saved_list("shoes").question["filters"] == filters[1:]
 
 
 def test_a_list_about_it_alone_goes_with_its_looks(workspace: Workspace) -> None:

@@ -30,7 +30,18 @@ def delete_log(path: Path) -> None:
     path.with_name(f"{path.name}-wal").unlink()
 
 
-@pytest.mark.parametrize("lose", [Path.unlink, move, replace, delete_log])
+def replace_log(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    shutil.copyfile(log, path.with_name("copy-wal"))
+    path.with_name("copy-wal").replace(log)
+
+
+def make_log_anew(path: Path) -> None:
+    delete_log(path)
+    path.with_name(f"{path.name}-wal").touch()
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, move, replace, delete_log, replace_log, make_log_anew])
 def test_a_file_that_is_gone_is_noticed_by_the_next_write_and_read(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
@@ -50,6 +61,15 @@ def test_a_file_that_is_gone_is_noticed_by_the_next_write_and_read(
             with pytest.raises(IndexUnavailable, match=NOTICED):
                 ask()
         assert index.path.exists() == existed
+
+
+def test_no_write_behind_the_hole_of_a_log_that_was_cut_off_is_acknowledged(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        index.upsert(add_live(index, "first"), [make_embedded("a")])
+        with (tmp_path / "index.db-wal").open("r+b") as log:
+            log.truncate(0)
+        with pytest.raises(IndexUnavailable):
+            index.upsert("first", [make_embedded("b")])
 
 
 def test_a_file_that_is_lost_during_a_write_is_noticed_before_it_is_acknowledged(

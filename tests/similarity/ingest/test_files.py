@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -137,6 +138,18 @@ def test_an_open_stream_reads_like_a_file_and_stays_open(name: str, content: byt
     stream = io.BytesIO(content)
     assert [row.record for row in read_stream(stream, name=name)] == [{"id": "1"}]
     assert not stream.closed
+
+
+def test_times_that_python_has_no_value_for_cost_one_row_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    microseconds = pa.array([1, 300_000_000_000_000_000], pa.timestamp("us"))
+    pq.write_table(pa.table({"id": ["a", "b"], "event_time": microseconds}), path)
+    good, bad = read_rows(path)
+    assert (good.record["id"], good.unreadable, bad.number) == ("a", "", 2)
+    assert "cannot be read" in bad.unreadable
+    pq.write_table(pa.table({"id": ["a"], "event_time": pa.array([1_500], pa.timestamp("ns"))}), path)
+    [rounded] = read_rows(path)
+    assert rounded.record["event_time"] == datetime(1970, 1, 1, microsecond=1)  # noqa: DTZ001  # as the file has it
 
 
 def test_parquet_is_read_from_a_stream_that_seeks() -> None:

@@ -37,7 +37,10 @@ def test_every_answer_has_the_id_of_its_request(client: TestClient, path: str) -
     assert client.get(path, headers={"X-Request-Id": "my-own.id_1"}).headers["x-request-id"] == "my-own.id_1"
 
 
-@pytest.mark.parametrize("given", ["", "a b", "x" * 65, 'a"b', "ä", "a\tb", "<script>"])
+@pytest.mark.parametrize(
+    "given",
+    ["", "a b", "x" * 65, 'a"b', "ä", "a\tb", "<script>", f"cs_0123456789ab_{'x' * 43}", "x-cs_0123456789ab_part"],
+)
 def test_an_id_that_could_do_harm_in_a_log_is_replaced(client: TestClient, given: str) -> None:
     answered = client.get("/healthz", headers={b"X-Request-Id": given.encode("latin-1")}).headers["x-request-id"]
     assert answered != given

@@ -37,6 +37,12 @@ def test_a_declared_body_too_large_is_413_too() -> None:
     assert post(b"x" * 101, content_length="101").status == 413
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/assets/page.js"])
+def test_an_address_that_anybody_may_ask_takes_no_body(path: str) -> None:
+    refusal = post(b"x", path=path)
+    assert (refusal.status, refusal.problem) == (413, "body-too-large")
+
+
 def test_a_client_that_waits_for_our_word_hears_no_before_it_sends() -> None:
     parts: list[bytes | float] = [5.0, b"never read"]
     started = time.perf_counter()
@@ -86,7 +92,10 @@ def test_identity_is_no_compression() -> None:
     assert post(b"1", content_encoding="identity", content_length="1").status == 200
 
 
-@pytest.mark.parametrize("media_type", ["application/json", "application/problem+json", "Application/JSON; charset=x"])
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/json", "application/problem+json", "Application/JSON; charset=x", "application/json; x=jsonl"],
+)
 def test_json_nested_too_deeply_is_400(media_type: str) -> None:
     refusal = post(b"[[[[[1]]]]]", content_type=media_type, content_length="11")
     assert refusal.status == 400

@@ -169,6 +169,27 @@ def test_however_little_of_an_answer_is_left_a_client_that_takes_nothing_is_left
     assert with_server(answers, take_nothing, open_connections=connections) == 0
 
 
+def test_a_client_that_takes_its_answer_slowly_but_steadily_is_not_left() -> None:
+    size = 6_000_000
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": b"x" * size})
+
+    async def take_slowly(port: int) -> int:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
+        writer.write(HEAD)
+        await reader.readuntil(b"\r\n\r\n")
+        taken = 0
+        while taken < size and (part := await reader.read(size // 30)):
+            taken += len(part)
+            await asyncio.sleep(0.01)  # 30 of these are twice as long as it may stop
+        writer.close()
+        return taken
+
+    assert with_server(answers, take_slowly) == size
+
+
 def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None:
     inner, refusals = Inner(), [b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"] * 2
     close = HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")

@@ -1,0 +1,19 @@
+"""Text that a terminal shows and does not obey."""
+
+import unicodedata
+
+# Marks that change the direction of what follows (Unicode Standard Annex 9).
+DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with a replacement character for each control character and mark of direction.
+
+    A terminal takes some of them as commands (ECMA-48), and a line break would begin another line of a record.
+
+    >>> printable("Acme\x1b[2J")
+    'Acme\ufffd[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join("\ufffd" if unicodedata.category(each) == "Cc" or each in DIRECTION_MARKS else each for each in text)
