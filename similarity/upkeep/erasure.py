@@ -28,6 +28,7 @@ from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.writers import Writer
 
 NOT_TAKEN = "not every generation took the deletion: stop whatever writes the company, then erase it again"
+WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
 STORE_AWAY = "a store does not answer or cannot be rewritten just now; it is tried again"
 FAULT = "a fault of the software, whose log holds the trace; erase again once that is mended"
 
@@ -166,6 +167,11 @@ class Eraser:
         newest = ledger.erasure(record.id)
         if newest is None or newest.version != record.version:
             return  # erased again meanwhile: that one needs the names, and is running
+        if self._known(record.id):  # written again meanwhile; the names are kept for the next erasure
+            ledger.save_erasure(
+                replace(newest, state=ErasureState.FAILED, compaction=compaction, problem=WRITTEN_AGAIN)
+            )
+            return
         ledger.forget(record.id, hashes)
         ledger.save_erasure(replace(newest, state=ErasureState.DONE, compaction=compaction, problem=""))
 

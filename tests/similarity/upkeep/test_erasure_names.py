@@ -18,7 +18,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.changes import write_changes
 from similarity.ingest.records import Change, VersionedCompany
 from similarity.ingest.writers import Writer
-from similarity.upkeep.erasure import NOT_TAKEN, STORE_AWAY, Eraser
+from similarity.upkeep.erasure import NOT_TAKEN, STORE_AWAY, WRITTEN_AGAIN, Eraser
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID, make_embedded
 from tests.fakes import CountingEncoder
@@ -221,6 +221,24 @@ def test_a_company_that_came_back_before_the_erasure_was_completed_is_left_alone
     assert "c1" in index.get("live", ["c1"])
     assert len(index.ledger.remembered("c1")) == 4
     assert erase(index, workspace) == ALL
+
+
+def test_a_company_that_is_written_again_while_it_is_erased_is_not_called_erased(
+    index: SqliteIndex, workspace: SqliteWorkspace
+) -> None:
+    write(index, ACME)
+    eraser = Eraser(index, workspace, clock=lambda: NOON + timedelta(days=1))
+    assert eraser.accept("c1").is_hidden
+    write(index, ACME, at=NOON + timedelta(days=2))
+    [record] = eraser.finish()
+    assert (record.state, record.is_hidden, record.problem) == (ErasureState.FAILED, False, WRITTEN_AGAIN)
+    # The names are kept: the next erasure finds what was written with them.
+    write(index, "c1", at=NOON + timedelta(days=3))
+    workspace.add_event(make_event("later", anchor="nike", note="as zyzzyva does"))
+    eraser = Eraser(index, workspace, clock=lambda: NOON + timedelta(days=4))
+    eraser.accept("c1")
+    [record] = eraser.finish()
+    assert (record.state, record.forgotten["notes"]) == (ErasureState.DONE, 1)
 
 
 def test_a_company_that_is_erased_again_meanwhile_keeps_its_names_for_that(
