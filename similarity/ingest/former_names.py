@@ -16,14 +16,23 @@ def remember_lost_names(
 ) -> None:
     """Remembers hashes of the names in `stored` that the changes replace or delete. Call it before the write.
 
-    Where no name is lost, the store is not asked.
+    Nobody knows yet which of several changes of one company stays, or whether a version is raised: a name that one of
+    the changes lacks counts as lost, and to remember one too many does no harm. Where none is lost, the store is not
+    asked.
     """
-    lost: dict[str, set[str]] = {}
+    by_id: dict[str, list[Change | EmbeddedCompany]] = {}
     for change in changes:
-        known = stored.get(change.id)
-        if known is not None and change.version > known.version:
-            kept = set() if isinstance(change, DeletedCompany) else names_of(change.company)
-            lost.setdefault(change.id, set()).update(names_of(known.company) - kept)
+        by_id.setdefault(change.id, []).append(change)
+    lost: dict[str, set[str]] = {}
+    for company_id, group in by_id.items():
+        known = stored.get(company_id)
+        if known is None and len(group) == 1:
+            continue
+        given: list[set[str]] = [
+            set() if isinstance(change, DeletedCompany) else names_of(change.company) for change in group
+        ]
+        before = set() if known is None else names_of(known.company)
+        lost[company_id] = before.union(*given) - set.intersection(*given)
     if any(lost.values()):
         key = ledger.key()
         ledger.remember({company_id: hashes_of(key, names) for company_id, names in lost.items() if names})

@@ -133,8 +133,9 @@ def test_it_answers_and_stops_cleanly_when_told(tmp_path: Path, stop: signal.Sig
         process.wait()
     assert process.returncode == 0, log
     assert "Traceback" not in log
-    # Both were closed: SQLite has folded their write-ahead logs into the files.
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.db", "index.db.workspace"]
+    # Both were closed: SQLite has folded their write-ahead logs into the files. The audit record is tried at the start.
+    expected = ["index.db", "index.db.audit.jsonl", "index.db.workspace"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == expected
 
 
 def fetched(url: str, process: subprocess.Popen[str]) -> bytes:

@@ -99,6 +99,16 @@ def test_names_from_before_a_rename_are_found(index: SqliteIndex, workspace: Sql
     assert erase(index, workspace) == ALL
 
 
+def test_names_between_two_renames_of_one_batch_are_found(index: SqliteIndex, workspace: SqliteWorkspace) -> None:
+    changes = [
+        VersionedCompany(company=each, version=version_of(NOON + timedelta(seconds=second), now=NOON))
+        for second, each in enumerate([ACME, replace(ACME, name="Other", aliases=(), domain="")])
+    ]
+    with Writer(index) as writer:
+        write_changes(writer, {ENCODER_ID: CountingEncoder()}, changes, now=NOON + timedelta(minutes=1))
+    assert erase(index, workspace) == ALL
+
+
 def test_what_is_remembered_holds_no_word(index: SqliteIndex, tmp_path: Path) -> None:
     write(index, ACME)
     write(index, "c1", at=NOON + timedelta(minutes=1))
@@ -119,7 +129,6 @@ def test_names_that_stay_cost_no_write(index: SqliteIndex, monkeypatch: pytest.M
     monkeypatch.setattr(index.ledger, "remember", asked.append)
     write(index, ACME)
     write(index, replace(ACME, description="Makes hammers."), at=NOON + timedelta(minutes=1))
-    write(index, replace(ACME, name="Late"), at=NOON - timedelta(minutes=1))  # superseded: nothing is lost
     assert asked == []
     write(index, replace(ACME, name="Other"), at=NOON + timedelta(minutes=2))
     assert [list(each) for each in asked] == [["c1"]]
