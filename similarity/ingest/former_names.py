@@ -32,7 +32,7 @@ def remember_lost_names(
             set() if isinstance(change, DeletedCompany) else names_of(change.company) for change in group
         ]
         before = set() if known is None else names_of(known.company)
-        lost[company_id] = before.union(*given) - set.intersection(*given)
+        lost[company_id] = before.union(*given) - given[0].intersection(*given)
     if any(lost.values()):
         key = ledger.key()
         ledger.remember({company_id: hashes_of(key, names) for company_id, names in lost.items() if names})
