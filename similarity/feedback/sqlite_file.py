@@ -12,13 +12,8 @@ from pathlib import Path
 
 from similarity.errors import IndexUnavailable
 from similarity.index.sqlite.connections import Connections, FileKind
-from similarity.index.sqlite.files import (
-    ADVICE,
-    empty_log,
-    migrate,
-    refuse_foreign,
-    use_write_ahead_log,
-)
+from similarity.index.sqlite.files import ADVICE, migrate, refuse_foreign
+from similarity.index.sqlite.write_ahead_log import empty_log, use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
 

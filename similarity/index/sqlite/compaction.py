@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
-from similarity.index.sqlite.files import empty_log
+from similarity.index.sqlite.write_ahead_log import empty_log
 
 
 def compact(connection: sqlite3.Connection, *, path: Path) -> None:

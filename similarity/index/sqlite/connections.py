@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
-from similarity.index.sqlite.files import OpenedFile, explained, require_same_file
+from similarity.index.sqlite.files import explained
+from similarity.index.sqlite.write_ahead_log import WatchedFile, require_readable_log
 
 IDLE_CONNECTIONS = 8
 
@@ -52,11 +53,12 @@ class Connections:
                 f"the folder of the {kind.name} {path} cannot be made: {error}; name another"
             ) from error
         with self._explained():
+            require_readable_log(path, kind=kind.name)
             connection = self._connect()
             try:
                 kind.prepare(connection, path, busy_timeout)
                 self._configure(connection)
-                self._opened = OpenedFile.at(path)
+                self._file = WatchedFile(path, kind=kind.name)
             except BaseException:
                 connection.close()
                 raise
@@ -86,11 +88,13 @@ class Connections:
     def borrowed(self) -> Iterator[sqlite3.Connection]:
         """A connection outside any transaction."""
         with self._explained():
+            # Before: SQLite would make a new file where it is missing, and fill the hole of a log that was cut off.
+            self._file.require_unharmed()
             connection = self._take()
             try:
                 yield connection
                 # After the commit: what is moved later was acknowledged while the file was in its place.
-                self._require_same_file()
+                self._file.require_unharmed()
             finally:
                 self._give_back(connection)
 
@@ -120,7 +124,6 @@ class Connections:
                 raise IndexUnavailable(f"the {self._kind.name} {self._path} was closed; open it again")
             if self._idle:
                 return self._idle.pop()
-        self._require_same_file()  # SQLite would make a new file where it is missing
         connection = self._connect()
         self._configure(connection)
         return connection
@@ -131,9 +134,6 @@ class Connections:
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(self._path, kind=self._kind.name, advice=self._kind.advice)
-
-    def _require_same_file(self) -> None:
-        require_same_file(self._path, self._opened, kind=self._kind.name)
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._lock:

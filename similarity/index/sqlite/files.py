@@ -1,27 +1,18 @@
-"""What every SQLite file of ours has in common: whose it is, its write-ahead log, its migrations, its troubles.
+"""What every SQLite file of ours has in common: whose it is, its migrations, its troubles.
 
 `PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to a file's
 migrations; one that was published is never edited.
 """
 
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from similarity.errors import IndexUnavailable
 
 Migration: TypeAlias = Sequence[str]
-FileIdentity: TypeAlias = tuple[int, int]
-"""Device and inode."""
-
-SECONDS_BETWEEN_TRIES = 0.01
-# The first bytes of a log, for either order of bytes of its checksums (sqlite.org/fileformat2.html#walformat).
-WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-
 # By SQLite's primary result codes; extended codes (SQLITE_BUSY_SNAPSHOT) start with one of these.
 ADVICE: Mapping[str, str] = {
     "SQLITE_NOTADB": "it is not an SQLite database; name another file",
@@ -35,7 +26,6 @@ ADVICE: Mapping[str, str] = {
 }
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_INTERNAL")
 PUBLIC_DAMAGED = "the {kind} is damaged; the log says where and what to do"
-PUBLIC_MOVED = "the file of the {kind} was moved or deleted while in use; put it back or restart the service"
 
 
 class DamagedRow(Exception):
@@ -60,70 +50,11 @@ def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> I
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedFile:
-    """What tells a file and its write-ahead log from any others at their paths."""
-
-    file: FileIdentity
-    log: FileIdentity
-
-    @classmethod
-    def at(cls, path: Path) -> "OpenedFile":
-        """Return what is at `path` now. FileNotFoundError if there is no file or no log."""
-        return cls(_identity(path), _identity(_log_of(path)))
-
-
-def require_same_file(path: Path, opened: OpenedFile, *, kind: str) -> None:
-    """Raises IndexUnavailable unless `path` and its log are still the files that were opened.
-
-    An open file that was deleted or replaced still takes writes, which nobody would ever read. A log that somebody
-    cut off takes them behind a hole: its beginning is no log's then.
-    """
-    try:
-        with _log_of(path).open("rb") as log:
-            beginning = log.read(len(WAL_MAGIC[0]))
-        # An empty log was written to the file and emptied by SQLite itself.
-        is_same = OpenedFile.at(path) == opened and beginning in (b"", *WAL_MAGIC)
-    except OSError:
-        is_same = False
-    if not is_same:
-        raise IndexUnavailable(
-            f"the file {path} or its log {path.name}-wal was moved or deleted while in use: put it back or restart "
-            "the service",
-            reason=PUBLIC_MOVED.format(kind=kind),
-        )
-
-
-def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
-
-
-def _identity(path: Path) -> FileIdentity:
-    found = path.stat()
-    return found.st_dev, found.st_ino
-
-
 def refuse_foreign(connection: sqlite3.Connection, *, path: Path, application_id: int, what_to_do: str) -> None:
     """Raises IndexUnavailable where the file holds another program's tables."""
     holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
     if holds_tables and _number(connection, "PRAGMA application_id") != application_id:
         raise IndexUnavailable(f"{path} is a database of another program; {what_to_do}")
-
-
-def use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_timeout: float) -> None:
-    """Switches the file to a write-ahead log; IndexUnavailable where its file system cannot hold one."""
-    # SQLite does not wait by itself here when two processes open a new file at the same moment.
-    deadline = time.monotonic() + busy_timeout
-    while True:
-        try:
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            break
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
-                raise
-            time.sleep(SECONDS_BETWEEN_TRIES)
-    if mode != "wal":
-        raise IndexUnavailable(f"{path} is on a file system without shared memory; use a local disk")
 
 
 def migrate(
@@ -173,21 +104,6 @@ def _is_damage(error: Exception) -> bool:
     if not isinstance(error, sqlite3.Error) or str(error).startswith("Could not decode to UTF-8"):
         return True
     return getattr(error, "sqlite_errorname", "").startswith(DAMAGE)
-
-
-def empty_log(connection: sqlite3.Connection) -> bool:
-    """Whether the write-ahead log could be emptied within the connection's busy timeout.
-
-    SQLite waits for readers by itself, but gives up at once while another connection empties the log
-    (sqlite.org/c3ref/wal_checkpoint_v2.html), as every large write does; so it is asked again.
-    """
-    [milliseconds] = connection.execute("PRAGMA busy_timeout").fetchone()
-    deadline = time.monotonic() + milliseconds / 1000
-    while True:
-        [blocked, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not blocked or time.monotonic() >= deadline:
-            return not blocked
-        time.sleep(SECONDS_BETWEEN_TRIES)
 
 
 def _begun(connection: sqlite3.Connection, *, waiting: bool) -> bool:

@@ -34,7 +34,6 @@ from similarity.index.protocol import (
     GenerationStats,
     Lease,
     SimilarCompanies,
-    WriteOutcome,
     WriteResult,
 )
 from similarity.index.sqlite import (
@@ -52,7 +51,7 @@ from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.filters import conditions, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.ledger import SqliteLedger
-from similarity.index.sqlite.rows import DocumentRow, document_row
+from similarity.index.sqlite.rows import DocumentRow
 from similarity.index.sqlite.schema import INDEX_FILE
 from similarity.index.sqlite.search import ExactSearch
 
@@ -170,11 +169,14 @@ class SqliteIndex:
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         with self._connections.reading() as connection:
-            return reading.documents_with_ids(connection, generations.named(connection, generation), ids)
+            stored = generations.named(connection, generation)
+            found = reading.documents_with_ids(connection, stored, ids)
+            self._versions(connection, stored, set(ids).difference(found))
+            return found
 
     def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
         with self._connections.reading() as connection:
-            return reading.versions_with_ids(connection, generations.named(connection, generation), ids)
+            return self._versions(connection, generations.named(connection, generation), ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         return self.resolve_many(generation, [reference])[reference]
@@ -182,7 +184,9 @@ class SqliteIndex:
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._connections.reading() as connection:
             stored = generations.named(connection, generation)
-            return {reference: words.resolve(connection, stored, reference) for reference in references}
+            found = {reference: words.resolve(connection, stored, reference) for reference in references}
+            self._versions(connection, stored, [reference for reference, ids in found.items() if not ids])
+            return found
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._connections.reading() as connection:
@@ -288,11 +292,20 @@ class SqliteIndex:
         self, target: StoredGeneration, documents: Sequence[EmbeddedCompany | DeletedCompany]
     ) -> list[WriteResult]:
         # Everything that needs no file is done before the transaction, because others wait for it.
-        prepared = [_prepare(document, dimension=target.record.dimension) for document in documents]
+        prepared = [writing.prepare(document, dimension=target.record.dimension) for document in documents]
         rows = [row for row in prepared if isinstance(row, DocumentRow)]
         with self._connections.writing() as connection:
-            written = iter(writing.write(connection, _same(connection, target), rows))
+            generation = _same(connection, target)
+            stored = writing.read_stored(connection, generation, {row.id for row in rows})
+            self._search.require_unknown(generation, {row.id for row in rows}.difference(stored))
+            written = iter(writing.write(connection, generation, rows, stored))
         return [next(written) if isinstance(row, DocumentRow) else row for row in prepared]
+
+    def _versions(self, connection: Connection, generation: StoredGeneration, ids: Collection[str]) -> dict[str, int]:
+        """The versions of those of `ids` that are stored. DamagedRow if damage hides one."""
+        found = reading.versions_with_ids(connection, generation, ids) if ids else {}
+        self._search.require_unknown(generation, set(ids).difference(found))
+        return found
 
     def _pages(
         self, generation: str, read: Callable[..., list[Item]], *, after: str, batch_size: int
@@ -324,13 +337,6 @@ class SqliteIndex:
             if not done:
                 return total
             total += done
-
-
-def _prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
-    try:
-        return document_row(document, dimension=dimension)
-    except rules.UnstorableDocument as problem:
-        return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem))
 
 
 def _same(connection: Connection, generation: StoredGeneration) -> StoredGeneration:

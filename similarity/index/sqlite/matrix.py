@@ -52,6 +52,9 @@ class VectorMatrix:
     def __len__(self) -> int:
         return len(self._ids)
 
+    def __contains__(self, company_id: str) -> bool:
+        return company_id in self._row_of
+
     def put(self, company_id: str, document: int, vector: Vector) -> None:
         """Adds or replaces the vector of a company."""
         row = self._row_of.get(company_id)

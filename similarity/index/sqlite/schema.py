@@ -24,8 +24,9 @@ from similarity.formats.json_text import read_json
 from similarity.index.sqlite import files as sqlite_files
 from similarity.index.sqlite.checksums import Header, checksum, vector_checksum
 from similarity.index.sqlite.connections import FileKind
-from similarity.index.sqlite.files import ADVICE, Migration, refuse_foreign, use_write_ahead_log
+from similarity.index.sqlite.files import ADVICE, Migration, refuse_foreign
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, number_lookups
+from similarity.index.sqlite.write_ahead_log import use_write_ahead_log
 
 GENERATION_COLUMNS = (
     "number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, created_at, state, "

@@ -16,6 +16,7 @@ from similarity.company import Vector
 from similarity.index import rules
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import VECTOR_COLUMNS, checked_vector
+from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.filters import Conditions, KeyRange
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
@@ -60,6 +61,20 @@ class ExactSearch:
             matrix.refresh(connection, generation)
             return matrix.nearest(connection, vector, k=max(k, depth), conditions=conditions, exclude=exclude)
 
+    def require_unknown(self, generation: StoredGeneration, ids: Collection[str]) -> None:
+        """Raises DamagedRow for an id that the file does not find, though the matrix read it from there.
+
+        The caller has looked for `ids` in the transaction that read `generation`. A matrix that is not loaded yet, or
+        not at a state of the file that lets it tell, says nothing.
+        """
+        if not ids:
+            return
+        with self._lock:
+            matrix = self._matrices.get(generation.number)
+            hidden = matrix.known(generation, ids) if matrix else None
+        if hidden:
+            raise DamagedRow(f"company {hidden!r} is in the file, but an index of the file does not name it")
+
     def clear(self) -> None:
         """Frees the memory."""
         with self._lock:
@@ -94,6 +109,12 @@ class _LevelMatrix:
         require_companies(generation, len(self._matrix))
         self._filtered.clear()
         self._sequence = generation.sequence
+
+    def known(self, generation: StoredGeneration, ids: Collection[str]) -> str | None:
+        """One of `ids` that the file must hold in the state `generation`, a tombstone perhaps."""
+        if not generation.purged <= self._sequence <= generation.sequence:
+            return None
+        return next((company_id for company_id in ids if company_id in self._matrix), None)
 
     def nearest(
         self,

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.protocol import WriteOutcome, WriteResult
-from similarity.index.rules import same_version_reason
+from similarity.index.rules import UnstorableDocument, same_version_reason
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
@@ -20,14 +21,21 @@ from similarity.index.sqlite.checksums import (
     vector_checksum,
 )
 from similarity.index.sqlite.generations import StoredGeneration
-from similarity.index.sqlite.rows import PROFILE_COLUMNS, DocumentRow, Profile, lookup_values, microseconds
+from similarity.index.sqlite.rows import (
+    PROFILE_COLUMNS,
+    DocumentRow,
+    Profile,
+    document_row,
+    lookup_values,
+    microseconds,
+)
 
 SWEEP_DOCUMENTS = 500
 CONTENT_TABLES = ("companies", "vectors", "lookups")
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class Stored:
     """The document that is in the file before a batch; `profile` is None of a tombstone."""
 
     document: int
@@ -37,15 +45,25 @@ class _Stored:
     vector: bytes
 
 
+def prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
+    """What is written for a document, or why it is rejected."""
+    try:
+        return document_row(document, dimension=dimension)
+    except UnstorableDocument as problem:
+        return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem))
+
+
 def write(
-    connection: sqlite3.Connection, generation: StoredGeneration, documents: Sequence[DocumentRow]
+    connection: sqlite3.Connection,
+    generation: StoredGeneration,
+    documents: Sequence[DocumentRow],
+    stored: Mapping[str, Stored],
 ) -> list[WriteResult]:
-    """Applies the documents that are newer than what is stored; one result each, in order.
+    """Applies the documents that are newer than `stored`, what is in the file by id; one result each, in order.
 
     An id that comes twice is decided twice, in order; only its last applied document is written.
     """
-    stored = _read_stored(connection, generation.number, {document.id for document in documents})
-    newest: dict[str, _Stored | DocumentRow] = dict(stored)
+    newest: dict[str, Stored | DocumentRow] = dict(stored)
     applied: dict[str, DocumentRow] = {}
     results = []
     for document in documents:
@@ -86,7 +104,7 @@ def sweep(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def _decide(document: DocumentRow, before: _Stored | DocumentRow | None) -> WriteResult:
+def _decide(document: DocumentRow, before: Stored | DocumentRow | None) -> WriteResult:
     if before is None or document.version > before.version:
         return WriteResult(id=document.id, outcome=WriteOutcome.APPLIED, version=document.version)
     if document.version < before.version:
@@ -97,7 +115,10 @@ def _decide(document: DocumentRow, before: _Stored | DocumentRow | None) -> Writ
     return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=reason, version=before.version)
 
 
-def _read_stored(connection: sqlite3.Connection, generation: int, ids: Collection[str]) -> dict[str, _Stored]:
+def read_stored(
+    connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
+) -> dict[str, Stored]:
+    """The documents in the file among `ids`, tombstones included."""
     query = f"""
         SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
@@ -106,14 +127,14 @@ def _read_stored(connection: sqlite3.Connection, generation: int, ids: Collectio
         LEFT JOIN vectors USING (document)
     """
     stored = {}
-    for row in connection.execute(query, (json.dumps(list(ids)), generation)):
+    for row in connection.execute(query, (json.dumps(list(ids)), generation.number)):
         header = checked_header(row)
         profile = None
         if not header.deleted:
             profile = Profile(*row[AFTER_HEADER + 1 :])
             check_profile(header, profile)
         vector = row[AFTER_HEADER] or b""
-        stored[header.id] = _Stored(header.document, header.version, header.text_hash, profile, vector)
+        stored[header.id] = Stored(header.document, header.version, header.text_hash, profile, vector)
     return stored
 
 
@@ -121,7 +142,7 @@ def _apply(
     connection: sqlite3.Connection,
     generation: StoredGeneration,
     applied: Mapping[str, DocumentRow],
-    stored: Mapping[str, _Stored],
+    stored: Mapping[str, Stored],
 ) -> None:
     sequence = generation.sequence + 1
     companies = sum(not row.deleted for row in applied.values())
@@ -153,7 +174,7 @@ def _insert_documents(
 
 
 def _update_documents(
-    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[DocumentRow, _Stored]]
+    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[DocumentRow, Stored]]
 ) -> None:
     connection.executemany(
         "UPDATE documents SET sequence = ?4, version = ?5, deleted = ?6, text_hash = ?7, language = ?8,"

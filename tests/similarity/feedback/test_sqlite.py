@@ -140,7 +140,7 @@ def test_a_writer_that_waits_too_long_says_so(tmp_path: Path) -> None:
             workspace.add_event(make_event())
 
 
-@pytest.mark.parametrize("name", ["w.db", "w.db-wal"])
+@pytest.mark.parametrize("name", ["w.db", "w.db-wal", "w.db-shm"])
 def test_a_file_that_is_deleted_while_in_use_is_noticed_before_a_write_is_acknowledged(
     tmp_path: Path, name: str
 ) -> None:
@@ -148,7 +148,9 @@ def test_a_file_that_is_deleted_while_in_use_is_noticed_before_a_write_is_acknow
         workspace.add_event(make_event())
         (tmp_path / name).unlink()
         for ask in (lambda: workspace.add_event(make_event("e2")), workspace.lists, workspace.check):
-            with pytest.raises(IndexUnavailable, match="moved or deleted while in use: put it back or restart"):
+            with pytest.raises(
+                IndexUnavailable, match="moved, deleted or cut off while in use: put it back or restart"
+            ):
                 ask()
 
 

@@ -172,3 +172,37 @@ def test_flipped_bits_change_no_ranking_in_silence(tmp_path: Path) -> None:
     assert campaign.problems == []
     assert campaign.noticed > 10
     assert campaign.harmless > 10
+
+
+def hide(path: Path, company_id: str) -> None:
+    """Flips a bit of a company's id in the index by which SQLite finds ids."""
+    with closing(sqlite3.connect(path)) as connection:
+        [root] = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_documents_1'"
+        ).fetchone()
+        [page_bytes] = connection.execute("PRAGMA page_size").fetchone()
+    content = bytearray(path.read_bytes())
+    start = (root - 1) * page_bytes
+    place = content.index(company_id.encode(), start, start + page_bytes)
+    content[place] ^= 0x10
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("company_id", ["bb", "cc", "dd"])
+def test_a_company_that_an_index_of_the_file_hides_is_not_taken_for_unknown(tmp_path: Path, company_id: str) -> None:
+    path = tmp_path / "index.db"
+    with closing(SqliteIndex(path)) as index:
+        index.upsert(add_live(index, "first"), [make_embedded(each) for each in ("aa", "bb", "cc", "dd", "ee")])
+    hide(path, company_id)
+    with closing(SqliteIndex(path)) as index:
+        assert company_id in found(index.similar("first", unit_vector(1), k=5))
+        for ask in (
+            lambda: index.get("first", ["aa", company_id]),
+            lambda: index.stored_versions("first", [company_id]),
+            lambda: index.resolve("first", company_id),
+            lambda: index.upsert("first", [make_embedded(company_id, version=1)]),
+        ):
+            with pytest.raises(IndexUnavailable, match=f"company '{company_id}' is in the file, but"):
+                ask()
+        assert index.get("first", ["unknown"]) == {}
+        assert index.resolve("first", "unknown") == []

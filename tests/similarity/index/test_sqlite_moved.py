@@ -1,6 +1,8 @@
 """An index file that is moved, replaced or deleted while it is open takes no write that would be lost."""
 
+import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -14,7 +16,7 @@ from similarity.index.sqlite import SqliteIndex, writing
 from tests.contract.steps import add_live
 from tests.factories import make_embedded, unit_vector
 
-NOTICED = "moved or deleted while in use: put it back or restart the service"
+NOTICED = "moved, deleted or cut off while in use: put it back or restart the service"
 
 
 def move(path: Path) -> None:
@@ -41,7 +43,20 @@ def make_log_anew(path: Path) -> None:
     path.with_name(f"{path.name}-wal").touch()
 
 
-@pytest.mark.parametrize("lose", [Path.unlink, move, replace, delete_log, replace_log, make_log_anew])
+def cut_log_in_half(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    os.truncate(log, log.stat().st_size // 2)
+
+
+def delete_shared_memory(path: Path) -> None:
+    path.with_name(f"{path.name}-shm").unlink()
+
+
+PAGE_BYTES = 8192
+LOSSES = [Path.unlink, move, replace, delete_log, replace_log, make_log_anew, cut_log_in_half, delete_shared_memory]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
 def test_a_file_that_is_gone_is_noticed_by_the_next_write_and_read(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
@@ -109,3 +124,57 @@ def test_a_file_that_is_put_back_is_used_again(tmp_path: Path) -> None:
         index.upsert("first", [make_embedded("b")])
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
         assert set(index.get("first", ["a", "b"])) == {"a", "b"}
+
+
+def test_processes_that_write_and_empty_the_log_in_turn_find_it_whole(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with closing(SqliteIndex(path)) as one, closing(SqliteIndex(path)) as other:
+        add_live(one, "first")
+        for number in range(40):
+            writer = (one, other)[number % 2]
+            writer.upsert("first", [make_embedded(f"c{number}")])
+            if number % 5 == 4:
+                writer.compact("first")
+        assert one.stats("first").companies == other.stats("first").companies == 40
+
+
+def kill_with_log(path: Path, *, writes: int) -> bytearray:
+    """What `kill -9` leaves of an index after so many writes, each of them in the log. Returns the log."""
+    with closing(SqliteIndex(path.with_name("running.db"))) as index:
+        generation = add_live(index, "first")
+        index.compact(generation)
+        for number in range(writes):
+            index.upsert(generation, [make_embedded(f"c{number}")])
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{index.path}{suffix}", f"{path}{suffix}")
+    return bytearray(path.with_name(f"{path.name}-wal").read_bytes())
+
+
+@pytest.mark.parametrize("place", [0, 10, 20, 26, 32, 44, 1000, 20_000])
+def test_a_log_whose_damage_hides_commits_is_not_opened(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "index.db"
+    log = kill_with_log(path, writes=20)
+    log[place] ^= 1
+    path.with_name("index.db-wal").write_bytes(log)
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable, match=r"index\.db-wal is damaged, which hides (the last \d+|all) commits"):
+            SqliteIndex(path)
+    with closing(sqlite3.connect(path)) as connection:  # what the message says
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(SqliteIndex(path)) as index:
+        assert index.stats("first").companies < 20
+
+
+@pytest.mark.parametrize("left", ["all of it", "no last frame", "no last page", "a file of zeros"])
+def test_a_log_that_a_stop_cut_off_is_opened(tmp_path: Path, left: str) -> None:
+    path = tmp_path / "index.db"
+    log = kill_with_log(path, writes=20)
+    if left == "no last frame":
+        del log[-PAGE_BYTES - 24 :]
+    if left == "no last page":
+        log[-PAGE_BYTES:] = bytes(PAGE_BYTES)
+    if left == "a file of zeros":
+        log[:] = bytes(len(log))
+    path.with_name("index.db-wal").write_bytes(log)
+    with closing(SqliteIndex(path)) as index:
+        assert index.stats("first").companies == {"all of it": 20, "a file of zeros": 0}.get(left, 19)
