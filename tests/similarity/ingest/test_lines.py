@@ -64,12 +64,12 @@ def test_a_line_of_300_mb_is_one_bad_row_and_takes_little_memory(
 
 def test_a_csv_row_is_as_bounded_as_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    field = '"' + "x" * 999 + '\n",'
-    path.write_text("id,name\n" + field * (LONGEST_LINE // 1000) + field * 3 + "\nb,B\n")
-    first, *_, last = read_rows(path)
-    assert "the row is longer than 16 MiB" in first.unreadable
-    assert first.raw == field.encode()[:1000]
-    assert last.record == {"id": "b", "name": "B"}
+    field = '"' + "x" * 996 + '\n",'  # 1,000 characters
+    path.write_text("id,name\n" + field * (LONGEST_LINE // 1000) + "x" * 1_000 + "\nb,B\n")
+    long, short = read_rows(path)
+    assert "the row is longer than 16 MiB" in long.unreadable
+    assert (long.raw, long.record) == (field[:998].encode(), {"lines": f"lines 2 to {LONGEST_LINE // 1000 + 2}"})
+    assert short.record == {"id": "b", "name": "B"}
 
 
 def test_a_line_of_just_the_longest_length_is_read() -> None:
