@@ -18,8 +18,8 @@ POLL_SECONDS = 0.1
 def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime) -> Generation:
     """The generation that a first load writes to: the live one, a candidate begun earlier, or a new one.
 
-    Of several first loads at once one makes the generation and the others wait for it: two candidates would each
-    lack what was written before the other one was there.
+    If several first loads begin at once, one makes the generation and the others wait for it. With a candidate for
+    each load, the one that goes live could lack what another load wrote before it was registered.
 
     Raises:
         EncoderMismatch: what is there was made with another encoder than the bundle's.
@@ -37,7 +37,10 @@ def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime
 
 
 def promote_first(index: CompanyIndex, generation: Generation) -> bool:
-    """Makes a filled generation live if none is live yet; an empty one stays a candidate. Whether it became live."""
+    """Make a filled generation live if none is live yet, and return whether it became live.
+
+    An empty one stays a candidate.
+    """
     try:
         index.live()
     except NoLiveGeneration:

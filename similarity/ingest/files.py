@@ -62,8 +62,8 @@ def read_rows(path: Path) -> Iterator[Row]:
 def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
     """All rows of an open file, lazily; the format is told by the ending of its `name` (a path or a URL).
 
-    The stream can seek, and is left open. Its own errors (OSError) pass through,
-    since trying again may help there.
+    The stream must be able to seek, and is left open. Its own errors (OSError) pass through, since trying again
+    may help there.
 
     Raises:
         InvalidInput: an unknown ending, or a file that is not of its format or not whole.

@@ -1,4 +1,4 @@
-"""The lines of a text file, plain or gzipped; one that is too long costs itself and bounded memory."""
+"""The lines of a text file, plain or gzipped, in bounded memory however long a line is."""
 
 import csv
 import gzip
@@ -9,7 +9,7 @@ from typing import IO, AnyStr
 GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a line of JSON, characters of a row of CSV: eight times what a message may have."""
-TOO_LONG = "is longer than 16 MiB; leave out what is no company's, or cut the text"
+TOO_LONG = "is longer than 16 MiB; leave out fields that are not needed, or shorten the text"
 SHOWN = 1_000
 """How much is kept of a line that is too long."""
 
@@ -22,9 +22,9 @@ def unpacked(stream: IO[bytes], *, name: str) -> IO[bytes] | gzip.GzipFile:
 
 
 def bounded_lines(readline: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
-    """The lines that `readline` reads. Of one that is longer than LONGEST_LINE the rest is skipped.
+    """Yield the lines that `readline` reads. A longer one than LONGEST_LINE is cut to LONGEST_LINE + 1.
 
-    What is given of it is still longer than LONGEST_LINE, by which it is known.
+    So the length of a line tells that it was too long.
     """
     while line := readline(LONGEST_LINE + 1):
         yield line
@@ -40,7 +40,7 @@ class LinesOfRow:
         self._kept: list[str] = []
         self._size = 0
         self.number = 1
-        """Of the last line that was read."""
+        """The number of the last line that was read."""
 
     def __iter__(self) -> "LinesOfRow":
         return self

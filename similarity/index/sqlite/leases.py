@@ -1,7 +1,7 @@
 """Leases of the embedded index: who may do what, and until when. Each step is one transaction.
 
-Until when a lease is held says `rules.is_held`. Its row stays until it is released or taken
-over: that is how a holder that slept past the end learns whether anybody came in between.
+`rules.is_held` says whether a lease is held. Its row stays until it is released or taken over: that is
+how a holder that slept past the end learns whether anybody came in between.
 """
 
 import sqlite3
