@@ -14,6 +14,7 @@ from similarity.cli.context import (
     opened,
 )
 from similarity.errors import InvalidInput
+from similarity.formats.terminal import printable
 
 if TYPE_CHECKING:
     pass
@@ -26,9 +27,10 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
     """Show the index's generations and the model bundle."""
     with opened(index, bundle) as work:
         loaded = work.bundle()
-        typer.echo(f"bundle      {loaded.manifest.base_model}, {loaded.manifest.dimension} dimensions, {loaded.folder}")
+        base_model, folder = printable(loaded.manifest.base_model), printable(str(loaded.folder))
+        typer.echo(f"bundle      {base_model}, {loaded.manifest.dimension} dimensions, {folder}")
         typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
-        typer.echo(f"index       {work.settings.index}")
+        typer.echo(f"index       {printable(work.settings.index)}")
         for generation in work.index.generations():
             stats = work.index.stats(generation.name)
             typer.echo(

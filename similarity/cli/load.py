@@ -112,7 +112,7 @@ def _load(
     from similarity.index.bundle_store import keep_bundle
     from similarity.ingest.files import RejectsFile, count_rows
     from similarity.ingest.load import check_columns, load_file
-    from similarity.upkeep.audit import Action, Entry, system_user
+    from similarity.upkeep.audit import Action, Entry, file_subject, system_user
 
     def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
         record.write(
@@ -137,7 +137,9 @@ def _load(
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
         with (
-            record.recorded(Action.INGEST if load is load_file else Action.SYNC, who=who, subject=str(file)) as act,
+            record.recorded(
+                Action.INGEST if load is load_file else Action.SYNC, who=who, subject=file_subject(file)
+            ) as act,
             RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):

@@ -119,7 +119,7 @@ def import_vectors(
     from similarity.generations.import_vectors import vector_dimension
     from similarity.ingest.files import RejectsFile, count_rows
     from similarity.ingest.load import check_columns
-    from similarity.upkeep.audit import Action, system_user
+    from similarity.upkeep.audit import Action, file_subject, system_user
 
     columns = columns_of(column, attribute)
     check_columns(file, columns)
@@ -133,7 +133,9 @@ def import_vectors(
             work.index.create_generation(new)
         generation = generation_named(work.index, into or new.name)
         with (
-            work.audit.recorded(Action.IMPORT, who=system_user(), subject=f"{file} into {generation.name}") as act,
+            work.audit.recorded(
+                Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"
+            ) as act,
             RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):

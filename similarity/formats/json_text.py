@@ -1,6 +1,10 @@
-"""JSON from outside this process: nested too deeply, it is a ValueError and not Python's RecursionError."""
+"""JSON from outside this process.
+
+Python's own reader keeps the last of two members with one name, and recurses until it fails.
+"""
 
 import json
+from collections import Counter
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -13,13 +17,26 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
     """Return the value of a JSON text. `hooks` are those of `json.loads`.
 
     Raises:
-        ValueError: it is not JSON, or it is nested more than MOST_LEVELS deep.
+        ValueError: it is not JSON, a member occurs twice in one object, or it is nested more than MOST_LEVELS deep.
     """
     try:
-        value = json.loads(text, **hooks)
+        value = json.loads(text, **{"object_pairs_hook": without_repeats, **hooks})
     except RecursionError:
         raise _too_deep() from None
     return check_depth(value)
+
+
+def without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these members.
+
+    Raises:
+        ValueError: two have the same name.
+    """
+    found = dict(members)
+    if len(found) < len(members):
+        counts = Counter(name for name, _ in members)
+        raise ValueError(f"the member {counts.most_common(1)[0][0]!a:.80} occurs twice; keep one of them")
+    return found
 
 
 def check_depth(value: Value) -> Value:

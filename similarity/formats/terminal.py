@@ -7,13 +7,18 @@ DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with a replacement character for each control character and mark of direction.
+    r"""Return `text` with a replacement character for each control character, mark of direction and lone surrogate.
 
-    A terminal takes some of them as commands (ECMA-48), and a line break would begin another line of a record.
+    A terminal takes some of them as commands (ECMA-48), a line break would begin another line of a record, and no
+    encoding of a terminal has half a surrogate pair.
 
     >>> printable("Acme\x1b[2J")
     'Acme\ufffd[2J'
     """
     if text.isprintable():
         return text
-    return "".join("\ufffd" if unicodedata.category(each) == "Cc" or each in DIRECTION_MARKS else each for each in text)
+    return "".join("\ufffd" if _is_unprintable(each) else each for each in text)
+
+
+def _is_unprintable(character: str) -> bool:
+    return character in DIRECTION_MARKS or unicodedata.category(character) in {"Cc", "Cs"}

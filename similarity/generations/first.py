@@ -1,38 +1,54 @@
 """The first generation of an index, from nothing to live; and what a new generation is called."""
 
 import re
+import time
 from collections.abc import Collection
 from datetime import datetime
 
 from similarity.bundle import ModelBundle
-from similarity.errors import EncoderMismatch, NoLiveGeneration
+from similarity.errors import EncoderMismatch, GenerationConflict, LeaseHeld, NoLiveGeneration
+from similarity.generations.leases import KeptLease
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+
+FIRST_LOAD = "first-load"
+"""The lease of whoever makes the first generation."""
+POLL_SECONDS = 0.1
 
 
 def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime) -> Generation:
     """The generation that a first load writes to: the live one, a candidate begun earlier, or a new one.
 
+    If several first loads begin at once, one makes the generation and the others wait for it. With a candidate for
+    each load, the one that goes live could lack what another load wrote before it was registered.
+
     Raises:
         EncoderMismatch: what is there was made with another encoder than the bundle's.
     """
-    targets = index.write_targets()
-    for state in (GenerationState.LIVE, GenerationState.CANDIDATE):
-        for generation in targets:
-            if generation.state is state:
-                return _of_encoder(generation, bundle)
-    generation = new_generation(bundle, now=now, taken=[known.name for known in index.generations()])
-    index.create_generation(generation)
-    index.register_candidate(generation.name)
-    return generation
+    while (found := _written_to(index)) is None:
+        try:
+            with KeptLease(index, FIRST_LOAD):
+                if _written_to(index) is None:
+                    new = new_generation(bundle, now=now, taken=[known.name for known in index.generations()])
+                    index.create_generation(new)
+                    index.register_candidate(new.name)
+        except LeaseHeld:
+            time.sleep(POLL_SECONDS)
+    return _of_encoder(found, bundle)
 
 
 def promote_first(index: CompanyIndex, generation: Generation) -> bool:
-    """Makes a filled generation live if none is live yet; an empty one stays a candidate."""
+    """Make a filled generation live if none is live yet, and return whether it became live.
+
+    An empty one stays a candidate.
+    """
     try:
         index.live()
     except NoLiveGeneration:
         if index.stats(generation.name).companies:
-            index.promote(generation.name)
+            try:
+                index.promote(generation.name)
+            except GenerationConflict:  # another first load has promoted it just now
+                return index.live().name == generation.name
             return True
     return False
 
@@ -57,6 +73,16 @@ def new_name(encoder_id: str, *, now: datetime, taken: Collection[str]) -> str:
         number += 1
         name = f"{plain}-{number}"
     return name
+
+
+def _written_to(index: CompanyIndex) -> Generation | None:
+    """The live generation, else a candidate, else None."""
+    targets = index.write_targets()
+    for state in (GenerationState.LIVE, GenerationState.CANDIDATE):
+        for generation in targets:
+            if generation.state is state:
+                return generation
+    return None
 
 
 def _of_encoder(generation: Generation, bundle: ModelBundle) -> Generation:

@@ -12,6 +12,7 @@ from itertools import islice
 
 from similarity.company import Company, utc_now, version_of
 from similarity.encoder import TextEncoder
+from similarity.errors import InvalidInput
 from similarity.generations.first import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteResult
@@ -39,6 +40,7 @@ def add_companies(
 
     Raises:
         InvalidCompany: a record breaks a rule; the chunks before it are written.
+        InvalidInput: an item is neither a company nor a record, as in a text or a single record without its list.
         EncoderMismatch: the index was made with another encoder.
     """
     now = utc_now()
@@ -55,9 +57,18 @@ def add_companies(
             changes = [
                 VersionedCompany(company=each, version=version, untimed=True)
                 if isinstance(each, Company)
-                else parse_record(each, columns=columns or Columns(), now=now).change
+                else parse_record(_record(each), columns=columns or Columns(), now=now).change
                 for each in chunk
             ]
             results += write_changes(writer, {encoder.encoder_id: encoder}, changes, now=now)
     promote_first(index, generation)
     return results
+
+
+def _record(item: object) -> Mapping[str, object]:
+    if isinstance(item, Mapping):
+        return item
+    raise InvalidInput(
+        f"add_companies was given {item!r:.40} where a company or a record belongs; pass a list of Company or of dicts "
+        'with id, name and description, such as frame.to_dict("records")'
+    )

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import numpy as np
 
-from similarity.company import ID_PATTERN, DeletedCompany, EmbeddedCompany, Vector, name_key
+from similarity.company import CLOCK_SKEW_ALLOWANCE, ID_PATTERN, DeletedCompany, EmbeddedCompany, Vector, name_key
 from similarity.errors import (
     EncoderMismatch,
     GenerationConflict,
@@ -21,7 +22,7 @@ GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationState.PREVIOUS)
 MAX_VERSION = 2**63 - 1
 NORM_TOLERANCE = 1e-3
-LONGEST_LEASE_SECONDS = 7 * 86_400
+LONGEST_LEASE_SECONDS = 3_600
 
 
 class UnstorableDocument(Exception):
@@ -155,14 +156,24 @@ def ranges_would_miss(generation: str) -> InvalidFilter:
 
 
 def check_lease_request(name: str, holder: str, seconds: float) -> None:
-    """Raises InvalidInput unless name and holder are 1-128 of `[A-Za-z0-9._:-]` and 0 < seconds <= a week."""
+    """Raises InvalidInput unless name and holder are 1-128 of `[A-Za-z0-9._:-]` and 0 < seconds <= an hour."""
     for what, text in (("lease", name), ("holder", holder)):
         if not ID_PATTERN.fullmatch(text):
             raise InvalidInput(f"the {what} {text!r:.140} must be 1-128 letters, digits, '.', '_', ':' or '-'")
     if not 0 < seconds <= LONGEST_LEASE_SECONDS:
         raise InvalidInput(
-            f"a lease of {seconds} seconds is over at once or hardly ever; ask for a few minutes and renew it"
+            f"a lease lasts more than 0 and at most {LONGEST_LEASE_SECONDS:,} seconds, not {seconds}; ask for a few "
+            "minutes and renew it"
         )
+
+
+def is_held(lease: Lease, *, now: datetime) -> bool:
+    """Whether a lease has not ended.
+
+    One that ends later than any lease can was taken by a wrong clock. It counts as ended: nobody could wait for it.
+    """
+    latest = now + timedelta(seconds=LONGEST_LEASE_SECONDS) + CLOCK_SKEW_ALLOWANCE
+    return now < lease.expires_at <= latest
 
 
 def lease_held_text(lease: Lease) -> str:

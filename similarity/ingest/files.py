@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
+from similarity.ingest.lines import LONGEST_LINE, SHOWN, TOO_LONG, LinesOfRow, bounded_lines, unpacked
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,7 +39,8 @@ BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 class Row:
     """One row of a file: its number (the first data row is 1), its values, or why it could not be read.
 
-    `raw` are the row's own bytes where they are JSON or could not be read; empty otherwise.
+    `raw` are the row's own bytes where they are JSON or could not be read, of a row that is too long its beginning;
+    empty otherwise.
     """
 
     number: int
@@ -48,7 +50,7 @@ class Row:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """All rows of a file, lazily; the format is told by the file's ending.
+    """All rows of a file, lazily; the format is told by the file's ending, and gzip also by its first bytes.
 
     Raises:
         InvalidInput: no such file, an unknown ending, or a file that is not of its format at all.
@@ -60,8 +62,8 @@ def read_rows(path: Path) -> Iterator[Row]:
 def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
     """All rows of an open file, lazily; the format is told by the ending of its `name` (a path or a URL).
 
-    The stream is left open; Parquet needs one that can seek. Its own errors (OSError) pass through,
-    since trying again may help there.
+    The stream must be able to seek, and is left open. Its own errors (OSError) pass through, since trying again
+    may help there.
 
     Raises:
         InvalidInput: an unknown ending, or a file that is not of its format or not whole.
@@ -71,7 +73,7 @@ def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
         yield from _parquet_rows(stream, name)
         return
     try:
-        lines = gzip.GzipFile(fileobj=stream) if _is_gzipped(name) else stream
+        lines = unpacked(stream, name=name)
         if suffix in {".jsonl", ".ndjson"}:
             yield from _json_rows(lines)
         else:
@@ -101,8 +103,7 @@ def column_names(path: Path) -> list[str]:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
         if not _is_json(path):
-            lines = gzip.GzipFile(fileobj=stream) if _is_gzipped(path.name) else stream
-            with _text(lines) as text:
+            with _text(unpacked(stream, name=path.name)) as text:
                 return _csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
     for row in read_rows(path):
@@ -123,8 +124,8 @@ def count_rows(path: Path) -> int:
     with _opened(path) as stream:
         if suffix == ".parquet":
             return int(_open_parquet(stream, str(path)).metadata.num_rows)
-        unpacked = gzip.GzipFile(fileobj=stream) if _is_gzipped(path.name) else stream
-        lines = sum(block.count(b"\n") for block in iter(lambda: unpacked.read(1 << 20), b""))
+        content = unpacked(stream, name=path.name)
+        lines = sum(block.count(b"\n") for block in iter(lambda: content.read(1 << 20), b""))
     return lines - int(suffix in {".csv", ".tsv"})
 
 
@@ -178,24 +179,25 @@ def _is_json(path: Path) -> bool:
     return format_of(path.name) in {".jsonl", ".ndjson"}
 
 
-def _is_gzipped(name: str) -> bool:
-    return name.lower().endswith(".gz")
-
-
 @contextmanager
 def _text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Iterator[str]]:
-    """The lines of a text. Broken bytes become lone surrogates, which the company record refuses row by row."""
+    """The `bounded_lines` of a text. Broken bytes become lone surrogates, which the company record refuses."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
-        yield text
+        yield bounded_lines(text.readline)
     finally:
         text.detach()  # or it would close the caller's stream
 
 
-def _json_rows(stream: Iterable[bytes]) -> Iterator[Row]:
-    for number, raw in enumerate(stream, 1):
+def _json_rows(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Row]:
+    for number, raw in enumerate(bounded_lines(stream.readline), 1):
         if number == 1 and raw.startswith(UTF_16):
             raise InvalidInput(NOT_UTF_8)
+        if len(raw) > LONGEST_LINE:
+            shown = raw[:SHOWN]
+            record = {"line": shown.decode("utf-8", "surrogateescape")}
+            yield Row(number=number, record=record, unreadable=f"line {number} {TOO_LONG}", raw=shown)
+            continue
         line = raw.decode("utf-8", "surrogateescape")
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
@@ -212,36 +214,17 @@ def _json_rows(stream: Iterable[bytes]) -> Iterator[Row]:
             yield Row(number=number, record={"line": line[:1000]}, unreadable="not a JSON object", raw=raw)
 
 
-class _LinesOfRow:
-    """Hands lines on and keeps those of the row that is being read."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self._kept: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self._kept.append(line)
-            yield line
-
-    def take(self) -> bytes:
-        """The bytes of the lines since the last call."""
-        raw = "".join(self._kept).encode("utf-8", "surrogateescape")
-        self._kept.clear()
-        return raw
-
-
 def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
     csv.field_size_limit(MAX_FIELD_CHARACTERS)
     header, delimiter = _csv_header(lines, suffix)
-    kept = _LinesOfRow(lines)
+    kept = LinesOfRow(lines)
     reader = csv.reader(kept, delimiter=delimiter, strict=True)
     for number in itertools.count(1):
-        first = reader.line_num + 2
+        first = kept.number + 1
         try:
             values = next(reader, None)
         except csv.Error as error:
-            where = f"lines {first} to {reader.line_num + 1}"
+            where = f"lines {first} to {kept.number}"
             reason = f"broken CSV in {where}: {error}"
             yield Row(number=number, record={"lines": where}, unreadable=reason, raw=kept.take())
             continue
@@ -255,6 +238,8 @@ def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
     """The column names that the first line holds, and what separates them."""
     first_line = next(lines, "")
+    if len(first_line) > LONGEST_LINE:
+        raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
     if "\x00" in first_line or first_line.encode("utf-8", "surrogateescape").startswith(UTF_16):
         raise InvalidInput(NOT_UTF_8)
     delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)

@@ -4,11 +4,16 @@ The shipped encoder was trained on English; texts in other languages are embedde
 flagged, so that a reader knows why their neighbours look odd.
 """
 
+import io
+import lzma
 import re
+from array import array
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from py3langid.langid import LanguageIdentifier
 
 UNDECIDED = "und"
@@ -52,6 +57,25 @@ def _is_plainly_english(sample: str) -> bool:
 @cache
 def _identifier() -> "LanguageIdentifier":
     # Loading takes a second, so it waits for the first text.
+    import numpy as np
     from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model_file(str(MODEL_DIR / MODEL_FILE), norm_probs=True)
+    # Not by `from_model_file`: it unpacks the model into a temporary file, and fails where TMPDIR is full.
+    unpacked = io.BytesIO(lzma.decompress((MODEL_DIR / MODEL_FILE).read_bytes()))
+    with np.load(unpacked, allow_pickle=False) as model:
+        return LanguageIdentifier(
+            model["ptc"],
+            model["pc"],
+            model["classes"].tolist(),
+            _whole_numbers(model["nextmove"]),
+            model["out_feat"].tolist(),
+            norm_probs=True,
+            tk_row=_whole_numbers(model["nextmove_row"]),
+        )
+
+
+def _whole_numbers(values: "NDArray[np.unsignedinteger]") -> "array[int]":
+    """The same numbers in an array whose items are Python's own: the identifier reads one for each byte of a text."""
+    numbers = array(values.dtype.char)
+    numbers.frombytes(values.data.cast("B"))
+    return numbers

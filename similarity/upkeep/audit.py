@@ -64,7 +64,7 @@ class Entry:
     """One line of the record.
 
     `who` is `key:NAME`, `user:NAME` of the operating system, or `unauthenticated`. `subject` is a generation, a file
-    or a key. `counts` are the documents of a run by outcome.
+    (`file_subject`) or a key. `counts` are the documents of a run by outcome.
     """
 
     action: Action
@@ -224,6 +224,11 @@ def system_user() -> str:
 def hashed(company_id: str) -> str:
     """How the record names a company: the SHA-256 of its id, in hexadecimal."""
     return hashlib.sha256(company_id.encode()).hexdigest()
+
+
+def file_subject(file: Path) -> str:
+    """How the record names a file: by the SHA-256 of its name without folders. A path may hold a company's name."""
+    return f"file:{hashlib.sha256(os.fsencode(file.name)).hexdigest()}"
 
 
 def read_entries(target: str) -> Iterator[dict[str, Any]]:

@@ -32,7 +32,8 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
     """Copies the index to `target`, and beside it its workspace and its bundles from `store`, while all are in use.
 
     The workspace goes first: a verdict may then be about a company that the copy of the index does not know yet,
-    never the other way round.
+    never the other way round. A file `.<target>.begun` stays where a backup is cut short before the index has its name:
+    by it the next backup knows that it may replace the copy of the workspace.
 
     Raises:
         InvalidInput: a target exists (unless `overwrite`), is in use, or is the source itself. Nothing is written.
@@ -40,14 +41,19 @@ def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = 
         InvalidBundle: a bundle is damaged; index and workspace are written.
     """
     workspace, copy = workspace_file(index.path), workspace_file(target)
+    begun = target.with_name(f".{target.name}.begun")
     refuse_target(index.path, target, kind="index", overwrite=overwrite)
     if workspace.exists():
-        refuse_target(workspace, copy, kind="workspace", overwrite=overwrite)
+        may_replace = overwrite or (begun.exists() and not target.exists())
+        refuse_target(workspace, copy, kind="workspace", overwrite=may_replace)
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        begun.touch()
         with closing(SqliteWorkspace(workspace)) as opened:
-            opened.backup(copy, overwrite=overwrite)
+            opened.backup(copy, overwrite=may_replace)
     elif copy.exists():
         raise InvalidInput(f"{copy} belongs to another index: this one has no workspace; name another file")
     index.backup(target, overwrite=overwrite)
+    begun.unlink(missing_ok=True)
     bundles = store_folder(target)
     found = {
         encoder_id: stored_bundle(store, encoder_id)

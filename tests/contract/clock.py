@@ -13,4 +13,5 @@ class Clock:
         return self._now
 
     def advance(self, seconds: float) -> None:
+        """Moves the clock; by a negative number, back."""
         self._now += timedelta(seconds=seconds)

@@ -48,6 +48,27 @@ def test_an_expired_lease_is_taken_over_with_a_higher_fence(index: CompanyIndex,
     assert index.leases() == [second]
 
 
+@pytest.mark.parametrize("hours", [2, 30 * 24])
+def test_a_lease_that_a_clock_far_ahead_took_holds_nobody_up(index: CompanyIndex, clock: Clock, hours: float) -> None:
+    clock.advance(hours * 3600)
+    first = take(index, holder="a")
+    clock.advance(-hours * 3600)
+    assert index.leases() == []
+    add_candidate(index, "first")
+    with pytest.raises(LeaseLost, match="does not hold"):
+        index.promote("first", lease=first)
+    second = take(index, holder="b")
+    assert index.leases() == [second]
+    assert second.fence > first.fence
+
+
+@pytest.mark.parametrize("minutes", [4, -4])
+def test_a_lease_is_held_for_whose_clock_is_some_minutes_off(index: CompanyIndex, clock: Clock, minutes: float) -> None:
+    lease = take(index, seconds=3600)
+    clock.advance(minutes * 60)
+    assert index.leases() == [lease]
+
+
 def test_who_slept_past_the_end_learns_that_another_took_over(index: CompanyIndex, clock: Clock) -> None:
     first = take(index, holder="a")
     clock.advance(61)

@@ -25,7 +25,7 @@ def acknowledged(service: Service, secret: str, writer: int) -> list[tuple[str, 
     connection = HTTPConnection("127.0.0.1", service.port, timeout=20)
     body = json.dumps({"name": "Acme", "description": "anvils boats"})
     while True:
-        company, request = f"w{writer}-{len(done)}", f"r{writer}-{len(done)}"
+        company, request = f"w{writer}-{len(done)}", f"{writer:08x}{len(done):08x}"
         headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "X-Request-Id": request}
         try:
             connection.request("PUT", f"/companies/{company}", body, headers)

@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import similarity
 from similarity import Anchor, Company, Question, Searcher, TextEncoder, add_companies, open_index
 from similarity.bundle import ModelBundle, seed_folder
-from similarity.errors import InvalidCompany
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.ingest.records import Columns
 
 SHOES = "Designs and sells running shoes and sports apparel to athletes around the world."
@@ -57,6 +59,15 @@ def test_a_record_that_breaks_a_rule_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidCompany, match="description: is empty"):
         add_companies(index, [{"id": "a", "name": "A", "description": ""}])
     index.close()
+
+
+@pytest.mark.parametrize("given", ["nike", RECORDS[0], [RECORDS[0], None], [("nike", "Nike")]])
+def test_what_is_no_list_of_companies_is_refused_with_what_to_pass(tmp_path: Path, given: Any) -> None:
+    with (
+        closing(open_index(tmp_path / "companies.db", create=True)) as index,
+        pytest.raises(InvalidInput, match=r"pass a list of Company or of dicts"),
+    ):
+        add_companies(index, given)
 
 
 def test_what_is_offered_is_there_and_nothing_else() -> None:

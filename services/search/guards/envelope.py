@@ -26,8 +26,9 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-cache",
 }
 REQUEST_ID = "X-Request-Id"
-# Not what looks like the secret of a key: the id is logged, recorded and answered.
-REQUEST_ID_PATTERN = re.compile(r"(?!.*cs_[0-9a-f]{12}_)[A-Za-z0-9._-]{1,64}")
+# Random ids as proxies, traces and clients make them. The id is logged and recorded, where no erasure reaches it:
+# nothing that could be a name, an id in words or a key is taken.
+REQUEST_ID_PATTERN = re.compile(r"[0-9a-fA-F]{16}|[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """Of the request that is being worked on, in worker threads too; empty outside of one."""
@@ -40,7 +41,7 @@ class Envelope:
     error into a problem.
 
     Outside the other middlewares, so that no answer escapes it. The server drops a HEAD's body. The id
-    is the caller's own `X-Request-Id`, where that is 1-64 letters, digits, '.', '_' or '-' and no key.
+    is the caller's own `X-Request-Id`, where that is 16 or 32 hexadecimal digits or a UUID, else a new one.
     """
 
     def __init__(self, app: ASGIApp) -> None:

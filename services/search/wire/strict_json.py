@@ -1,11 +1,10 @@
-"""JSON as RFC 8259 has it: what Python's reader is lenient about is an error here."""
+"""JSON of requests: `read_json`, and what else Python's reader is lenient about is an error (RFC 8259)."""
 
 import json
 import math
-from collections import Counter
 from typing import Any
 
-from similarity.formats.json_text import read_json
+from similarity.formats.json_text import read_json, without_repeats
 
 # No body of ours has an object of more than a few dozen; each one too many would be a problem of its own.
 MOST_MEMBERS = 1_000
@@ -15,7 +14,7 @@ def strict_json(raw: bytes) -> Any:
     """What `raw` says.
 
     Refused besides what is no JSON at all: other encodings than UTF-8, NaN and Infinity (also as
-    1e999), a member that stands twice in one object, halves of surrogate pairs, and depth, digits or
+    1e999), a member that occurs twice in one object, halves of surrogate pairs, and depth, digits or
     members that only an attacker needs.
 
     Raises:
@@ -26,7 +25,7 @@ def strict_json(raw: bytes) -> Any:
             raw.decode("utf-8").removeprefix("\ufeff"),
             parse_constant=_refuse_constant,
             parse_float=_finite,
-            object_pairs_hook=_without_repeats,
+            object_pairs_hook=_object,
         )
         # Escapes can spell halves of surrogate pairs, which no store takes and no answer can repeat.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -48,11 +47,7 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) > MOST_MEMBERS:
         raise ValueError(f"an object has {len(members):,} members; {MOST_MEMBERS:,} are the most")
-    found = dict(members)
-    if len(found) < len(members):
-        counts = Counter(name for name, _ in members)
-        raise ValueError(f"the member {counts.most_common(1)[0][0]!a:.80} stands twice; send it once")
-    return found
+    return without_repeats(members)

@@ -111,7 +111,7 @@ class Registry:
         """With the lease taken, under a new fence. LeaseHeld if another holder has it."""
         rules.check_lease_request(name, holder, seconds)
         for lease in self.leases:
-            if lease.name == name and lease.holder != holder and lease.expires_at > now:
+            if lease.name == name and lease.holder != holder and rules.is_held(lease, now=now):
                 raise LeaseHeld(rules.lease_held_text(lease))
         taken = Lease(name=name, holder=holder, fence=self.fence + 1, expires_at=now + timedelta(seconds=seconds))
         return replace(self, fence=taken.fence, leases=(*self._other_leases(name), taken))
@@ -136,7 +136,7 @@ class Registry:
     def check_held(self, lease: Lease, *, now: datetime) -> None:
         """Raises LeaseLost unless the lease is held now."""
         held = self.lease(lease.name)
-        if held is None or held.fence != lease.fence or held.expires_at <= now:
+        if held is None or held.fence != lease.fence or not rules.is_held(held, now=now):
             raise LeaseLost(rules.lease_lost_text(lease))
 
     def lease(self, name: str) -> Lease | None:
@@ -145,7 +145,8 @@ class Registry:
 
     def current_leases(self, *, now: datetime) -> list[Lease]:
         """The leases that have not expired, by name."""
-        return sorted((lease for lease in self.leases if lease.expires_at > now), key=lambda lease: lease.name)
+        held = (lease for lease in self.leases if rules.is_held(lease, now=now))
+        return sorted(held, key=lambda lease: lease.name)
 
     def without_old_leases(self, *, now: datetime) -> "Registry":
         """Without leases that ended a day ago: writers come and go under ever new names."""

@@ -1,9 +1,12 @@
 """A copy of an SQLite file of ours, made while it is in use."""
 
+import fcntl
+import glob
 import os
 import sqlite3
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable, InvalidInput
@@ -14,8 +17,8 @@ def back_up(
 ) -> None:
     """Copies the file behind `connection` to `target`: whole and checked, or not at all.
 
-    The copy is made beside the target and takes its name at the very end, so a crash leaves at worst
-    a file called `.<target>.….partial`. `kind` is what the file holds, `if_damaged` what to do then.
+    The copy is made beside the target and takes its name at the very end. A crash leaves at worst a file called
+    `.<target>.….partial`, which the next backup removes. `kind` is what the file holds, `if_damaged` what to do then.
 
     Raises:
         InvalidInput: the target exists (unless `overwrite`), is in use, or is the source itself.
@@ -23,10 +26,7 @@ def back_up(
     """
     refuse_target(source, target, kind=kind, overwrite=overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
-    os.close(handle)
-    partial = Path(name)
-    try:
+    with _partial(target) as partial:
         with closing(sqlite3.connect(partial, isolation_level=None)) as copy:
             connection.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, with no log beside it
@@ -35,8 +35,6 @@ def back_up(
         refuse_target(source, target, kind=kind, overwrite=overwrite)
         partial.replace(target)
         _flush(target.parent)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> None:
@@ -50,6 +48,29 @@ def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> 
     # Its pages would be replayed into the copy.
     if target.with_name(target.name + "-wal").exists():
         raise InvalidInput(f"{target} is in use, or was not closed; name another file")
+
+
+@contextmanager
+def _partial(target: Path) -> Iterator[Path]:
+    """A new file beside `target`, locked while the block runs, and gone afterwards unless it was renamed.
+
+    Of those that are there already, the ones that nobody has locked were left by killed backups; they are removed.
+    """
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
+        with suppress(OSError), left.open("rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for each in left.parent.glob(f"{glob.escape(left.name)}*"):  # with its journal
+                each.unlink(missing_ok=True)
+    with tempfile.NamedTemporaryFile(
+        dir=target.parent, prefix=f".{target.name}.", suffix=".partial", delete=False
+    ) as file:
+        partial = Path(file.name)
+        try:
+            with suppress(OSError):  # a file system without locks: then nothing is removed either
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield partial
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def _check(copy: sqlite3.Connection, source: Path, if_damaged: str) -> None:

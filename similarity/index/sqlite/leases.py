@@ -1,7 +1,7 @@
 """Leases of the embedded index: who may do what, and until when. Each step is one transaction.
 
-A lease is held while the time is before its `expires_at`. Its row stays until it is released or taken
-over: that is how a holder that slept past the end learns whether anybody came in between.
+`rules.is_held` says whether a lease is held. Its row stays until it is released or taken over: that is
+how a holder that slept past the end learns whether anybody came in between.
 """
 
 import sqlite3
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index.protocol import Lease
-from similarity.index.rules import lease_held_text, lease_lost_text
+from similarity.index.rules import is_held, lease_held_text, lease_lost_text
 from similarity.index.sqlite.rows import microseconds, moment
 
 COLUMNS = "name, holder, fence, expires_at, acknowledged"
@@ -19,7 +19,7 @@ COLUMNS = "name, holder, fence, expires_at, acknowledged"
 def take(connection: sqlite3.Connection, name: str, *, holder: str, seconds: float, now: datetime) -> Lease:
     """A new lease, of a higher fence than any before. LeaseHeld if another holder has it."""
     current = _stored(connection, name)
-    if current and current.holder != holder and now < current.expires_at:
+    if current and current.holder != holder and is_held(current, now=now):
         raise LeaseHeld(lease_held_text(current))
     connection.execute("UPDATE registry SET fence = fence + 1")
     [fence] = connection.execute("SELECT fence FROM registry").fetchone()
@@ -48,13 +48,13 @@ def release(connection: sqlite3.Connection, lease: Lease) -> None:
 
 def held(connection: sqlite3.Connection, *, now: datetime) -> list[Lease]:
     """The leases that have not expired, by name."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM leases WHERE expires_at > ? ORDER BY name", (microseconds(now),))
-    return [_lease(*row) for row in rows]
+    rows = connection.execute(f"SELECT {COLUMNS} FROM leases ORDER BY name")
+    return [lease for row in rows if is_held(lease := _lease(*row), now=now)]
 
 
 def require_held(connection: sqlite3.Connection, lease: Lease, *, now: datetime) -> None:
     """Raises LeaseLost if the lease was released, taken over, or has expired."""
-    if _same(connection, lease).expires_at <= now:
+    if not is_held(_same(connection, lease), now=now):
         raise LeaseLost(lease_lost_text(lease))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from similarity.upkeep.audit import hashed
+from similarity.upkeep.audit import file_subject, hashed
 from tests.similarity.cli.test_generations import QuickShell
 from tests.similarity.cli.test_main import Shell
 from tests.tiny_bundle import write_tiny_bundle
@@ -35,7 +35,7 @@ def told(shell: Shell, *options: str) -> list[tuple[str, str]]:
 def test_a_load_is_a_line_with_counts_and_one_for_each_delete(shell: QuickShell) -> None:
     assert told(shell) == [("ingest", "begun"), ("ingest", "done"), ("promote", "begun"), ("promote", "done")]
     assert entries(shell)[1]["counts"] == {"rows": 30, "applied": 30, "deleted": 0, "failed_deletes": 0}
-    assert entries(shell)[1]["subject"] == "companies.csv"
+    assert entries(shell)[1]["subject"] == file_subject(Path("companies.csv"))
     assert entries(shell)[1]["who"].startswith("user:")
     shell("sync", shell.write("fewer.csv", ROWS[1:]))
     assert told(shell, "--company", "c00") == [("delete", "applied")]
@@ -81,7 +81,7 @@ def test_the_record_is_read_by_time_action_and_company(shell: QuickShell) -> Non
     assert len(told(shell, "--since", "2020-01-31T12:00:00Z")) == 4
     assert told(shell, "--action", "promote", "--action", "retire") == [("promote", "begun"), ("promote", "done")]
     lines = shell("audit").splitlines()
-    assert "  ingest  done  subject=companies.csv  rows=30  applied=30" in lines[1]
+    assert f"  ingest  done  subject={file_subject(Path('companies.csv'))}  rows=30  applied=30" in lines[1]
     assert "--since is 'yesterday', which is no time" in shell("audit", "--since", "yesterday", fails=True)
     shell("erase", "c00", SIMILARITY_AUDIT="elsewhere.jsonl")
     assert len(shell("audit", SIMILARITY_AUDIT="elsewhere.jsonl").splitlines()) == 2

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from similarity.feedback.sqlite import SqliteWorkspace
+from tests.tiny_bundle import write_tiny_bundle
 
 ROOT = Path(__file__).parents[3]
 COMPANIES = [
@@ -191,6 +192,15 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
 def test_a_backup_is_an_index(filled: Shell) -> None:
     filled("backup", "copy.db", "--overwrite")
     assert "5 companies" in filled("info", "--index", "copy.db")
+
+
+def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell: Shell) -> None:
+    write_tiny_bundle(shell.folder / "tiny")
+    manifest = shell.folder / "tiny" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(content | {"base_model": "half \ud800 \x1b[2J"}))
+    shell("ingest", shell.write("companies.csv", COMPANIES), "--bundle", "tiny")
+    assert "bundle      half \ufffd \ufffd[2J, 4 dimensions, tiny\n" in shell("info", "--bundle", "tiny")
 
 
 def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:

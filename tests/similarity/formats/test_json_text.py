@@ -1,6 +1,7 @@
-"""JSON that nests too deeply is an error of ours in every store, never a RecursionError."""
+"""JSON that nests too deeply, or names a member twice, is an error of ours wherever it is read."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -70,6 +71,27 @@ def test_messages_dead_letters_files_and_manifests(tmp_path: Path, depth: int) -
     write_tiny_bundle(tmp_path / "bundle")
     (tmp_path / "bundle" / "manifest.json").write_text(nested(depth))
     with pytest.raises(InvalidBundle, match="nested too deeply"):
+        ModelBundle.load(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("text", ['{"id": "b", "id": "a"}', '{"id": "a", "attributes": {"n": 1, "m": 2, "n": 3}}'])
+def test_a_member_that_occurs_twice_is_refused_in_messages_dead_letters_files_and_manifests(
+    tmp_path: Path, text: str
+) -> None:
+    twice = r"the member '(id|n)' occurs twice; keep one of them"
+    with pytest.raises(ValueError, match=twice):
+        read_json(text)
+    with pytest.raises(InvalidCompany, match=twice):
+        decode(Message(position="t/0/1", value=text.encode(), time=NOW))
+    with pytest.raises(InvalidInput, match=twice):
+        DeadLetter.from_line(text)
+    (tmp_path / "rows.jsonl").write_text(f'{text}\n{{"id": "c"}}\n')
+    bad, good = read_rows(tmp_path / "rows.jsonl")
+    assert re.search(twice, bad.unreadable)
+    assert good.record == {"id": "c"}
+    write_tiny_bundle(tmp_path / "bundle")
+    (tmp_path / "bundle" / "manifest.json").write_text(text)
+    with pytest.raises(InvalidBundle, match=twice):
         ModelBundle.load(tmp_path / "bundle")
 
 

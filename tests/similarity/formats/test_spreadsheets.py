@@ -58,7 +58,9 @@ def test_other_cells_are_left_as_they_are(cell: object) -> None:
 @given(st.text())
 def test_what_is_shown_can_be_read_back(text: str) -> None:
     shown = spreadsheet_cell(text)
-    assert shown in {text, f"'{text}"}
+    # Behind a semicolon another cell may begin.
+    for part, shown_part in zip(text.split(";"), str(shown).split(";"), strict=True):
+        assert shown_part in {part, f"'{part}"}
     assert spreadsheet_cell(shown) == shown
 
 

@@ -1,5 +1,8 @@
 """Descriptions say what language they are in, unless there is too little to tell."""
 
+import subprocess
+import sys
+
 import pytest
 
 from similarity.preparation.language import UNDECIDED, detect_language
@@ -30,6 +33,16 @@ def test_a_sentence_is_recognised(language: str) -> None:
 )
 def test_what_is_too_short_to_tell_is_left_undecided(text: str) -> None:
     assert detect_language(text) == UNDECIDED
+
+
+def test_a_language_is_found_where_no_temporary_file_can_be_written() -> None:
+    # As on a full disk: no file of this process may grow beyond 1 kB.
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)); "
+        "from similarity.preparation.language import detect_language; print(detect_language(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, TEXTS["de"]], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("de\n", "")
 
 
 def test_a_long_text_is_judged_by_its_beginning() -> None:

@@ -21,6 +21,7 @@ from similarity.upkeep.audit import (
     Entry,
     audit_target,
     audited,
+    file_subject,
     hashed,
     read_entries,
     system_user,
@@ -148,6 +149,14 @@ def test_an_act_is_on_record_when_it_begins_and_how_it_ended(file: Path, audit: 
         ("sync", "begun", None),
         ("sync", "failed", None),
     ]
+
+
+def test_a_file_is_named_by_a_hash_of_its_name_alone() -> None:
+    # printf %s companies.csv | sha256sum
+    hash_of_name = "cef41273b80f25fe0efe2d7a66d152c921971f174763f914f194724cddfbe941"
+    assert file_subject(Path("companies.csv")) == f"file:{hash_of_name}"
+    assert file_subject(Path("/data/Acme Ltd/companies.csv")) == file_subject(Path("companies.csv"))
+    assert len(file_subject(Path(os.fsdecode(b"caf\xe9.csv")))) == 69
 
 
 def test_promote_rollback_and_retire_are_on_record(file: Path, audit: AuditRecord, tmp_path: Path) -> None:

@@ -1,7 +1,12 @@
 """A backup of an embedded index holds all that belongs to it, and can be used where it lies."""
 
+import fcntl
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -112,6 +117,64 @@ def test_nothing_is_written_where_the_workspaces_place_is_taken(index: SqliteInd
             with pytest.raises(InvalidInput, match=rf"copy\.db\.workspace .*{why}"):
                 backed_up(index, target, overwrite=overwrite)
     assert not target.exists()
+
+
+KILLED_BACKUP = """
+import os, signal, sys
+from pathlib import Path
+from similarity.index.sqlite import SqliteIndex
+from similarity.upkeep.backup import back_up
+
+renamed, rename = [], Path.replace
+
+def rename_or_die(self, target):
+    if len(renamed) == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    renamed.append(target)
+    return rename(self, target)
+
+Path.replace = rename_or_die
+back_up(SqliteIndex(sys.argv[1]), Path(sys.argv[2]), store=Path(sys.argv[1] + ".bundles"))
+"""
+
+
+@pytest.mark.parametrize("renamed", [0, 1], ids=["nothing has its name yet", "the workspace has its name"])
+def test_after_a_killed_backup_the_next_one_replaces_what_it_left(
+    index: SqliteIndex, workspace: SqliteWorkspace, tmp_path: Path, renamed: int
+) -> None:
+    target = tmp_path / "kept" / "copy.db"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_BACKUP, str(index.path), str(target), str(renamed)], check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    left = [each.name for each in target.parent.iterdir()]
+    assert any(name.endswith(".partial") for name in left)
+    assert ("copy.db.workspace" in left, "copy.db" in left) == (bool(renamed), False)
+    workspace.save_list(replace(BREWERS, name="Bakers"))
+    backed_up(index, target)
+    assert sorted(each.name for each in target.parent.iterdir()) == ["copy.db", "copy.db.bundles", "copy.db.workspace"]
+    with closing(SqliteWorkspace(workspace_file(target))) as lists:
+        assert {each.name for each in lists.lists()} == {"Bakers", "Brewers"}
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_killed_overwriting_backup_leaves_the_finished_one_to_who_overwrites(
+    index: SqliteIndex, tmp_path: Path
+) -> None:
+    target = tmp_path / "copy.db"
+    backed_up(index, target)
+    (tmp_path / ".copy.db.begun").touch()
+    with pytest.raises(InvalidInput, match=r"copy\.db exists"):
+        backed_up(index, target)
+
+
+def test_what_another_backup_is_writing_is_left_alone(index: SqliteIndex, tmp_path: Path) -> None:
+    with (tmp_path / ".copy.db.abc.partial").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        backed_up(index, tmp_path / "copy.db")
+        assert (tmp_path / ".copy.db.abc.partial").exists()
+    backed_up(index, tmp_path / "copy.db", overwrite=True)
+    assert not (tmp_path / ".copy.db.abc.partial").exists()
 
 
 def test_a_backup_holds_what_erasures_need_to_know(index: SqliteIndex, tmp_path: Path) -> None:

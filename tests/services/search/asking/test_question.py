@@ -438,7 +438,7 @@ def test_a_question_that_cannot_be_read_says_where_and_why(
         (b"", "body: is no JSON that can be used: "),
         (b'{"k": NaN}', "body: is no JSON that can be used: NaN is no number of JSON"),
         (b'{"anchors": [{"text": "\\ud800"}]}', "body: is no JSON that can be used: holds half of a surrogate pair"),
-        (b'{"k": 1, "k": 2}', "body: is no JSON that can be used: the member 'k' stands twice"),
+        (b'{"k": 1, "k": 2}', "body: is no JSON that can be used: the member 'k' occurs twice"),
         (b"\xff\xfe{}", "body: is no JSON that can be used: is not UTF-8"),
         (b"[]", "body: must be a valid dictionary or object to extract fields from"),
     ],

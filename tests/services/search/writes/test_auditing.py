@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from services.search.writes.committing import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
 from services.search.writes.write_setup import set_up_writing
 from services.search.writes.writing import WriteMode
-from similarity.company import DeletedCompany
+from similarity.company import DeletedCompany, utc_now, version_of
 from similarity.errors import AuditUnavailable, IndexUnavailable
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change
@@ -82,6 +83,15 @@ def test_put_and_delete_are_on_record_with_the_key_and_the_id_of_the_request(sta
     assert [each["request_id"] for each in stage.entries()] == [answer.headers["X-Request-Id"] for answer in answers]
     assert [each["version"] for each in stage.entries()] == [answer.json()["version"] for answer in answers]
     assert "acme" not in stage.file.read_text()
+
+
+def test_a_superseded_write_is_on_record_with_its_own_version(stage: Stage) -> None:
+    client = stage.client(Keys())
+    assert put(client, event_time="2026-01-02T00:00:00Z").json()["outcome"] == "applied"
+    late = put(client, event_time="2026-01-01T00:00:00Z").json()
+    entry = stage.entries()[1]
+    assert (entry["outcome"], entry["version"]) == ("superseded", late["version"])
+    assert entry["version"] == version_of(datetime(2026, 1, 1, tzinfo=UTC), now=utc_now())
 
 
 def test_without_keys_it_is_somebody_who_did_not_log_in(stage: Stage) -> None:

@@ -162,7 +162,7 @@ def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index:
         (b'{"name": "A", "description": "d", "attributes": {"a": 1' + b"0" * 30 + b"}}", "attributes.a", "64 bits"),
         (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "valid list"),
         (b"[]", "", "must be a JSON object, not list"),
-        (b'{"name": "A", "name": "B", "description": "d"}', "", "the member 'name' stands twice"),
+        (b'{"name": "A", "name": "B", "description": "d"}', "", "the member 'name' occurs twice"),
         (b'{"name": "\\ud800", "description": "d"}', "", "half of a surrogate pair"),
         (b'{"name": "A", "description": "d", "\\ud800": 1}', "", "half of a surrogate pair"),
         (b'{"name": "A", "description": "d", "attributes": {"a": NaN}}', "", "NaN is no number"),
