@@ -5,6 +5,9 @@ What is kept of a phrase is `LENGTH:HMAC`. A text is searched by hashing each ru
 
 Some names would be found in every text: one letter, a short number, ordinary words such as "Energy". The
 length that is kept of them is 0: they are compared with whole values only, never looked for in a text.
+
+Legal forms may be missing in a text (`preparation.legal_forms`). "KelvoDrimpax" is kept as "Kelvo Drimpax" too, not
+folded: "Linked In" means the company, "linked in" does not. In a text such a word is also looked for in its parts.
 """
 
 import hmac
@@ -92,7 +95,7 @@ def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
     shortest = words_of(min((form for form, is_telling in forms.items() if is_telling), key=len, default=""))
     parts = [part for word in shortest for part in _parts(word)]
     if len(parts) > len(shortest):
-        yield len(parts), parts  # in this case: "LinkedIn" is no "linked in"
+        yield len(parts), parts
 
 
 def _forms_of(name: str) -> dict[str, bool]:

@@ -9,7 +9,7 @@ is part of this one: the stored embeddings depend on it, so it does not grow wit
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from similarity.preparation.masking import CJK_LEGAL_FORMS, LEADING_LEGAL_FORMS, LEGAL_FORMS, ORDINARY_WORDS
 from similarity.preparation.words import WORD, unaccented, words_of
@@ -45,7 +45,8 @@ TRAILING = """
     Sociedad Anónima de Capital Variable; Sociedad Anónima Unipersonal; Sociedad Limitada;
     Sociedad Limitada Unipersonal; Sociedad de Responsabilidad Limitada; Sociedad por Acciones;
     Sociedad por Acciones Simplificada; Sociedad Civil; Sociedad Cooperativa; y Cía; y Compañía; EIRL; EIRELI;
-    EPP; Limitada; Sociedade Anónima; Sociedade Limitada; Unipessoal; Sociedade Unipessoal; SGPS; CRL;
+    EPP; Limitada;
+    Sociedade Anónima; Sociedade Limitada; Unipessoal; Sociedade Unipessoal; SGPS; CRL; Ltda. ME; EIRELI ME;
     SNC; SCS; SCSp; SCRL; SCOP; SCP; SELARL; SELAS; SECS; SUARL; SARL AU; SARLU; SENCRL; SEPCAV; SICAF;
     S.à r.l.-S; SPRL; SPRLU; SCRI; ASBL; AISBL; et Cie; Cie; Ltée; limitée; incorporée; BVBA; CVBA; CVOA; VZW;
     VOF; GCV; Comm.V; Comm.VA; EBVBA; CVA; SComm; Société en commandite; besloten vennootschap;
@@ -54,7 +55,7 @@ TRAILING = """
     Società Cooperativa; Società per Azioni; Società a responsabilità limitata; a r.l.; Società Benefit;
     Unipersonale; a socio unico; Sagl;
     gGmbH; i.L.; GesmbH; Gesellschaft mbH; Gesellschaft mit beschränkter Haftung; UG haftungsbeschränkt; OHG;
-    KEG; OEG; GbR; GesbR; e.K.; e.Kfm.; e.Kfr.; PartG; PartG mbB; mbB; Kommanditgesellschaft; und Co; und Cie;
+    KEG; OEG; GbR; GesbR; e.K.; e.Kfm.; e.Kfr.; PartG; PartG mbB; mbB; Kommanditgesellschaft; und Co; u. Co; und Cie;
     Genossenschaft; eingetragene Genossenschaft; VVaG; Anstalt; InvAG; Stiftung & Co. KG; Stiftung & Co. KGaA;
     REIT-AG;
     abp; Handelsbolag; Kommanditbolag; Ekonomisk Förening; Ek. för.; A.m.b.A.; F.m.b.A.; S.m.b.A.; IVS; ENK;
@@ -72,7 +73,7 @@ TRAILING = """
     A.E.B.E.; M.I.K.E.; Monoprosopi;
     T.A.Ş.; Ltd. Şti.; Limited Şirketi; Şti.; Koll. Şti.; Kom. Şti.; Anonim Şirketi; Anonim Ortaklığı;
     San. ve Tic.; Sanayi ve Ticaret; San. Tic.; Sanayi Ticaret; Ticaret ve Sanayi; Tic. ve San.; Ticaret;
-    Koop.; MMC; ASC; QSC;
+    Tic.; Koop.; MMC; ASC; QSC;
     Private Limited; Private Ltd.; Pvt.; Pvt. Ltd.; Pvt. Limited; P. Ltd.; P. Limited; OPC; SMC-Pvt. Ltd.;
     SMC-Private Limited; Proprietary Limited; PLT; Company Limited; Public Company Limited;
     Public Limited Company; Company Limited by Guarantee; Private Company Limited by Shares; and Company;
@@ -96,13 +97,13 @@ LEADING_IN_CAPITALS = """
 """
 # Written in capitals or with dots.
 TRAILING_IN_CAPITALS = """
-    AE; AJ; ANS; AY; BA; CIC; CIO; DA; DAC; EE; EPE; FIE; FZ; HB; ICAV; IKE; I/S; KB; KD; KDA; KŪB; K/S; LDC;
+    AE; AJ; ANS; AY; BA; CC; CIC; CIO; DA; DAC; EE; EPE; FIE; FZ; HB; ICAV; IKE; I/S; KB; KD; KDA; KŪB; K/S; LDC;
     MB; NPC; OE; OG; PSA; P/S; QK; RT; SAC; SAL; SAPA; SAU; SB; SCI; SHA; SIA; SKA; SPC; SPF; TŪB; TÜ; ŽŪB;
     АО; АТ; АД; АҚ; ИП; ПП; ЧП; УП; ЕТ; СД; КД
 """
 # Written with dots.
 TRAILING_WITH_DOTS = """
-    A.C.; A.I.E.; B.A.; C.B.; C.C.; C.L.; E.S.P.; E.U.; I.P.; I.K.; L.C.; M.E.; N.A.; N.L.; O.D.; P.A.; P.C.;
+    A.C.; A.I.E.; B.A.; C.B.; C.L.; E.S.P.; E.U.; I.P.; I.K.; L.C.; M.E.; N.A.; N.L.; O.D.; P.A.; P.C.;
     P.S.; S.A.D.; S.A.M.; S.C.; S.E.C.; S.F.; S.J.; S.M.E.; S.O.C.; S.P.; S.S.; T.A.O.; T.P.; U.A.; U.C.; Z.S.
 """
 # Like the ordinary words of masking, these name no company alone, and none at all beside a doubtful form.
@@ -128,6 +129,7 @@ COMMON_WORDS = frozenset(
     vision waste web wellness west wireless women workshop world yachts""".split()
 )
 
+_PLAIN_LETTERS = str.maketrans("łøđı", "lodi")  # what Unicode does not decompose: "Spolka", "Ortakligi"
 _QUOTES = str.maketrans(dict.fromkeys('"«»“”„‟″״', " "))
 _SLASH = re.compile(r"(?<=\b\w)/(?=\w\b)")  # "A/S" is one word
 _BRACKETED = re.compile("[(](?:주|유|株|有|同|合|名|資|社|財)[)]")
@@ -136,15 +138,20 @@ _SOCIETATE = re.compile(r"\AS\.? ?C\.? (?=.*\b(?:S\.? ?R\.? ?L|S\.? ?A|S\.? ?N\.
 _SEPARATORS = " \t,;:(-–&+/"
 
 
-def _letters(*forms: str) -> frozenset[str]:
-    return frozenset("".join(words_of(form)).casefold() for form in forms)
+def _letters(words: Iterable[str]) -> str:
+    """What a form is recognised by."""
+    return "".join(words).casefold().translate(_PLAIN_LETTERS)
 
 
-_LEADING = _letters(*EITHER_SIDE.split(";"), *LEADING.split(";"), *LEADING_LEGAL_FORMS, *CJK_LEGAL_FORMS)
-_TRAILING = _letters(*EITHER_SIDE.split(";"), *TRAILING.split(";"), *LEGAL_FORMS, *CJK_LEGAL_FORMS)
-_LEADING_IN_CAPITALS = _letters(*LEADING_IN_CAPITALS.split(";"))
-_TRAILING_IN_CAPITALS = _letters(*TRAILING_IN_CAPITALS.replace("/", "").split(";"))
-_TRAILING_WITH_DOTS = _letters(*TRAILING_WITH_DOTS.split(";"))
+def _table(*forms: str) -> frozenset[str]:
+    return frozenset(_letters(words_of(form)) for form in forms)
+
+
+_LEADING = _table(*EITHER_SIDE.split(";"), *LEADING.split(";"), *LEADING_LEGAL_FORMS, *CJK_LEGAL_FORMS)
+_TRAILING = _table(*EITHER_SIDE.split(";"), *TRAILING.split(";"), *LEGAL_FORMS, *CJK_LEGAL_FORMS)
+_LEADING_IN_CAPITALS = _table(*LEADING_IN_CAPITALS.split(";"))
+_TRAILING_IN_CAPITALS = _table(*TRAILING_IN_CAPITALS.replace("/", "").split(";"))
+_TRAILING_WITH_DOTS = _table(*TRAILING_WITH_DOTS.split(";"))
 _LONGEST = max(map(len, _LEADING | _TRAILING))
 
 
@@ -168,11 +175,10 @@ def without_legal_forms(name: str) -> str:
 def _trailing(words: Sequence[str]) -> int:
     """How many words at the end are a legal form."""
     for size in range(min(len(words) - 1, _LONGEST), 0, -1):
-        letters = "".join(words[-size:])
-        if (folded := letters.casefold()) in _TRAILING:
+        if (letters := _letters(words[-size:])) in _TRAILING:
             return size
-        is_doubtful = folded in _TRAILING_WITH_DOTS and size > 1
-        is_doubtful |= folded in _TRAILING_IN_CAPITALS and (size > 1 or letters.isupper())
+        is_doubtful = letters in _TRAILING_WITH_DOTS and size > 1
+        is_doubtful |= letters in _TRAILING_IN_CAPITALS and (size > 1 or words[-1].isupper())
         if is_doubtful and not _is_common(words[:-size]):
             return size
     return 0
@@ -181,9 +187,9 @@ def _trailing(words: Sequence[str]) -> int:
 def _leading(words: Sequence[str]) -> int:
     """How many words at the beginning are a legal form."""
     for size in range(min(len(words) - 1, _LONGEST), 0, -1):
-        if "".join(words[:size]).casefold() in _LEADING:
+        if _letters(words[:size]) in _LEADING:
             return size
-    is_doubtful = len(words) > 1 and words[0].isupper() and words[0].casefold() in _LEADING_IN_CAPITALS
+    is_doubtful = len(words) > 1 and words[0].isupper() and _letters(words[:1]) in _LEADING_IN_CAPITALS
     return 1 if is_doubtful and not _is_common(words[1:]) else 0
 
 
