@@ -122,10 +122,10 @@ def _phrases_in(words: list[str], lengths: Iterable[int]) -> Iterator[list[str]]
                 continue
             folded = [word.casefold() for word in run]
             yield folded
-            if length > 1 and folded != run:
+            if length > 1 and sum(word[0].isupper() for word in run) > 1:
                 yield run
-    for parts in map(_parts, words):
-        if len(parts) > 1:
+    for word in words:
+        if not word.islower() and len(parts := _parts(word)) > 1:
             yield [part.casefold() for part in parts]
 
 

@@ -140,11 +140,12 @@ _SEPARATORS = " \t,;:(-–&+/"
 
 def _letters(words: Iterable[str]) -> str:
     """What a form is recognised by."""
-    return "".join(words).casefold().translate(_PLAIN_LETTERS)
+    return "".join(words).casefold()
 
 
 def _table(*forms: str) -> frozenset[str]:
-    return frozenset(_letters(words_of(form)) for form in forms)
+    letters = {_letters(words_of(form)) for form in forms}
+    return frozenset(letters | {each.translate(_PLAIN_LETTERS) for each in letters})
 
 
 _LEADING = _table(*EITHER_SIDE.split(";"), *LEADING.split(";"), *LEADING_LEGAL_FORMS, *CJK_LEGAL_FORMS)
