@@ -5,17 +5,21 @@ What is kept of a phrase is `LENGTH:HMAC`. A text is searched by hashing each ru
 
 Some names would be found in every text: one letter, a short number, ordinary words such as "Energy". The
 length that is kept of them is 0: they are compared with whole values only, never looked for in a text.
+
+Legal forms may be missing in a text (`preparation.legal_forms`). "KelvoDrimpax" is kept as "Kelvo Drimpax" too, not
+folded: "Linked In" means the company, "linked in" does not. In a text such a word is also looked for in its parts.
 """
 
 import hmac
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from similarity.company import DOMAIN_PATTERN, Company, normalize_domain
 from similarity.errors import InvalidCompany
+from similarity.preparation.legal_forms import COMMON_WORDS, without_legal_forms
 from similarity.preparation.masking import forms_of_name
+from similarity.preparation.words import words_of
 
 NOT_IN_TEXTS = 0
 SHORT_NUMBER_CHARACTERS = 5
@@ -23,12 +27,9 @@ SHORT_WORD_CHARACTERS = 3
 HASH_CHARACTERS = 32
 PSEUDONYM_CHARACTERS = 12
 
-# Thai, Lao, Burmese, Khmer, Hangul, kana, ideographs: words are not set apart by spaces, or carry endings.
-_ALONE = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
-    "\u3005\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-)
-_WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
+# Between the words of "KelvoDrimpax", and within "O'Neill"; "Hill's" is not "hills".
+_HUMP = re.compile("(?<=[a-zа-я])(?=[A-ZА-Я])")
+_APOSTROPHE = re.compile("(?<=\\b\\w)['\u2019\u02bc](?=\\w\\w)")
 
 
 def names_of(company: Company) -> set[str]:
@@ -38,12 +39,7 @@ def names_of(company: Company) -> set[str]:
 
 def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
     """The hashes of names, and of their short forms ("Acme" of "Acme, Inc.")."""
-    return frozenset(
-        _hash(key, _length(phrase, is_telling=is_telling), phrase)
-        for name in names
-        for form, is_telling in _forms_of(name).items()
-        if (phrase := _phrase(form))
-    )
+    return frozenset(_hash(key, length, phrase) for name in names for length, phrase in _phrases_of(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +73,7 @@ class CompanyNames:
         """
         wanted = self.hashes | hashes_of(self.key, [self.id])
         lengths = {int(each.partition(":")[0]) for each in wanted} - {NOT_IN_TEXTS}
-        words = _words(text)
-        return any(
-            _hash(self.key, length, [word.casefold() for word in run]) in wanted
-            for length in lengths
-            for run in (words[start : start + length] for start in range(len(words) - length + 1))
-            if length > 1 or not (len(run[0]) <= SHORT_WORD_CHARACTERS and run[0].islower())
-        )
+        return any(_hash(self.key, len(phrase), phrase) in wanted for phrase in _phrases_in(words_of(text), lengths))
 
     def _is_name(self, reference: str) -> bool:
         phrases = [_phrase(form) for form in _references(reference)]
@@ -95,8 +85,48 @@ class CompanyNames:
         return _digest(self.key, text)[:PSEUDONYM_CHARACTERS]
 
 
+def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
+    """The phrases that a name is looked for by, each with the length that is kept of it."""
+    forms = _forms_of(name)
+    for form, is_telling in forms.items():
+        for spelling in {form, _APOSTROPHE.sub("", form)}:
+            if phrase := _phrase(spelling):
+                yield _length(phrase, is_telling=is_telling), phrase
+    shortest = words_of(min((form for form, is_telling in forms.items() if is_telling), key=len, default=""))
+    parts = [part for word in shortest for part in _parts(word)]
+    if len(parts) > len(shortest):
+        yield len(parts), parts
+
+
 def _forms_of(name: str) -> dict[str, bool]:
-    return {name: True} if DOMAIN_PATTERN.fullmatch(name) else forms_of_name(name)
+    """The name with and without legal forms; True for those that tell the company alone."""
+    if DOMAIN_PATTERN.fullmatch(name):
+        return {name: True}
+    forms = forms_of_name(name)
+    short = {without_legal_forms(form) for form in forms} - forms.keys()
+    further = (each for form in short for each in forms_of_name(form).items())
+    return {form: is_telling and form.casefold() not in COMMON_WORDS for form, is_telling in further} | forms
+
+
+def _parts(word: str) -> list[str]:
+    """The words that a word like "KelvoDrimpax" is made of; "eBay" is one word."""
+    parts = _HUMP.split(word)
+    return parts if all(len(part) > 1 and part[0].isupper() for part in parts) else [word]
+
+
+def _phrases_in(words: list[str], lengths: Iterable[int]) -> Iterator[list[str]]:
+    """The phrases of a text that may be names."""
+    for length in lengths:
+        for run in (words[start : start + length] for start in range(len(words) - length + 1)):
+            if length == 1 and len(run[0]) <= SHORT_WORD_CHARACTERS and run[0].islower():
+                continue
+            folded = [word.casefold() for word in run]
+            yield folded
+            if length > 1 and sum(word[0].isupper() for word in run) > 1:
+                yield run
+    for word in words:
+        if not word.islower() and len(parts := _parts(word)) > 1:
+            yield [part.casefold() for part in parts]
 
 
 def _references(reference: str) -> Iterator[str]:
@@ -110,16 +140,7 @@ def _references(reference: str) -> Iterator[str]:
 
 def _phrase(name: str) -> list[str]:
     """The words of a name, folded; a name that holds none is one word itself."""
-    return [word.casefold() for word in _words(name)] or name.split()
-
-
-def _words(text: str) -> list[str]:
-    """The words of a text in their own case, without accents and invisible characters."""
-    if text.isascii():  # ten times as fast
-        return _WORD.findall(text)
-    apart = unicodedata.normalize("NFKD", text)
-    seen = (each for each in apart if not unicodedata.combining(each) and unicodedata.category(each) != "Cf")
-    return _WORD.findall(unicodedata.normalize("NFC", "".join(seen)))
+    return [word.casefold() for word in words_of(name)] or name.split()
 
 
 def _length(phrase: list[str], *, is_telling: bool = True) -> int:

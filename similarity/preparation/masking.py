@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 MASK = "The company"
 
-# Legal forms, without dots and in lower case, that may end a name ("Ltd.", "S.p.A.", "Tbk").
+# Legal forms, without dots and in lower case, that may end a name ("Ltd.", "S.p.A.", "Tbk"). A change here changes
+# embeddings; the forms that only an erasure knows are in `preparation.legal_forms`.
 LEGAL_FORMS = frozenset(
     """ab ad ag aktiengesellschaft akcyjna aktiebolag anonim anonyme aps as asa berhad bhd bsc bv ca cia cjsc co company
     corp corporation cv dd doo eg ehf eood ev gmbh hf inc incorporated incorporation jsc kft kg kgaa kk ks kscp lda
