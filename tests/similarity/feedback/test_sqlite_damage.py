@@ -15,6 +15,7 @@ from similarity.feedback.protocol import Look, Shown
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite.files import migrate
 from tests.faults.bit_flips import flipped
+from tests.similarity.index.inspection import tamper
 from tests.workspace_records import NOON, make_event, make_list, make_names, moment
 
 OLD_ROWS = """
@@ -35,14 +36,6 @@ def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
         workspace.save_list(make_list())
         workspace.add_look(Look(list_name="shoes", user="ann", at=NOON, seen=("puma",)))
         yield workspace
-
-
-def change(path: Path, statement: str) -> None:
-    """Damages the file behind the workspace's back."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(statement)
 
 
 def read(workspace: SqliteWorkspace) -> list[object]:
@@ -80,7 +73,7 @@ def test_a_whole_file_has_no_damage(workspace: SqliteWorkspace) -> None:
 def test_a_damaged_row_is_named_where_it_is_read_and_by_the_check(
     workspace: SqliteWorkspace, statement: str, named: str
 ) -> None:
-    change(workspace.path, statement)
+    tamper(workspace.path, statement)
     with pytest.raises(IndexUnavailable, match=f"it is damaged; restore a backup.*{named}"):
         read(workspace)
     [line] = workspace.damage()
@@ -88,7 +81,7 @@ def test_a_damaged_row_is_named_where_it_is_read_and_by_the_check(
 
 
 def test_an_erasure_does_not_give_a_damaged_row_a_new_checksum(workspace: SqliteWorkspace) -> None:
-    change(workspace.path, "UPDATE events SET verdict = 'unsure' WHERE id = 'e1'")
+    tamper(workspace.path, "UPDATE events SET verdict = 'unsure' WHERE id = 'e1'")
     with pytest.raises(IndexUnavailable, match="it is damaged"):
         workspace.forget_company(make_names("c1", "a note"))
     assert workspace.damage()
@@ -96,7 +89,7 @@ def test_an_erasure_does_not_give_a_damaged_row_a_new_checksum(workspace: Sqlite
 
 def test_a_damaged_list_can_be_saved_anew_or_removed(workspace: SqliteWorkspace) -> None:
     for mend in (lambda: workspace.save_list(make_list()), lambda: workspace.remove_list("shoes")):
-        change(workspace.path, "UPDATE lists SET saved_by = 'anm'")
+        tamper(workspace.path, "UPDATE lists SET saved_by = 'anm'")
         mend()
         assert workspace.damage() == []
 
@@ -106,7 +99,7 @@ def test_a_file_of_the_release_before_is_upgraded(tmp_path: Path) -> None:
     with closing(SqliteWorkspace(path)) as workspace:
         assert len(read(workspace)) == 4
         assert workspace.damage() == []
-        change(path, "UPDATE events SET note = 'another' WHERE id = 'e1'")
+        tamper(path, "UPDATE events SET note = 'another' WHERE id = 'e1'")
         assert workspace.damage()
 
 
