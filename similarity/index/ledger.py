@@ -121,6 +121,8 @@ def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
     return ErasureRecord(
         **{
             **members,
+            "version": int(members["version"]),
+            "forgotten": {kind: int(count) for kind, count in members["forgotten"].items()},
             "requested_at": datetime.fromisoformat(members["requested_at"]),
             "state": ErasureState(members["state"]),
             "compaction": Compaction(members["compaction"]),

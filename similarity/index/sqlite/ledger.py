@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Any
 
 from similarity.index.ledger import (
     DamagedErasure,
@@ -24,23 +25,14 @@ def _key_of(row: Row) -> bytes:
     return bytes(key)
 
 
-def _former_name_of(row: Row) -> tuple[str, str]:
-    company_id, name_hash = row
-    return company_id, name_hash
-
-
 def _erasure_of(row: Row) -> ErasureRecord:
     return erasure_of(json.loads(row[2]))
 
 
 KEYS = Records("registry", key=(), values=("name_key",), decode=_key_of)
-FORMER_NAMES = Records("former_names", key=("id", "hash"), values=(), decode=_former_name_of)
+FORMER_NAMES = Records("former_names", key=("id", "hash"), values=(), decode=tuple)
 ERASURES = Records("erasures", key=("id",), values=("state", "record"), decode=_erasure_of)
-LEDGER_TABLES: tuple[Records[bytes] | Records[tuple[str, str]] | Records[ErasureRecord], ...] = (
-    KEYS,
-    FORMER_NAMES,
-    ERASURES,
-)
+LEDGER_TABLES: tuple[Records[Any], ...] = (KEYS, FORMER_NAMES, ERASURES)
 
 
 class SqliteLedger:
