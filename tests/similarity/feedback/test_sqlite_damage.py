@@ -111,6 +111,15 @@ def test_a_row_that_was_unreadable_before_the_upgrade_is_damage(tmp_path: Path) 
             workspace.lists()
 
 
+def test_text_that_is_not_utf_8_ends_the_upgrade_and_the_file_is_left_as_it_was(tmp_path: Path) -> None:
+    path = old_file(tmp_path / "w.db")
+    tamper(path, "UPDATE events SET note = CAST(X'80' AS TEXT) WHERE id = 'e1'")
+    with pytest.raises(IndexUnavailable, match="it is damaged; restore a backup"):
+        SqliteWorkspace(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
