@@ -2,11 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
 
-from similarity.errors import SimilarityError
 from similarity.feedback.forgetting import forgotten_list_name, forgotten_question
 from similarity.feedback.protocol import (
     FeedbackEvent,
@@ -23,14 +23,9 @@ from similarity.formats.json_text import read_json
 from similarity.index.name_hashes import CompanyNames
 from similarity.index.sqlite.backup import back_up
 from similarity.index.sqlite.connections import Connections
-from similarity.index.sqlite.files import DamagedRow, damaged_pages
-
-COLUMNS = "user, id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note"
-LIST_COLUMNS = "name, question, saved_by, saved_at"
-LOOK_COLUMNS = "list_name, user, at, seen"
-
-FREE_TEXTS = ("note", "generation", "bundle_id")  # of an event
-Decoded = TypeVar("Decoded")
+from similarity.index.sqlite.files import damaged_pages
+from similarity.index.sqlite.records import Records, first_lines
+from similarity.index.sqlite.rows import Row
 
 
 class SqliteWorkspace:
@@ -48,14 +43,11 @@ class SqliteWorkspace:
 
     def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
         with self._file.writing() as connection:
-            row = connection.execute(
-                f"SELECT {COLUMNS} FROM events WHERE user = ? AND id = ?", (event.user, event.id)
-            ).fetchone()
-            if row is None:
-                connection.execute(f"INSERT INTO events ({COLUMNS}) VALUES (?{', ?' * 11})", _row_of(event))
+            known = EVENTS.read(connection, "WHERE user = ? AND id = ?", (event.user, event.id))
+            if not known:
+                EVENTS.write(connection, [_event_row(event)])
                 return event
-            known = _read(_event_of, row)
-        return same_or_conflict(event, known=known)
+        return same_or_conflict(event, known=known[0])
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
         for size in page_sizes():
@@ -68,54 +60,44 @@ class SqliteWorkspace:
     def save_list(self, saved: SavedList) -> bool:
         with self._file.writing() as connection:
             is_new = not _holds_list(connection, saved.name)
-            connection.execute(
-                f"INSERT INTO lists ({LIST_COLUMNS}) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO "
-                "UPDATE SET question = excluded.question, saved_by = excluded.saved_by, saved_at = excluded.saved_at",
-                (saved.name, _json(saved.question), saved.saved_by, microseconds(saved.saved_at)),
-            )
+            LISTS.write(connection, [_list_row(saved)])
         return is_new
 
     def lists(self) -> list[SavedList]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists ORDER BY name")
-            return [_read(_list_of, row) for row in rows]
+            return LISTS.read(connection, "NOT INDEXED ORDER BY name")
 
     def saved_list(self, name: str) -> SavedList:
         with self._file.reading() as connection:
-            row = connection.execute(f"SELECT {LIST_COLUMNS} FROM lists WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                raise unknown_list(name)
-            return _read(_list_of, row)
+            found = LISTS.read(connection, "WHERE name = ?", (name,))
+        if not found:
+            raise unknown_list(name)
+        return found[0]
 
     def remove_list(self, name: str) -> None:
         with self._file.writing() as connection:
-            if not connection.execute("DELETE FROM lists WHERE name = ?", (name,)).rowcount:
+            if not _removed(connection, name):
                 raise unknown_list(name)
 
     def add_look(self, look: Look) -> None:
         with self._file.writing() as connection:
             if not _holds_list(connection, look.list_name):
                 raise unknown_list(look.list_name)
-            connection.execute(
-                f"INSERT OR REPLACE INTO looks ({LOOK_COLUMNS}) VALUES (?, ?, ?, ?)",
-                (look.list_name, look.user, microseconds(look.at), _json(look.seen)),
-            )
+            LOOKS.write(connection, [_look_row(look)])
 
     def last_look(self, name: str, user: str) -> Look | None:
         with self._file.reading() as connection:
-            row = connection.execute(
-                f"SELECT {LOOK_COLUMNS} FROM looks WHERE list_name = ? AND user = ?", (name, user)
-            ).fetchone()
-            return None if row is None else _read(_look_of, row)
+            found = LOOKS.read(connection, "WHERE list_name = ? AND user = ?", (name, user))
+        return found[0] if found else None
 
     def looks(self, user: str) -> list[Look]:
         with self._file.reading() as connection:
-            query = f"SELECT {LOOK_COLUMNS} FROM looks WHERE user = ? ORDER BY list_name"
-            return [_read(_look_of, row) for row in connection.execute(query, (user,))]
+            return LOOKS.read(connection, "WHERE user = ? ORDER BY list_name", (user,))
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
         with self._file.writing() as connection:
-            deleted = connection.execute("DELETE FROM events WHERE anchor = ?1 OR hit = ?1", (names.id,))
+            # Not by their indexes, from which damage may hide one.
+            deleted = connection.execute("DELETE FROM events NOT INDEXED WHERE anchor = ?1 OR hit = ?1", (names.id,))
             return Forgotten(
                 events=deleted.rowcount,
                 lists=_forget_in_lists(connection, names),
@@ -132,16 +114,10 @@ class SqliteWorkspace:
             connection.execute("SELECT EXISTS (SELECT 1 FROM events), EXISTS (SELECT 1 FROM lists)").fetchone()
 
     def damage(self) -> list[str]:
-        """What is wrong with the file, one line each and one a table; empty where nothing is."""
+        """What is wrong with the file, one line each, the first hundred; empty where nothing is."""
         with self._file.reading() as connection:
-            found = list(damaged_pages(connection))
-            for table, columns, decode in TABLES:
-                try:
-                    for row in connection.execute(f"SELECT {columns} FROM {table}"):
-                        _read(decode, row)
-                except (sqlite3.DatabaseError, DamagedRow) as problem:
-                    found.append(f"{table}: {problem!s:.200}")
-        return found
+            tables = (table.damage(connection) for table in (EVENTS, LISTS, LOOKS))
+            return first_lines(chain(damaged_pages(connection), *tables))
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the workspace to another file while it is in use, and checks the copy.
@@ -175,76 +151,75 @@ class SqliteWorkspace:
             conditions.append("(at, user, id) < (?, ?, ?)")
             values += [microseconds(before[0]), *before[1:]]
         with self._file.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(conditions)} "
-                "ORDER BY at DESC, user DESC, id DESC LIMIT ?",
-                [*values, size],
-            )
-            return [_read(_event_of, row) for row in rows]
+            newest = "ORDER BY at DESC, user DESC, id DESC LIMIT ?"
+            return EVENTS.read(connection, f"WHERE {' AND '.join(conditions)} {newest}", [*values, size])
 
 
 def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int:
     changed = 0
-    # Looks name the list they are at: they may do so before it is renamed, within this transaction.
-    connection.execute("PRAGMA defer_foreign_keys = ON")
-    for name, text, at in connection.execute("SELECT name, question, saved_at FROM lists").fetchall():
-        question = _read(read_json, text)
-        without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
-        if without is None:
-            connection.execute("DELETE FROM lists WHERE name = ?", (name,))
-        elif without is not question or renamed != name:
-            values = (renamed, _json(without), name)
-            connection.execute("UPDATE lists SET name = ?, question = ? WHERE name = ?", values)
-            connection.execute("UPDATE looks SET list_name = ? WHERE list_name = ?", (renamed, name))
-        else:
+    for saved in LISTS.read(connection, "NOT INDEXED"):
+        without = forgotten_question(saved.question, names)
+        renamed = forgotten_list_name(saved.name, microseconds(saved.saved_at), names)
+        if without is saved.question and renamed == saved.name:
             continue
         changed += 1
+        if without is None:
+            _removed(connection, saved.name)
+            continue
+        LISTS.write(connection, [_list_row(replace(saved, name=renamed, question=without))])
+        if renamed != saved.name:
+            looks = LOOKS.read(connection, "WHERE list_name = ?", (saved.name,))
+            LOOKS.write(connection, [_look_row(replace(look, list_name=renamed)) for look in looks])
+            _removed(connection, saved.name)
     return changed
 
 
 def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int:
     """Also in the names of the generation and bundle that a client says it was shown by: they are free text."""
-    cleared: set[tuple[str, str]] = set()
-    for column in FREE_TEXTS:
-        rows = connection.execute(f"SELECT user, id, {column} FROM events WHERE {column} <> ''")
-        found = [(user, event_id) for user, event_id, text in rows if names.are_in(text)]
-        connection.executemany(f"UPDATE events SET {column} = '' WHERE user = ? AND id = ?", found)
-        cleared.update(found)
+
+    def kept(text: str) -> str:
+        return "" if names.are_in(text) else text
+
+    cleared = []
+    for event in EVENTS.read(connection, "NOT INDEXED"):
+        shown = replace(event.shown, generation=kept(event.shown.generation), bundle_id=kept(event.shown.bundle_id))
+        without = replace(event, note=kept(event.note), shown=shown)
+        if without != event:
+            cleared.append(_event_row(without))
+    EVENTS.write(connection, cleared)
     return len(cleared)
 
 
 def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
-    changed = 0
-    for name, user, text in connection.execute("SELECT list_name, user, seen FROM looks").fetchall():
-        seen = _read(read_json, text)
-        if company_id in seen:
-            without = _json([each for each in seen if each != company_id])
-            connection.execute("UPDATE looks SET seen = ? WHERE list_name = ? AND user = ?", (without, name, user))
-            changed += 1
-    return changed
+    looks = [look for look in LOOKS.read(connection, "NOT INDEXED") if company_id in look.seen]
+    without = [replace(look, seen=tuple(each for each in look.seen if each != company_id)) for look in looks]
+    LOOKS.write(connection, map(_look_row, without))
+    return len(looks)
+
+
+def _removed(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether there was a list of this name to remove. All looks at it go too."""
+    return connection.execute("DELETE FROM lists WHERE name = ?", (name,)).rowcount > 0
 
 
 def _holds_list(connection: sqlite3.Connection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM lists WHERE name = ?", (name,)).fetchone() is not None
 
 
-def _read(decode: Callable[[Any], Decoded], stored: Any) -> Decoded:
-    """The record of a row. DamagedRow if no record could have been stored so."""
-    try:
-        return decode(stored)
-    except (ValueError, TypeError, OverflowError, SimilarityError) as error:
-        raise DamagedRow(f"a row cannot be read: {error!s:.200}") from error
-
-
-def _row_of(event: FeedbackEvent) -> tuple[object, ...]:
+def _event_row(event: FeedbackEvent) -> Row:
     shown = event.shown
     return (
-        *(event.user, event.id, microseconds(event.at), event.anchor, event.hit, event.verdict.value),
-        *(shown.rank, shown.score, shown.probability, shown.generation, shown.bundle_id, event.note),
+        *(event.user, event.id, microseconds(event.at), event.anchor, event.hit, event.verdict.value, shown.rank),
+        *(_real(shown.score), _real(shown.probability), shown.generation, shown.bundle_id, event.note),
     )
 
 
-def _event_of(row: tuple[Any, ...]) -> FeedbackEvent:
+def _real(number: float | None) -> float | None:
+    """The number as SQLite returns it from a column of type REAL, also where it is whole."""
+    return None if number is None else float(number)
+
+
+def _event_of(row: Row) -> FeedbackEvent:
     user, event_id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note = row
     return FeedbackEvent(
         id=event_id,
@@ -258,22 +233,33 @@ def _event_of(row: tuple[Any, ...]) -> FeedbackEvent:
     )
 
 
-def _list_of(row: tuple[str, str, str, int]) -> SavedList:
+def _list_row(saved: SavedList) -> Row:
+    return saved.name, _json(saved.question), saved.saved_by, microseconds(saved.saved_at)
+
+
+def _list_of(row: Row) -> SavedList:
     name, question, by, at = row
     return SavedList(name=name, question=read_json(question), saved_by=by, saved_at=time_of(at))
 
 
-def _look_of(row: tuple[str, str, int, str]) -> Look:
+def _look_row(look: Look) -> Row:
+    return look.list_name, look.user, microseconds(look.at), _json(look.seen)
+
+
+def _look_of(row: Row) -> Look:
     name, user, at, seen = row
     return Look(list_name=name, user=user, at=time_of(at), seen=tuple(read_json(seen)))
 
 
-TABLES: Sequence[tuple[str, str, Callable[[Any], object]]] = (
-    ("events", COLUMNS, _event_of),
-    ("lists", LIST_COLUMNS, _list_of),
-    ("looks", LOOK_COLUMNS, _look_of),
-)
-
-
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+EVENTS = Records(
+    "events",
+    key=("user", "id"),
+    values=("at", "anchor", "hit", "verdict", "rank", "score", "probability", "generation", "bundle_id", "note"),
+    decode=_event_of,
+)
+LISTS = Records("lists", key=("name",), values=("question", "saved_by", "saved_at"), decode=_list_of)
+LOOKS = Records("looks", key=("list_name", "user"), values=("at", "seen"), decode=_look_of)

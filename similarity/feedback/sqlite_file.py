@@ -13,6 +13,7 @@ from pathlib import Path
 from similarity.errors import IndexUnavailable
 from similarity.index.sqlite.connections import Connections, FileKind
 from similarity.index.sqlite.files import ADVICE, migrate, refuse_foreign
+from similarity.index.sqlite.records import add_checksums, register_checksum
 from similarity.index.sqlite.write_ahead_log import empty_log, use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
@@ -56,7 +57,20 @@ FIRST_VERSION = (
     )
     """,
 )
-MIGRATIONS = (FIRST_VERSION,)
+REFUSED = (
+    "a process of an older release writes to this workspace, which was upgraded; stop it and start it with the new "
+    "release"
+)
+CHECKSUMS = (
+    *add_checksums(
+        "events",
+        "user, id, at, anchor, hit, verdict, rank, score, probability, generation, bundle_id, note",
+        refused=REFUSED,
+    ),
+    *add_checksums("lists", "name, question, saved_by, saved_at", refused=REFUSED),
+    *add_checksums("looks", "list_name, user, at, seen", refused=REFUSED),
+)
+MIGRATIONS = (FIRST_VERSION, CHECKSUMS)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
@@ -67,6 +81,7 @@ def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> 
     """
     refuse_foreign(connection, path=path, application_id=APPLICATION_ID, what_to_do="move it away")
     use_write_ahead_log(connection, path=path, busy_timeout=busy_timeout)
+    register_checksum(connection)
     migrate(connection, MIGRATIONS, path=path, application_id=APPLICATION_ID, what_to_do="upgrade this installation")
 
 

@@ -3,15 +3,33 @@
 Nothing here holds a word of a company but its id (`similarity.index.name_hashes`).
 """
 
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from similarity.errors import IndexUnavailable
 from similarity.index.protocol import WriteOutcome, WriteResult
 
 KEY_BYTES = 32
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+"""What `erasure_of` raises of an object that `erasure_members` did not make."""
+
+Stored = TypeVar("Stored")
+
+log = logging.getLogger(__name__)
+
+
+class DamagedErasure(IndexUnavailable):
+    """What the index keeps for the erasure of one company is damaged. Other erasures do not need it."""
+
+    @classmethod
+    def of(cls, company_id: str, problem: object) -> "DamagedErasure":
+        """The error for one company; `problem` is the part that is damaged."""
+        reason = "what the index keeps for this erasure is damaged; restore a backup, or erase the company again"
+        return cls(f"the erasure of {company_id!r:.140}: {problem!s:.300}; {reason}", reason=reason)
 
 
 class ErasureState(StrEnum):
@@ -71,7 +89,7 @@ class ErasureLedger(Protocol):
         """Adds hashes of names, by company id."""
 
     def remembered(self, company_id: str) -> frozenset[str]:
-        """The hashes that were remembered of a company and not forgotten."""
+        """The hashes that were remembered of a company and not forgotten. DamagedErasure if one is damaged."""
 
     def forget(self, company_id: str, hashes: Collection[str]) -> None:
         """Removes hashes of a company."""
@@ -80,10 +98,10 @@ class ErasureLedger(Protocol):
         """Stores the state of an erasure in place of an earlier one of the same company."""
 
     def erasure(self, company_id: str) -> ErasureRecord | None:
-        """The last erasure of a company; None if there was none."""
+        """The last erasure of a company; None if there was none. DamagedErasure if its record is damaged."""
 
     def running_erasures(self) -> list[ErasureRecord]:
-        """The erasures in state running, by id."""
+        """The erasures in state running, by id. A damaged record is left out, with a line in the log."""
 
     def purge_erasures(self, *, before: datetime) -> None:
         """Removes the erasures that are done and were asked for before a time: with the tombstones, the ids go too."""
@@ -95,7 +113,7 @@ def erasure_members(record: ErasureRecord) -> dict[str, Any]:
 
 
 def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
-    """The record that `erasure_members` made an object of."""
+    """The record that `erasure_members` made an object of. One of `UNREADABLE` if it did not."""
     results = {
         name: WriteResult(**{**result, "outcome": WriteOutcome(result["outcome"])})
         for name, result in members["results"].items()
@@ -103,9 +121,20 @@ def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
     return ErasureRecord(
         **{
             **members,
+            "version": int(members["version"]),
+            "forgotten": {kind: int(count) for kind, count in members["forgotten"].items()},
             "requested_at": datetime.fromisoformat(members["requested_at"]),
             "state": ErasureState(members["state"]),
             "compaction": Compaction(members["compaction"]),
             "results": results,
         }
     )
+
+
+def readable_erasures(stored: Iterable[Stored], read: Callable[[Stored], ErasureRecord]) -> Iterator[ErasureRecord]:
+    """The records that `read` makes of what is stored. For each DamagedErasure, the log gets a line instead."""
+    for each in stored:
+        try:
+            yield read(each)
+        except DamagedErasure as error:
+            log.error("%s", error)

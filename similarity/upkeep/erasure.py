@@ -22,7 +22,7 @@ from functools import partial
 from similarity.company import DeletedCompany, EmbeddedCompany, check_stored_id, utc_now, version_of
 from similarity.errors import IndexUnavailable, NoLiveGeneration, SimilarityError, UnknownGeneration
 from similarity.feedback.protocol import Workspace
-from similarity.index.ledger import Compaction, ErasureRecord, ErasureState
+from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import CompanyNames, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.writers import Writer
@@ -107,11 +107,17 @@ class Eraser:
         try:
             hidden = [record if record.results else self._hide(record) for record in running]
             waiting = [record for record in hidden if record.state is ErasureState.RUNNING]
-            looked_for = {record.id: self._forget(record) for record in waiting}
-            if compact and waiting:
+            looked_for: dict[str, frozenset[str]] = {}
+            for record in waiting:
+                try:
+                    looked_for[record.id] = self._forget(record)
+                except DamagedErasure as error:
+                    self._saved(replace(record, state=ErasureState.FAILED, problem=error.reason))
+            if compact and looked_for:
                 self._compact()
             for record in waiting:
-                self._end(record, looked_for[record.id], Compaction.DONE if compact else Compaction.SKIPPED)
+                if record.id in looked_for:
+                    self._end(record, looked_for[record.id], Compaction.DONE if compact else Compaction.SKIPPED)
         except SimilarityError:
             self._note(running, ErasureState.RUNNING, STORE_AWAY)
             raise

@@ -12,7 +12,7 @@ import pytest
 
 from similarity.company import DeletedCompany, version_of
 from similarity.index.elastic import ElasticIndex
-from similarity.index.ledger import ErasureRecord
+from similarity.index.ledger import DamagedErasure, ErasureRecord
 from similarity.index.protocol import WriteOutcome
 from similarity.upkeep.erasure import Eraser
 from tests.contract.steps import add_candidate, add_live, found
@@ -145,3 +145,26 @@ def test_no_search_finds_the_company_once_it_is_erased(place: Place, compact: bo
     assert set(found(index.similar("first", unit_vector(1), k=2))) == {"gone", "kept"}
     erase(index, compact=compact)
     assert found(index.similar("first", unit_vector(1), k=2)) == ["kept"]
+
+
+@pytest.mark.parametrize(
+    "record", [{"id": "bad"}, {"requested_at": 7}, {"results": ["x"]}, {"forgotten": {"events": "x"}}]
+)
+def test_a_record_that_cannot_be_read_holds_up_no_other_erasure(place: Place, record: dict[str, Any]) -> None:
+    index = place.open()
+    index.upsert(add_live(index, "first"), [make_embedded(each) for each in ("bad", "good")])
+    eraser = Eraser(index)
+    for company_id in ("bad", "good"):
+        eraser.accept(company_id)
+    place.client.indices.refresh(index=f"{place.name}-names")
+    [hit] = place.client.search(
+        index=f"{place.name}-names",
+        query={"bool": {"filter": [{"term": {"kind": "erasure"}}, {"term": {"id": "bad"}}]}},
+    )["hits"]["hits"]
+    broken = {**hit["_source"]["record"], **record} if "id" not in record else record
+    place.client.index(index=f"{place.name}-names", id=hit["_id"], document={**hit["_source"], "record": broken})
+    assert [(each.id, each.state) for each in eraser.finish(compact=False)] == [("good", "done")]
+    with pytest.raises(DamagedErasure, match="the erasure of 'bad': its record cannot be read"):
+        index.ledger.erasure("bad")
+    eraser.accept("bad")
+    assert [(each.id, each.state) for each in eraser.finish(compact=False)] == [("bad", "done")]

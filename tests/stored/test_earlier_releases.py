@@ -6,6 +6,7 @@ the day in its name. A new stored format adds an archive; none is ever changed.
 
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,12 @@ def test_companies_rank_as_they_did(index: SqliteIndex) -> None:
 def test_the_deleted_company_stays_deleted(index: SqliteIndex) -> None:
     stats = index.stats("first")
     assert (stats.companies, stats.deleted) == (3, 1)
+
+
+def test_what_was_upgraded_has_no_damage(index: SqliteIndex, folder: Path) -> None:
+    assert index.damage() == []
+    with closing(SqliteWorkspace(folder / "index.db.workspace")) as workspace:
+        assert workspace.damage() == []
 
 
 def test_its_bundle_still_encodes_texts_for_it(index: SqliteIndex, encoders: StoredEncoders, folder: Path) -> None:

@@ -87,7 +87,7 @@ def _on_problem(request: Request, error: Exception) -> Response:
 
 
 def _on_store_failure(request: Request, error: Exception) -> Response:
-    kind, detail = STORE_FAILURES[type(error)]
+    kind, detail = next(told for failure, told in STORE_FAILURES.items() if isinstance(error, failure))
     if isinstance(error, IndexUnavailable) and error.reason:
         detail = error.reason
     return problem_response(Problem(kind, detail), path=request.url.path)

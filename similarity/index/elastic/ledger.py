@@ -17,7 +17,16 @@ from elasticsearch import NotFoundError
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.mapping import Body, ledger_body
-from similarity.index.ledger import KEY_BYTES, ErasureRecord, ErasureState, erasure_members, erasure_of
+from similarity.index.ledger import (
+    KEY_BYTES,
+    UNREADABLE,
+    DamagedErasure,
+    ErasureRecord,
+    ErasureState,
+    erasure_members,
+    erasure_of,
+    readable_erasures,
+)
 
 KEY_DOCUMENT = "key"
 CONFLICT = 409
@@ -83,7 +92,7 @@ class ElasticLedger:
                 found = self._cluster.reading.get(index=self._index, id=_document_id("erasure", company_id))
             except NotFoundError:
                 return None
-        return erasure_of(found["_source"]["record"])
+        return _readable(found["_source"])
 
     def running_erasures(self) -> list[ErasureRecord]:
         return list(self._erasures(ErasureState.RUNNING))
@@ -93,8 +102,7 @@ class ElasticLedger:
         self._bulk({"delete": {"_id": _document_id("erasure", each)}} for each in old)
 
     def _erasures(self, state: ErasureState) -> Iterator[ErasureRecord]:
-        for source in self._found({"kind": "erasure", "state": state.value}):
-            yield erasure_of(source["record"])
+        return readable_erasures(self._found({"kind": "erasure", "state": state.value}), _readable)
 
     def _make_ready(self) -> None:
         if not self._is_ready:
@@ -129,6 +137,14 @@ class ElasticLedger:
             [(_, result)] = item.items()
             if "error" in result:
                 raise IndexUnavailable(str(self._cluster.problem(result["status"], result["error"])))
+
+
+def _readable(source: Mapping[str, Any]) -> ErasureRecord:
+    """The erasure of a document. DamagedErasure if something else than this library wrote its record."""
+    try:
+        return erasure_of(source["record"])
+    except UNREADABLE as error:
+        raise DamagedErasure.of(source["id"], f"its record cannot be read: {error!s:.200}") from error
 
 
 def _document_id(*parts: str) -> str:

@@ -2,8 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
@@ -16,10 +15,10 @@ from similarity.index.sqlite.checksums import (
 )
 from similarity.index.sqlite.files import DamagedRow, damaged_pages
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.ledger import LEDGER_TABLES
 from similarity.index.sqlite.reading import require_companies
+from similarity.index.sqlite.records import any_text, first_lines
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, lookup_values
-
-MOST_LINES = 100
 
 CONTENT_OF_NO_COMPANY = (
     "SELECT count(*) FROM {table} WHERE document NOT IN (SELECT document FROM documents WHERE NOT deleted)"
@@ -27,14 +26,15 @@ CONTENT_OF_NO_COMPANY = (
 
 
 def damage(connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with the file but for the words, one line each, at most `MOST_LINES`; empty where nothing is."""
-    with _any_text(connection):
+    """What is wrong with the file but for the words, one line each, the first hundred; empty where nothing is."""
+    with any_text(connection):
         found = chain(
             damaged_pages(connection),
             _damaged_generations(connection),
             *(_orphans(connection, table) for table in ("companies", "vectors", "lookups")),
+            *(table.damage(connection) for table in LEDGER_TABLES),
         )
-        return list(islice(_until_broken(found), MOST_LINES))
+        return first_lines(found)
 
 
 def damaged_words(connection: sqlite3.Connection) -> list[str]:
@@ -44,23 +44,6 @@ def damaged_words(connection: sqlite3.Connection) -> list[str]:
     except sqlite3.DatabaseError as error:
         return [f"the words differ from the companies: {error!s:.200}"]
     return []
-
-
-@contextmanager
-def _any_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """Lets text that is not UTF-8 be read, so that the row that holds it can be named."""
-    connection.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
-    try:
-        yield
-    finally:
-        connection.text_factory = str
-
-
-def _until_broken(lines: Iterator[str]) -> Iterator[str]:
-    try:
-        yield from lines
-    except sqlite3.DatabaseError as error:
-        yield f"the rest cannot be read: {error!s:.200}"
 
 
 def _damaged_generations(connection: sqlite3.Connection) -> Iterator[str]:

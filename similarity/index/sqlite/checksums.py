@@ -3,7 +3,8 @@
 SQLite notices a broken page, not a flipped bit in a value. So each row of `documents` holds three
 checksums: over itself, over its company's profile, and over its vector; and each row of
 `generations` holds one over itself, with the number of its companies, so that rows which damage
-hides are missed. `lookups` and `words` repeat what profiles say; `checking` compares them.
+hides are missed. `lookups` and `words` repeat what profiles say; `checking` compares them. `records` has the
+checksums of the workspace's tables and of those that erasures need.
 
 CRC-32 finds every burst of up to 32 bits and misses one in four billion other changes. It takes
 0.4 µs for a vector of 384 numbers, a third of BLAKE2b. It is no protection against a person.

@@ -12,7 +12,8 @@ thousand companies; beyond that use Elasticsearch.
     hybrid       both, fused                  filters   filters as `lookups` holds them
     leases       who may do what, until when  compaction  removing for good
     checksums    over each row                checking    finding damage
-    ledger       what erasures need to know
+    ledger       what erasures need to know   records    tables with checksums
+    write_ahead_log  what must not happen to the log
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -3,9 +3,36 @@
 import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Any
 
-from similarity.index.ledger import ErasureRecord, ErasureState, erasure_members, erasure_of
+from similarity.index.ledger import (
+    DamagedErasure,
+    ErasureRecord,
+    ErasureState,
+    erasure_members,
+    erasure_of,
+    readable_erasures,
+)
+from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.connections import Connections
+from similarity.index.sqlite.files import DamagedRow
+from similarity.index.sqlite.records import Records
+from similarity.index.sqlite.rows import Row
+
+
+def _key_of(row: Row) -> bytes:
+    [key] = row
+    return bytes(key)
+
+
+def _erasure_of(row: Row) -> ErasureRecord:
+    return erasure_of(json.loads(row[2]))
+
+
+KEYS = Records("registry", key=(), values=("name_key",), decode=_key_of)
+FORMER_NAMES = Records("former_names", key=("id", "hash"), values=(), decode=tuple)
+ERASURES = Records("erasures", key=("id",), values=("state", "record"), decode=_erasure_of)
+LEDGER_TABLES: tuple[Records[Any], ...] = (KEYS, FORMER_NAMES, ERASURES)
 
 
 class SqliteLedger:
@@ -16,17 +43,26 @@ class SqliteLedger:
 
     def key(self) -> bytes:
         with self._connections.reading() as connection:
-            return bytes(connection.execute("SELECT name_key FROM registry").fetchone()[0])
+            keys = KEYS.read(connection)
+            if not keys:
+                raise DamagedRow("registry has no row")
+        return keys[0]
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
-        rows = [(company_id, each) for company_id, of_company in hashes.items() for each in of_company]
         with self._connections.writing() as connection:
-            connection.executemany("INSERT OR IGNORE INTO former_names (id, hash) VALUES (?, ?)", rows)
+            FORMER_NAMES.write(
+                connection, [(company_id, each) for company_id, of_company in hashes.items() for each in of_company]
+            )
 
     def remembered(self, company_id: str) -> frozenset[str]:
         with self._connections.reading() as connection:
-            rows = connection.execute("SELECT hash FROM former_names WHERE id = ?", (company_id,))
-            return frozenset(each for (each,) in rows)
+            rows = FORMER_NAMES.stored(connection)
+        # Of all rows, because a damaged id would hide its row from a query by id. Its checksum still tells whose it is.
+        hashes = frozenset(each for _, each, expected in rows if checksum(company_id, each) == expected)
+        for row in rows:
+            if row[0] == company_id and row[1] not in hashes:
+                raise DamagedErasure.of(company_id, "a hash of a name differs from its checksum")
+        return hashes
 
     def forget(self, company_id: str, hashes: Collection[str]) -> None:
         with self._connections.writing() as connection:
@@ -36,25 +72,31 @@ class SqliteLedger:
 
     def save_erasure(self, record: ErasureRecord) -> None:
         with self._connections.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO erasures (id, state, record) VALUES (?, ?, ?)",
-                (record.id, record.state.value, json.dumps(erasure_members(record))),
-            )
+            ERASURES.write(connection, [(record.id, record.state.value, json.dumps(erasure_members(record)))])
+            # The index of ids may point to a row whose own id is damaged, which `running_erasures` would leave out.
+            if not ERASURES.read(connection, "NOT INDEXED WHERE id = ?", (record.id,)):
+                raise DamagedRow(f"the id of the row {record.id!r:.140} of erasures is not what its index says")
 
     def erasure(self, company_id: str) -> ErasureRecord | None:
         with self._connections.reading() as connection:
-            row = connection.execute("SELECT record FROM erasures WHERE id = ?", (company_id,)).fetchone()
-        return erasure_of(json.loads(row[0])) if row else None
+            rows = ERASURES.stored(connection, "WHERE id = ?", (company_id,))
+        return _readable(rows[0]) if rows else None
 
     def running_erasures(self) -> list[ErasureRecord]:
         with self._connections.reading() as connection:
-            rows = connection.execute(
-                "SELECT record FROM erasures WHERE state = ? ORDER BY id", (ErasureState.RUNNING.value,)
-            ).fetchall()
-        return [erasure_of(json.loads(record)) for (record,) in rows]
+            rows = ERASURES.stored(connection, "NOT INDEXED ORDER BY id")
+        return [each for each in readable_erasures(rows, _readable) if each.state is ErasureState.RUNNING]
 
     def purge_erasures(self, *, before: datetime) -> None:
         with self._connections.writing() as connection:
-            records = connection.execute("SELECT record FROM erasures WHERE state = ?", (ErasureState.DONE.value,))
-            old = [each.id for (record,) in records if (each := erasure_of(json.loads(record))).requested_at < before]
+            records = readable_erasures(ERASURES.stored(connection, "NOT INDEXED"), _readable)
+            old = [each.id for each in records if each.state is ErasureState.DONE and each.requested_at < before]
             connection.executemany("DELETE FROM erasures WHERE id = ?", [(each,) for each in old])
+
+
+def _readable(row: Row) -> ErasureRecord:
+    """The erasure of a stored row. DamagedErasure if it is not as it was written."""
+    try:
+        return ERASURES.record(row)
+    except DamagedRow as error:
+        raise DamagedErasure.of(row[0], error) from error

@@ -22,9 +22,10 @@ from pathlib import Path
 from similarity.errors import IndexUnavailable
 from similarity.formats.json_text import read_json
 from similarity.index.sqlite import files as sqlite_files
-from similarity.index.sqlite.checksums import Header, checksum, vector_checksum
+from similarity.index.sqlite.checksums import Header, vector_checksum
 from similarity.index.sqlite.connections import FileKind
 from similarity.index.sqlite.files import ADVICE, Migration, refuse_foreign
+from similarity.index.sqlite.records import add_checksums, register_checksum
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, number_lookups
 from similarity.index.sqlite.write_ahead_log import use_write_ahead_log
 
@@ -244,7 +245,20 @@ CHECKSUMS: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (FIRST_VERSION, SECOND_VERSION, THIRD_VERSION, FORMER_NAMES, CHECKSUMS)
+LEDGER_CHECKSUMS: Migration = (
+    *add_checksums("registry", "name_key", refused=REFUSED),
+    *add_checksums("former_names", "id, hash", refused=REFUSED),
+    *add_checksums("erasures", "id, state, record", refused=REFUSED),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (
+    FIRST_VERSION,
+    SECOND_VERSION,
+    THIRD_VERSION,
+    FORMER_NAMES,
+    CHECKSUMS,
+    LEDGER_CHECKSUMS,
+)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
@@ -277,7 +291,7 @@ INDEX_FILE = FileKind(
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
     """Applies the migrations that the index has not seen yet, as `sqlite_files.migrate` does."""
     connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
-    connection.create_function("checksum", -1, checksum, deterministic=True)
+    register_checksum(connection)
     connection.create_function("vector_checksum", 4, vector_checksum, deterministic=True)
     sqlite_files.migrate(
         connection,

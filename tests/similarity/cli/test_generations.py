@@ -14,7 +14,9 @@ from similarity.bundle import ModelBundle
 from similarity.cli.main import main
 from similarity.feedback.opening import open_workspace
 from similarity.index.sqlite import SqliteIndex
+from similarity.upkeep.erasure import Eraser
 from tests.similarity.cli.test_main import Shell
+from tests.similarity.index.inspection import tamper
 from tests.tiny_bundle import TinyGraph, expected_vector, write_tiny_bundle
 from tests.workspace_records import make_event, make_list
 
@@ -221,6 +223,21 @@ def test_what_people_added_about_an_erased_company_goes_with_it(shell: Shell) ->
         assert index.ledger.erasure("c05") is None
     name = generations(shell)["live"]["name"]
     assert f"{name} is compact" in shell("generations", "compact", name)
+
+
+def test_damage_to_one_erasure_ends_no_other_in_a_traceback(shell: Shell) -> None:
+    file = shell.folder / "similarity.db"
+    with closing(SqliteIndex(file)) as index:
+        Eraser(index).accept("c06")
+    tamper(file, "UPDATE erasures SET record = '{'")
+    assert "not reached" in shell("erase", "c05")
+    assert "  the row ('c06',) of erasures differs from its checksum\n" in shell.run("check").stdout
+    assert "not reached" in shell("erase", "c06")
+    tamper(file, "UPDATE registry SET name_key = zeroblob(32)")
+    refused = shell("erase", "c07", fails=True)
+    assert refused.startswith("similarity: the index similarity.db does not answer: it is damaged; restore a backup")
+    assert refused.count("\n") == 1
+    assert "  the row of registry differs from its checksum\n" in shell.run("check").stdout
 
 
 def test_nobody_holds_a_lease_when_nothing_runs(shell: Shell) -> None:

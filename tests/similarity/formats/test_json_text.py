@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from services.search.app import create_app
 from similarity.bundle import ModelBundle
 from similarity.errors import IndexUnavailable, InvalidBundle, InvalidCompany, InvalidInput
-from similarity.feedback.sqlite import SqliteWorkspace
+from similarity.feedback.sqlite import LISTS, SqliteWorkspace
 from similarity.formats.json_text import MOST_LEVELS, check_depth, read_json
 from similarity.index.name_hashes import CompanyNames
 from similarity.ingest.dead_letters import DeadLetter
@@ -120,8 +120,8 @@ def test_a_saved_list_and_a_look(tmp_path: Path, depth: int) -> None:
         with TestClient(create_app(index=index, workspace=workspace)) as client:
             question = {"question": {"anchors": [{"company": "acme"}]}}
             assert client.put("/lists/shoes", json=question).status_code in {200, 201}
-            with closing(sqlite3.connect(tmp_path / "w")) as file, file:
-                file.execute("UPDATE lists SET question = ?", (f'{{"anchors": {nested(depth)}}}',))
+            with workspace._file.writing() as connection:
+                LISTS.write(connection, [("shoes", f'{{"anchors": {nested(depth)}}}', "ann", 1)])
             for path in ("/lists", "/lists/shoes"):
                 assert problem(client.get(path), "index-unavailable")["status"] == 503
         with pytest.raises(IndexUnavailable, match=r"nested too deeply|not JSON|cannot be read"):

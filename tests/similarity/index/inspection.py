@@ -1,5 +1,6 @@
-"""Looks into the file of an embedded index for anything that was written only in part."""
+"""Looks into our SQLite files for anything that was written only in part, and damages them."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -10,3 +11,12 @@ def damage(path: Path) -> list[str]:
     """What is wrong with the file, one line each; empty where all is well."""
     with closing(SqliteIndex(path)) as index:
         return index.damage()
+
+
+def tamper(path: Path, statement: str) -> None:
+    """Changes a file behind the back of those who have it open, without the triggers that would refuse it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE '%_with_checksum'").fetchall()
+        for (name,) in names:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)

@@ -1,0 +1,127 @@
+"""Tables whose rows hold a checksum over their other columns: those of the workspace and of the erasure ledger.
+
+Every read compares the checksum, so a changed bit is an error and never an answer. A damaged key can hide a row from
+a look-up by that key; `damage` reads all rows and finds it.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Generic, TypeVar
+
+from similarity.errors import SimilarityError
+from similarity.index.sqlite.checksums import checksum
+from similarity.index.sqlite.files import DamagedRow, Migration
+from similarity.index.sqlite.rows import Row
+
+MOST_LINES = 100
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class Records(Generic[Record]):
+    """A table with a column `checksum`. `key` are the columns of its primary key, `values` the others.
+
+    `decode` makes a record of a row without its checksum.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    decode: Callable[[Row], Record]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return *self.key, *self.values
+
+    def write(self, connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+        """Stores rows, without checksums, in place of those of the same key. Each value must have its column's type."""
+        stored = (*self.columns, "checksum")
+        replaced = ", ".join(f"{name} = excluded.{name}" for name in (*self.values, "checksum"))
+        connection.executemany(
+            f"INSERT INTO {self.table} ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))}) "
+            f"ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {replaced}",
+            [(*row, checksum(*row)) for row in rows],
+        )
+
+    def read(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Record]:
+        """The records of `stored`. DamagedRow if one of them is damaged."""
+        return [self.record(row) for row in self.stored(connection, clause, values)]
+
+    def stored(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Row]:
+        """Rows with their checksums, which are not compared. `clause` follows the name of the table in the query."""
+        with any_text(connection):
+            query = f"SELECT {', '.join(self.columns)}, checksum FROM {self.table} {clause}"
+            return connection.execute(query, values).fetchall()
+
+    def record(self, row: Row) -> Record:
+        """The record of a row that `stored` returned. DamagedRow if it is not as it was written."""
+        *values, expected = row
+        if checksum(*values) != expected:
+            raise DamagedRow(f"{self._name(row)} differs from its checksum")
+        try:
+            return self.decode(tuple(values))
+        # The row was damaged before it got its checksum.
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, SimilarityError) as error:
+            raise DamagedRow(f"{self._name(row)} cannot be read: {error!s:.200}") from error
+
+    def damage(self, connection: sqlite3.Connection) -> Iterator[str]:
+        """A line for each row that is damaged."""
+        # Indexes hold copies of some columns, which would be read instead.
+        for row in self.stored(connection, "NOT INDEXED"):
+            try:
+                self.record(row)
+            except DamagedRow as problem:
+                yield str(problem)
+
+    def _name(self, row: Row) -> str:
+        key = row[: len(self.key)]
+        return f"the row {key!r:.200} of {self.table}" if key else f"the row of {self.table}"
+
+
+@contextmanager
+def any_text(connection: sqlite3.Connection) -> Iterator[None]:
+    """Lets text that is not UTF-8 be read, so that the row that holds it can be named."""
+    before = connection.text_factory
+    connection.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
+    try:
+        yield
+    finally:
+        connection.text_factory = before
+
+
+def first_lines(damage: Iterator[str]) -> list[str]:
+    """The first `MOST_LINES` lines about damage. Where SQLite cannot read on, the last line says so."""
+    return list(islice(_until_broken(damage), MOST_LINES))
+
+
+def _until_broken(lines: Iterator[str]) -> Iterator[str]:
+    try:
+        yield from lines
+    except sqlite3.DatabaseError as error:
+        yield f"the rest cannot be read: {error!s:.200}"
+
+
+def add_checksums(table: str, columns: str, *, refused: str) -> Migration:
+    """Gives each row of a table a checksum over these columns.
+
+    A process of an older release, which leaves checksums out, cannot write any more: `refused` is its error.
+    """
+    refusal = f"BEGIN SELECT RAISE(ABORT, '{refused}'); END"
+    new, old = (", ".join(f"{row}.{name}" for name in columns.split(", ")) for row in ("new", "old"))
+    is_changed = f"({new}) IS NOT ({old})"
+    return (
+        f"ALTER TABLE {table} ADD COLUMN checksum INTEGER",
+        f"UPDATE {table} SET checksum = checksum({columns})",
+        f"CREATE TRIGGER {table}_added_with_checksum BEFORE INSERT ON {table} WHEN new.checksum IS NULL {refusal}",
+        f"CREATE TRIGGER {table}_changed_with_checksum BEFORE UPDATE OF {columns} ON {table} "
+        f"WHEN new.checksum IS old.checksum AND {is_changed} {refusal}",
+    )
+
+
+def register_checksum(connection: sqlite3.Connection) -> None:
+    """Lets the statements of `add_checksums` call `checksum`."""
+    connection.create_function("checksum", -1, checksum, deterministic=True)
