@@ -88,8 +88,6 @@ class Connections:
     def borrowed(self) -> Iterator[sqlite3.Connection]:
         """A connection outside any transaction."""
         with self._explained():
-            # Before: SQLite would make a new file where it is missing, and fill the hole of a log that was cut off.
-            self._file.require_unharmed()
             connection = self._take()
             try:
                 yield connection
@@ -122,6 +120,9 @@ class Connections:
         with self._lock:
             if self._closed:
                 raise IndexUnavailable(f"the {self._kind.name} {self._path} was closed; open it again")
+        # Before any use: SQLite would make a new file where it is missing, and write behind the hole of a log.
+        self._file.require_unharmed()
+        with self._lock:
             if self._idle:
                 return self._idle.pop()
         connection = self._connect()

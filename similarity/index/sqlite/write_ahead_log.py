@@ -55,8 +55,12 @@ class _LogState(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> "_LogState":
-        with _log_of(path).open("rb") as log:
-            return cls(log.read(HEADER_BYTES), log.seek(0, os.SEEK_END))
+        with _log_of(path).open("rb", buffering=0) as log:
+            while True:
+                header = os.pread(log.fileno(), HEADER_BYTES, 0)
+                size = os.fstat(log.fileno()).st_size
+                if header == os.pread(log.fileno(), HEADER_BYTES, 0):  # else it began anew in between
+                    return cls(header, size)
 
     def may_follow(self, before: "_LogState") -> bool:
         """Whether SQLite may have brought the log from `before` to this state.
