@@ -5,7 +5,7 @@ would be seen by everybody who lists processes.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
     from similarity.client import Client
-    from similarity.index.filters import FieldFilter
+    from similarity.search.question import Question
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Ask the service at this address instead of an index [SIMILARITY_URL]")
@@ -34,30 +34,18 @@ def service_address(url: str | None, *, index: str | None) -> str | None:
     return url or (None if index else os.environ.get("SIMILARITY_URL")) or None
 
 
-def similar_over_http(
-    url: str,
-    companies: Sequence[str],
-    *,
-    text: str | None,
-    unlike: Sequence[str],
-    exclude: Sequence[str],
-    filters: "Sequence[FieldFilter]",
-    words: bool,
-    k: int,
-    output: OutputFormat,
-) -> None:
+def similar_over_http(url: str, question: "Question", output: OutputFormat) -> None:
     """Prints the answer of the service at `url`; what it did not find is said on standard error."""
     with connected(url) as client:
         from similarity.client import Anchor
 
         ranking = client.similar(
-            *companies,
-            *([] if text is None else [Anchor(text=text)]),
-            negatives=unlike,
-            exclude=exclude,
-            filters=filters,
-            mode="hybrid" if words else "vector",
-            k=k,
+            *(Anchor(company=each.company, text=each.text) for each in question.anchors),
+            negatives=[each.reference for each in question.negatives],
+            exclude=question.exclude,
+            filters=question.filters,
+            mode="hybrid" if question.hybrid else "vector",
+            k=question.k,
             reasons=0,
         )
     show_ranking(
