@@ -13,6 +13,7 @@ import typer
 
 from similarity.cli.tables import Line, OutputFormat, show, show_ranking
 from similarity.errors import InvalidInput
+from similarity.settings import Settings
 
 if TYPE_CHECKING:
     from similarity.client import Client
@@ -27,11 +28,11 @@ def service_address(url: str | None, *, index: str | None) -> str | None:
     """The service to ask, by option or environment; None where an index is to be asked.
 
     Raises:
-        InvalidInput: both are named by options.
+        InvalidInput: both are named by options, or a SIMILARITY_ variable is wrong.
     """
     if url and index:
         raise InvalidInput("--url asks a service and --index an index; say one of them")
-    return url or (None if index else os.environ.get("SIMILARITY_URL")) or None
+    return url or (None if index else Settings.from_environment(os.environ).url)
 
 
 def similar_over_http(url: str, question: "Question", output: OutputFormat) -> None:
@@ -75,5 +76,5 @@ def connected(url: str) -> "Iterator[Client]":
         from similarity.client import Client
     except ImportError as error:
         raise InvalidInput(str(error)) from error
-    with Client(url, api_key=os.environ.get("SIMILARITY_API_KEY") or None) as client:
+    with Client(url, api_key=Settings.from_environment(os.environ).api_key) as client:
         yield client
