@@ -50,13 +50,23 @@ class Settings:
             raise InvalidInput(f"{PREFIX}THREADS is {self.threads}; it must be 1 or more")
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> "Settings":
-        """Reads SIMILARITY_ and the names of the fields in capitals.
+    def from_environment(
+        cls,
+        environ: Mapping[str, str],
+        *,
+        index: str | None = None,
+        bundle: Path | None = None,
+        bundles: Path | None = None,
+        threads: int | None = None,
+    ) -> "Settings":
+        """Reads SIMILARITY_ and the names of the fields in capitals; options that are given win over variables.
 
         Raises:
             InvalidInput: as `read_variables`.
         """
-        return cls(**read_variables(environ, PREFIX, get_type_hints(cls), others=OTHERS))
+        options = {"index": index, "bundle": bundle, "bundles": bundles, "threads": threads}
+        given = {name: value for name, value in options.items() if value}
+        return cls(**read_variables(environ, PREFIX, get_type_hints(cls), others=OTHERS) | given)
 
 
 def read_variables(

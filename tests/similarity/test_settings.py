@@ -29,6 +29,11 @@ def test_every_setting_is_read() -> None:
     assert "s3cret" not in repr(expected)
 
 
+def test_an_option_wins_over_its_variable() -> None:
+    environ = {"SIMILARITY_INDEX": "a.db", "SIMILARITY_THREADS": "3"}
+    assert Settings.from_environment(environ, index="b.db", threads=None) == Settings(index="b.db", threads=3)
+
+
 @pytest.mark.parametrize("name", ["SIMILARITY_ELASTICSEARCH_API_KEY", "SIMILARITY_KAFKA_PASSWORD"])
 def test_settings_of_a_server_are_left_to_whoever_connects(name: str) -> None:
     assert Settings.from_environment({name: "secret"}) == Settings()
