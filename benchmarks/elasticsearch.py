@@ -84,7 +84,7 @@ class Run:
     client_seconds: float
 
     def search(self, corpus: Corpus, kind: VectorType, questions: Questions) -> Search:
-        """What is asked of one corpus with one kind of vectors."""
+        """Return how one corpus with one kind of vectors is searched, and with which questions."""
         return Search(
             settings=self.settings(corpus, kind),
             generation=GENERATION,

@@ -33,7 +33,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A generation, how it is searched, and what is asked.
+    """A generation, how it is searched, and the questions.
 
     `warm_up`: searches before the first figure, because Java compiles what is used often for thousands of calls.
     `client_seconds`: how long some clients ask at once for a figure of searches per second.
