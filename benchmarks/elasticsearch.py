@@ -80,6 +80,19 @@ class Run:
     server: Server
     notes: Notes
     writers: int
+    warm_up: int
+    client_seconds: float
+
+    def search(self, corpus: Corpus, kind: VectorType, questions: Questions) -> Search:
+        """Return how one corpus with one kind of vectors is searched, and with which questions."""
+        return Search(
+            settings=self.settings(corpus, kind),
+            generation=GENERATION,
+            questions=questions,
+            exact=questions.exact(),
+            warm_up=self.warm_up,
+            client_seconds=self.client_seconds,
+        )
 
     def settings(self, corpus: Corpus, kind: VectorType) -> ElasticSettings:
         """One index for each corpus and kind of vectors."""
@@ -119,8 +132,8 @@ def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[
 
 def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *, everything: bool) -> dict[str, Any]:
     """All figures of one corpus with one kind of vectors; the tables are printed on the way."""
-    settings = run.settings(corpus, kind)
-    search = Search(settings=settings, generation=GENERATION, questions=questions, exact=questions.exact())
+    search = run.search(corpus, kind, questions)
+    settings = search.settings
     title = f"{corpus.label} companies, {kind}"
     figures = fill(run, corpus, search, everything=everything)
     again = partial(_stage, run, settings, repeatable=True)
@@ -143,8 +156,7 @@ def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *,
     if everything:
         figures["filtered"] = again("filtered", lambda: searching.filtered(search))
         tables.show(f"{title}: filtered", figures["filtered"], tables.FILTER_COLUMNS)
-        of_companies = company_questions(corpus, len(questions))
-        anchored = Search(settings=settings, generation=GENERATION, questions=of_companies, exact=of_companies.exact())
+        anchored = run.search(corpus, kind, company_questions(corpus, len(questions)))
         path = again("whole path", lambda: searching.whole_path(anchored))
         words = again("hybrid", lambda: searching.hybrid(search))
         lines = [{"what": "live, get, similar", **path}, {"what": "similar with words", **words}]
@@ -205,7 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     questions = company_questions(real, options.questions)
     with running_server(options.url, options.work / "server", heap=options.heap) as server:
         print(", ".join(f"{name} {value}" for name, value in machine(server.version).items()), flush=True)
-        run = Run(server=server, notes=notes, writers=options.writers)
+        run = Run(
+            server=server,
+            notes=notes,
+            writers=options.writers,
+            warm_up=options.warm_up,
+            client_seconds=options.client_seconds,
+        )
         writing = notes.stage(
             f"writing-{len(real)}",
             lambda: compare_writing(run.settings(real, "int8_hnsw"), real),
@@ -240,6 +258,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--synthetic", type=int, help="also measure so many companies made from the real ones")
     parser.add_argument("--synthetic-vectors", nargs="+", choices=kinds, default=["int8_hnsw"])
     parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--warm-up", type=int, default=10_000, help="searches before the first figure")
+    parser.add_argument("--client-seconds", type=float, default=4.0, help="of a figure of searches per second")
     parser.add_argument("--writers", type=int, default=2, help="threads that load")
     parser.add_argument("--reuse", action="store_true", help="measure the searches again on what is loaded")
     parser.add_argument("--texts-per-second", type=float, default=TEXTS_PER_SECOND, help="of the encoder, for the plan")

@@ -25,9 +25,7 @@ CANDIDATES = (20, 50, 100, 200, 400)
 OVERSAMPLES = {"int8_hnsw": (1.0, 1.5, 3.0), "int4_hnsw": (1.0, 2.0, 3.0), "bbq_hnsw": (2.0, 3.0, 5.0, 10.0)}
 FILTERED_CANDIDATES = (100, 200, 400)
 CLIENTS = (1, 2, 4)
-SECONDS_OF_CLIENTS = 4.0
 ROUNDS = 3  # times every question is asked, after one that does not count
-JAVA_WARM_UP = 10_000  # searches before a stage's first figure: Java goes on compiling what is used often for thousands
 
 Ask = Callable[[int], Sequence[str]]
 Figures = dict[str, Any]
@@ -35,12 +33,18 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A generation, how it is searched, and what is asked."""
+    """A generation, how it is searched, and the questions.
+
+    `warm_up`: searches before the first figure, because Java compiles what is used often for thousands of calls.
+    `client_seconds`: how long some clients ask at once for a figure of searches per second.
+    """
 
     settings: ElasticSettings
     generation: str
     questions: Questions
     exact: Sequence[frozenset[str]]
+    warm_up: int
+    client_seconds: float
 
     def with_settings(self, **changes: Any) -> "Search":
         return replace(self, settings=replace(self.settings, **changes))
@@ -49,7 +53,7 @@ class Search:
 def by_candidates(search: Search) -> list[Figures]:
     """Recall, times and questions per second at each of CANDIDATES."""
     with asking(search) as ask:
-        for number in range(JAVA_WARM_UP):
+        for number in range(search.warm_up):
             ask(number % len(search.questions))
     lines = []
     for candidates in CANDIDATES:
@@ -57,7 +61,7 @@ def by_candidates(search: Search) -> list[Figures]:
         with asking(changed) as ask:
             line = {"candidates": candidates, **timed(ask, changed), "took": mean_took(changed)}
             for clients in CLIENTS:
-                line[f"per_second_{clients}"] = per_second(ask, len(search.questions), clients=clients)
+                line[f"per_second_{clients}"] = per_second(ask, search, clients=clients)
         lines.append(line)
         print("  " + ", ".join(f"{name} {value:.3g}" for name, value in line.items()), flush=True)
     return lines
@@ -85,7 +89,7 @@ def whole_path(search: Search) -> Figures:
             return [hit.company.id for hit in index.similar(live, vector, k=K, exclude=[anchor]).hits]
 
         line = {**timed(ask, search), "candidates": search.settings.num_candidates}
-        return line | {f"per_second_{n}": per_second(ask, len(search.questions), clients=n) for n in CLIENTS}
+        return line | {f"per_second_{n}": per_second(ask, search, clients=n) for n in CLIENTS}
 
 
 def filtered(search: Search) -> list[Figures]:
@@ -170,15 +174,15 @@ def mean_took(search: Search) -> float:
     return float(np.mean(took))
 
 
-def per_second(ask: Ask, count: int, *, clients: int) -> float:
+def per_second(ask: Ask, search: Search, *, clients: int) -> float:
     """Questions answered per second to so many threads of one process, each asking as soon as it is answered."""
-    end = perf_counter() + SECONDS_OF_CLIENTS
+    end = perf_counter() + search.client_seconds
 
     def run(first: int) -> None:
         for number in itertools.count(first, clients):
             if perf_counter() > end:
                 return
-            ask(number % count)
+            ask(number % len(search.questions))
             answered[first] += 1
 
     answered = [0] * clients

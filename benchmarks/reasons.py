@@ -27,7 +27,6 @@ from similarity.search.explanation import CarryingPhrase, Side
 from similarity.text import embedding_text
 
 HITS = 10
-COMPANIES = 20
 Asked = tuple[Company, list[Company]]
 
 
@@ -84,11 +83,12 @@ def main() -> None:
     """Reads the options and measures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--index", type=Path, required=True, help="index file")
+    parser.add_argument("--companies", type=int, default=20, help="random companies of it (%(default)s)")
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d}, cpus {os.cpu_count()}, load {os.getloadavg()[0]:.1f}")
     bundle = ModelBundle.load(seed_folder())
     with closing(SqliteIndex(given.index)) as index:
-        asked = questions(index, COMPANIES)
+        asked = questions(index, given.companies)
         print(f"{len(asked)} companies of {index.stats(index.live().name).companies:,}, {HITS} hits each")
     print_costs(asked, bundle)
     encoder = TextEncoder(bundle)

@@ -14,6 +14,7 @@ And requests a second of the shipped one beside those of a bare FastAPI applicat
 in a process of its own, asked over 8 connections in turn.
 """
 
+import argparse
 import asyncio
 import http.client
 import multiprocessing
@@ -43,9 +44,6 @@ from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.model.calibration import Calibration
 from similarity.search.searcher import Searcher
 
-ROUNDS = 9
-REQUESTS = 200
-SECONDS = 2.0
 SIZES = (10, 100, 250)
 TARGET_MS = 1.0
 DESCRIPTION = "Designs and sells shoes for hikers, runners and people who stand all day at work. " * 6
@@ -139,13 +137,13 @@ def validating_app() -> FastAPI:
     return app
 
 
-def time_service(k: int) -> list[float]:
+def time_service(k: int, requests: int) -> list[float]:
     service = SearchService(Searcher(constant_index()))
     query = SimilarQuery(k=k, reasons=0)
-    return [timed(lambda: service.similar_to_company("nike", query).model_dump_json()) for _ in range(REQUESTS)]
+    return [timed(lambda: service.similar_to_company("nike", query).model_dump_json()) for _ in range(requests)]
 
 
-def time_asgi(app: FastAPI, k: int) -> list[float]:
+def time_asgi(app: FastAPI, k: int, requests: int) -> list[float]:
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -168,18 +166,18 @@ def time_asgi(app: FastAPI, k: int) -> list[float]:
         if message["type"] == "http.response.start" and message["status"] != 200:
             raise RuntimeError(f"the service answered {message['status']}")
 
-    async def requests() -> list[float]:
+    async def measure() -> list[float]:
         times = []
-        for _ in range(REQUESTS):
+        for _ in range(requests):
             started = time.perf_counter()
             await app(dict(scope), receive, send)
             times.append((time.perf_counter() - started) * 1000)
         return times
 
-    return asyncio.run(requests())
+    return asyncio.run(measure())
 
 
-def time_http(port: int, k: int) -> list[float]:
+def time_http(port: int, k: int, requests: int) -> list[float]:
     connection = http.client.HTTPConnection("127.0.0.1", port)
 
     def request() -> None:
@@ -189,7 +187,7 @@ def time_http(port: int, k: int) -> list[float]:
         if answer.status != 200:
             raise RuntimeError(f"the service answered {answer.status}")
 
-    times = [timed(request) for _ in range(REQUESTS)]
+    times = [timed(request) for _ in range(requests)]
     connection.close()
     return times
 
@@ -231,12 +229,12 @@ def started_server(name: str) -> tuple[multiprocessing.Process, int]:
             time.sleep(0.05)
 
 
-def requests_a_second(port: int, path: str) -> float:
+def requests_a_second(port: int, path: str, *, seconds: float) -> float:
     """As many as are answered over 8 connections."""
-    answers = asyncio.run(closed_loop(port, lambda: get(path), connections=8, seconds=SECONDS))
+    answers = asyncio.run(closed_loop(port, lambda: get(path), connections=8, seconds=seconds))
     if any(answer.status != 200 for answer in answers):
         raise RuntimeError(f"{path} was answered with other statuses than 200")
-    return len(answers) / SECONDS
+    return len(answers) / seconds
 
 
 def machine() -> str:
@@ -247,44 +245,49 @@ def machine() -> str:
     return f"{cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
 
 
-def print_times(port: int) -> float:
+def print_times(port: int, *, rounds: int, requests: int) -> float:
     """Measures every way in turn, prints the table, and returns the shipped one's median for 10 hits."""
     shipped, validating = create_app(index=constant_index()), validating_app()
-    ways: dict[str, Callable[[int], list[float]]] = {
+    ways: dict[str, Callable[[int, int], list[float]]] = {
         "service": time_service,
-        "shipped": lambda k: time_asgi(shipped, k),
-        "validated": lambda k: time_asgi(validating, k),
-        "http": lambda k: time_http(port, k),
+        "shipped": lambda k, requests: time_asgi(shipped, k, requests),
+        "validated": lambda k, requests: time_asgi(validating, k, requests),
+        "http": lambda k, requests: time_http(port, k, requests),
     }
     times: dict[tuple[int, str], list[float]] = {(k, way): [] for k in SIZES for way in ways}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for k, way in times:
-            times[k, way] += ways[way](k)
-    print(f"milliseconds per request, {ROUNDS} interleaved rounds of {REQUESTS}\n")
+            times[k, way] += ways[way](k, requests)
+    print(f"milliseconds per request, {rounds} interleaved rounds of {requests}\n")
     print(f"{'hits':>5}  {'way':<10}{'p50':>8}{'p99':>8}")
     for (k, way), measured in times.items():
         print(f"{k:>5}  {way:<10}{median(measured):>8.3f}{quantiles(measured, n=100)[-1]:>8.3f}")
     return median(times[10, "shipped"])
 
 
-def print_rates(port: int, hello_port: int) -> None:
+def print_rates(port: int, hello_port: int, *, rounds: int, seconds: float) -> None:
     """Requests a second of the service and of the bare application, in turn."""
     rates: dict[str, list[float]] = {"hello": [], "service": []}
-    for _ in range(ROUNDS):
-        rates["hello"].append(requests_a_second(hello_port, "/hello"))
-        rates["service"].append(requests_a_second(port, "/similar/nike?k=10&reasons=0"))
+    for _ in range(rounds):
+        rates["hello"].append(requests_a_second(hello_port, "/hello", seconds=seconds))
+        rates["service"].append(requests_a_second(port, "/similar/nike?k=10&reasons=0", seconds=seconds))
     shares = [own / bare for own, bare in zip(rates["service"], rates["hello"], strict=True)]
-    print(f"\nrequests a second over 8 connections, {ROUNDS} rounds of {SECONDS:.0f} s each")
+    print(f"\nrequests a second over 8 connections, {rounds} rounds of {seconds:.0f} s each")
     print(f"    a bare FastAPI hello     {median(rates['hello']):7.0f}")
     print(f"    the service, 10 hits     {median(rates['service']):7.0f}")
     print(f"    share                    {median(shares):7.2f}   ({min(shares):.2f} to {max(shares):.2f})")
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--requests", type=int, default=200, help="of each way in a round (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a round that counts requests a second")
+    given = parser.parse_args()
     print(machine())
     (process, port), (hello, hello_port) = started_server("service"), started_server("hello")
-    own = print_times(port)
-    print_rates(port, hello_port)
+    own = print_times(port, rounds=given.rounds, requests=given.requests)
+    print_rates(port, hello_port, rounds=given.rounds, seconds=given.seconds)
     process.terminate()
     hello.terminate()
     verdict = "kept" if own <= TARGET_MS else "MISSED"

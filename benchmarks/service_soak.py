@@ -51,10 +51,10 @@ def mixed(ids: list[str]) -> Callable[[], Request]:
     return question
 
 
-def slope_mb_per_minute(minutes: list[float], megabytes: list[float]) -> float:
+def slope_mb_per_minute(readings: list[tuple[float, float]], *, warm_up: float) -> float:
     """Of the straight line through the readings after the warm-up."""
-    times, sizes = np.array(minutes), np.array(megabytes)
-    warm = times >= WARM_UP_MINUTES
+    times, sizes = np.array(readings).T
+    warm = times >= warm_up
     return float(np.polyfit(times[warm], sizes[warm], 1)[0])
 
 
@@ -85,18 +85,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--index", type=Path, help="index file (default: the sample companies)")
     parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--warm-up", type=float, default=WARM_UP_MINUTES, help="minutes left out (%(default)s)")
     parser.add_argument("--rate", type=float, default=20.0, help="questions a second (%(default)s)")
     given = parser.parse_args()
-    if given.minutes <= WARM_UP_MINUTES:
-        parser.error(f"--minutes must be above {WARM_UP_MINUTES:.0f}: those are the warm-up")
+    if given.minutes <= given.warm_up:
+        parser.error(f"--minutes must be above {given.warm_up:g}: those are the warm-up")
     print(f"{datetime.now(UTC):%Y-%m-%d}, cpus {os.cpu_count()}, {given.rate:.0f} questions/s, {given.minutes:.0f} min")
     with tempfile.TemporaryDirectory() as folder:
         index = given.index or sample_index(Path(folder))
         with running_service(index) as service:
             readings = asyncio.run(soak(service, ids_of(index), minutes=given.minutes, rate=given.rate))
-    slope = slope_mb_per_minute([minute for minute, _ in readings], [size for _, size in readings])
+    slope = slope_mb_per_minute(readings, warm_up=given.warm_up)
     print(
-        f"\nclaim (after {WARM_UP_MINUTES:.0f} min less than {CLAIM:.0f} MB/min): {slope:+.3f} MB/min, "
+        f"\nclaim (after {given.warm_up:g} min less than {CLAIM:.0f} MB/min): {slope:+.3f} MB/min, "
         f"{readings[-1][1]:.0f} MB at the end: {'kept' if slope < CLAIM else 'MISSED'}"
     )
 

@@ -11,7 +11,7 @@ from apache_beam.runners.runner import create_runner
 
 from pipelines.arguments import amount, count, days, name_of, port
 from pipelines.prism import forgive_unknown_progress, is_installed
-from pipelines.sources.kafka import OnLost, Start
+from pipelines.sources.kafka_reader import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
 from pipelines.workplace import Workplace
 from similarity.errors import InvalidInput

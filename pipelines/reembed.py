@@ -189,8 +189,7 @@ def told(report: ReembedReport) -> str:
     return f"{report.generation} is live; back with: similarity generations rollback"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options; runs once, or on schedule."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Re-embed all companies with a new model, judge it, make it live.",
         epilog="Other options go to Beam: --runner, --job_endpoint, ... Without a runner, it runs in this process.",
@@ -221,6 +220,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
     parser.add_argument("--metrics-port", type=port, help="with --cron: serve Prometheus' metrics of the runs there")
     add_work_options(parser)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Reads the options; runs once, or on schedule."""
+    parser = _parser()
     given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
         parser.error("--metrics-port serves the metrics of runs by --cron; leave it out, or give --cron")

@@ -107,7 +107,7 @@ class Decode(beam.DoFn):
         self._columns = columns
 
     def process(self, message: Message) -> Iterator[Decoded | DeadLetter]:
-        """One of one."""
+        """Yields the change that a message holds, or its dead letter."""
         try:
             parsed = messages.decode(message, columns=self._columns)
         except InvalidCompany as error:

@@ -10,7 +10,7 @@ variables of its own environment.
 import os
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.bundle import ModelBundle
@@ -34,13 +34,8 @@ class Workplace:
 
     def settings(self, environ: Mapping[str, str]) -> Settings:
         """The settings of an environment, with what is given here instead."""
-        found = Settings.from_environment(environ)
-        return replace(
-            found,
-            index=self.index or found.index,
-            bundles=Path(self.bundles) if self.bundles else found.bundles,
-            threads=self.threads or found.threads,
-        )
+        bundles = Path(self.bundles) if self.bundles else None
+        return Settings.from_environment(environ, index=self.index, bundles=bundles, threads=self.threads)
 
     def open(self) -> "OpenWorkplace":
         """Opens the index; encoders are opened when a generation asks for them.

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -66,6 +66,19 @@ class Company:
         if self.domain and not DOMAIN_PATTERN.fullmatch(self.domain):
             raise InvalidCompany("domain", f"{self.domain!r} is not a bare host name such as 'example.com'")
         _check_attributes(self.attributes)
+
+    def content(self) -> dict[str, Any]:
+        """Return all fields but the id, as JSON holds them."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "aliases": list(self.aliases),
+            "domain": self.domain,
+            "country": self.country,
+            "industry": self.industry,
+            "tags": list(self.tags),
+            "attributes": dict(self.attributes),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

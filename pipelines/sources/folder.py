@@ -59,7 +59,6 @@ class ReadFolder(beam.PTransform):
         self,
         folder: str,
         *,
-        settle_seconds: float = SETTLE_SECONDS,
         until_end: bool = False,
         poll_seconds: float = POLL_SECONDS,
         max_messages: int = MAX_MESSAGES,
@@ -67,7 +66,6 @@ class ReadFolder(beam.PTransform):
     ) -> None:
         super().__init__()
         self._folder = Path(folder).absolute()
-        self._settle_seconds = settle_seconds
         self._until_end = until_end
         self._poll_seconds = poll_seconds
         self._max_messages = max_messages
@@ -80,7 +78,7 @@ class ReadFolder(beam.PTransform):
                 f"{self._folder} is no folder; make it, on a file system that every worker sees at this path"
             )
         only = frozenset(file.name for file in files_in(self._folder)) if self._until_end else None
-        source = FolderSource(folder=self._folder, settle_seconds=self._settle_seconds, only=only)
+        source = FolderSource(folder=self._folder, settle_seconds=SETTLE_SECONDS, only=only)
         return begin | "Rows" >> ReadFromUnboundedSource(
             source,
             poll_interval=self._poll_seconds,

@@ -14,7 +14,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -232,14 +231,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     try:
         service = service_settings()
-        settings = Settings.from_environment(os.environ)
-        settings = replace(settings, index=options.index or settings.index, bundle=options.bundle or settings.bundle)
-        serve(
-            settings,
-            service=service,
-            host=options.host,
-            port=options.port,
-        )
+        settings = Settings.from_environment(os.environ, index=options.index, bundle=options.bundle)
+        serve(settings, service=service, host=options.host, port=options.port)
     except SimilarityError as error:
         sys.exit(f"services.search: {error}")
 

@@ -30,7 +30,7 @@ from services.search.workspace.feedback_routes import feedback_routes
 from services.search.workspace.health import WorkspaceHealth
 from services.search.workspace.lists import ListsService
 from services.search.workspace.lists_routes import lists_routes
-from services.search.writes.write_routes import write_routes
+from services.search.writes.write_routes import erasure_routes, write_routes
 from services.search.writes.write_setup import Writing, set_up_writing
 from services.search.writes.writing import WriteMode
 from similarity.feedback.protocol import Workspace
@@ -108,12 +108,8 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     answer_failures(app)
-    app.include_router(
-        write_routes(
-            replace(writing.writes, removed=query_encoders.forget),
-            replace(writing.erasures, removed=query_encoders.forget),
-        )
-    )
+    app.include_router(write_routes(replace(writing.writes, removed=query_encoders.forget)))
+    app.include_router(erasure_routes(replace(writing.erasures, removed=query_encoders.forget)))
     app.include_router(search_routes(search, WorkspaceHealth(workspace).trouble))
     app.include_router(map_routes(MapService(search)))
     app.include_router(match_routes(MatchService(index)))

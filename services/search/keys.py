@@ -21,12 +21,12 @@ from pathlib import Path
 
 from services.search.guards.callers import Scope
 from services.search.guards.key_file import Key, key_id, new_key, read_keys, write_keys
+from services.search.settings import ServiceSettings
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.settings import Settings
 from similarity.upkeep.audit import Action, AuditRecord, audit_target, system_user
 
-FILE_VARIABLE = "SIMILARITY_SERVICE_KEYS"
 DEFAULT_FILE = "keys.json"
 
 
@@ -60,8 +60,8 @@ def revoke(path: Path, name: str, *, identity: str | None = None) -> int:
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command; expected errors are one line and exit status 1."""
     options = _parser().parse_args(arguments)
-    path = options.file or Path(os.environ.get(FILE_VARIABLE, DEFAULT_FILE))
     try:
+        path = options.file or ServiceSettings.from_environment(os.environ).keys or Path(DEFAULT_FILE)
         if options.action == "add":
             with _audit(path).recorded(Action.KEY_ADD, who=system_user(), subject=options.name) as act:
                 secret = add(path, options.name, options.scope or [], expires=options.expires)
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _audit(path: Path) -> AuditRecord:
     """The record of the index that the environment names, else one beside the file of keys."""
     settings = Settings.from_environment(os.environ)
-    named = settings.audit or "SIMILARITY_INDEX" in os.environ
+    named = settings.audit or os.environ.get("SIMILARITY_INDEX")
     return AuditRecord(audit_target(settings) if named else f"{path}.audit.jsonl")
 
 
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     revoking.add_argument("name")
     revoking.add_argument("--id", help="only the key with this id")
     for each in (adding, listing, revoking):
-        each.add_argument("--file", type=Path, help=f"file of keys ({FILE_VARIABLE}, else {DEFAULT_FILE})")
+        each.add_argument("--file", type=Path, help=f"file of keys (SIMILARITY_SERVICE_KEYS, else {DEFAULT_FILE})")
     return parser
 
 

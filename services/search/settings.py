@@ -5,16 +5,16 @@ them; a test keeps that list and these fields the same.
 """
 
 import ipaddress
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_type_hints
 
 from services.search.guards.key_file import MAKE_A_KEY
 from services.search.guards.logs import LogFormat
 from similarity.errors import InvalidInput
+from similarity.settings import read_variables
 
 PREFIX = "SIMILARITY_SERVICE_"
 DEFAULT_HOST = "127.0.0.1"
@@ -85,7 +85,7 @@ class ServiceSettings:
         default="",
         metadata=_says("address that a container's port is published on; without keys it must be a loopback address"),
     )
-    writes: str = field(
+    writes: Literal["direct", "kafka", "off"] = field(
         default="direct",
         metadata=_says("`direct`: companies are written before the answer; `kafka`: published; `off`: refused"),
     )
@@ -187,11 +187,6 @@ class ServiceSettings:
                 raise InvalidInput(
                     f"{variable(each)} is {value}; it must be from {bounds['low']:g} to {bounds['high']:g}"
                 )
-        for name, allowed in (("logs", ("json", "text")), ("writes", ("direct", "kafka", "off"))):
-            if getattr(self, name) not in allowed:
-                raise InvalidInput(
-                    f"{PREFIX}{name.upper()} is {getattr(self, name)!r}; it must be {' or '.join(allowed)}"
-                )
         if self.cursor_secret and len(self.cursor_secret) < SHORTEST_SECRET:
             raise InvalidInput(
                 f"{PREFIX}CURSOR_SECRET is too short to be one; use {SHORTEST_SECRET} characters or more"
@@ -199,17 +194,12 @@ class ServiceSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "ServiceSettings":
-        """Reads the SIMILARITY_SERVICE_ variables; an empty one counts as not set, as in compose files.
+        """Reads SIMILARITY_SERVICE_ and the names of the fields in capitals.
 
         Raises:
-            InvalidInput: one that does not exist (a typing error, most likely), or a bad value.
+            InvalidInput: as `read_variables`, or a value is out of its range.
         """
-        known = {variable(each): each for each in fields(cls)}
-        given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-        unknown = sorted(set(given) - set(known))
-        if unknown:
-            raise InvalidInput(f"{unknown[0]} is no setting; there are {', '.join(known)}")
-        return cls(**{known[name].name: _read(known[name], value) for name, value in given.items() if value})
+        return cls(**read_variables(environ, PREFIX, get_type_hints(cls)))
 
     @property
     def places(self) -> int:
@@ -236,28 +226,3 @@ def _shown(default: object) -> str:
     if default is None or default == ():
         return "none"
     return str(int(default)) if isinstance(default, bool) else str(default)
-
-
-def _read(setting: "Field[Any]", text: str) -> Any:
-    """The value that `text` stands for, by the type of the setting's default."""
-    default = setting.default
-    try:
-        if isinstance(default, bool):
-            return {"0": False, "1": True}[text]
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, float):
-            return _finite(text)
-    except (KeyError, ValueError) as error:
-        wanted = "0 or 1" if isinstance(default, bool) else "a number"
-        raise InvalidInput(f"{variable(setting)} is {text!r}; it must be {wanted}") from error
-    if isinstance(default, tuple):
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    return Path(text) if default is None else text
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number

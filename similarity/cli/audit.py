@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -39,8 +38,7 @@ def audit(
 
     Example: `similarity audit --company acme --since 2026-01-31`, `similarity audit --action erase --format json`
     """
-    settings = Settings.from_environment(os.environ)
-    target = audit_target(replace(settings, index=index or settings.index))
+    target = audit_target(Settings.from_environment(os.environ, index=index))
     wanted = hashed(company) if company else None
     begin = _time(since) if since else None
     for entry in read_entries(target):

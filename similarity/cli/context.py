@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -100,18 +100,12 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
     from similarity.index.bundle_store import store_folder
     from similarity.index.opening import open_index
 
-    settings = settings_of(target, bundle)
+    settings = Settings.from_environment(os.environ, index=target, bundle=bundle)
     index = open_index(settings.index, os.environ, create=create)
     try:
         yield Opened(index=index, settings=settings, store=store_folder(settings.index, settings.bundles))
     finally:
         index.close()
-
-
-def settings_of(target: str | None, bundle: Path | None = None) -> Settings:
-    """The settings of the environment, with what the options say instead."""
-    settings = Settings.from_environment(os.environ)
-    return replace(settings, index=target or settings.index, bundle=bundle or settings.bundle)
 
 
 def columns_of(column: list[str] | None, attribute: list[str] | None) -> "Columns":

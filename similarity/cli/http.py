@@ -5,7 +5,7 @@ would be seen by everybody who lists processes.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +13,11 @@ import typer
 
 from similarity.cli.tables import Line, OutputFormat, show, show_ranking
 from similarity.errors import InvalidInput
+from similarity.settings import Settings
 
 if TYPE_CHECKING:
     from similarity.client import Client
-    from similarity.index.filters import FieldFilter
+    from similarity.search.question import Question
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Ask the service at this address instead of an index [SIMILARITY_URL]")
@@ -27,37 +28,25 @@ def service_address(url: str | None, *, index: str | None) -> str | None:
     """The service to ask, by option or environment; None where an index is to be asked.
 
     Raises:
-        InvalidInput: both are named by options.
+        InvalidInput: both are named by options, or a SIMILARITY_ variable is wrong.
     """
     if url and index:
         raise InvalidInput("--url asks a service and --index an index; say one of them")
-    return url or (None if index else os.environ.get("SIMILARITY_URL")) or None
+    return url or (None if index else Settings.from_environment(os.environ).url)
 
 
-def similar_over_http(
-    url: str,
-    companies: Sequence[str],
-    *,
-    text: str | None,
-    unlike: Sequence[str],
-    exclude: Sequence[str],
-    filters: "Sequence[FieldFilter]",
-    words: bool,
-    k: int,
-    output: OutputFormat,
-) -> None:
+def similar_over_http(url: str, question: "Question", output: OutputFormat) -> None:
     """Prints the answer of the service at `url`; what it did not find is said on standard error."""
     with connected(url) as client:
         from similarity.client import Anchor
 
         ranking = client.similar(
-            *companies,
-            *([] if text is None else [Anchor(text=text)]),
-            negatives=unlike,
-            exclude=exclude,
-            filters=filters,
-            mode="hybrid" if words else "vector",
-            k=k,
+            *(Anchor(company=each.company, text=each.text) for each in question.anchors),
+            negatives=[each.reference for each in question.negatives],
+            exclude=question.exclude,
+            filters=question.filters,
+            mode="hybrid" if question.hybrid else "vector",
+            k=question.k,
             reasons=0,
         )
     show_ranking(
@@ -87,5 +76,5 @@ def connected(url: str) -> "Iterator[Client]":
         from similarity.client import Client
     except ImportError as error:
         raise InvalidInput(str(error)) from error
-    with Client(url, api_key=os.environ.get("SIMILARITY_API_KEY") or None) as client:
+    with Client(url, api_key=Settings.from_environment(os.environ).api_key) as client:
         yield client

@@ -16,7 +16,6 @@ from similarity.cli.context import (
     IndexOption,
     fail,
     opened,
-    settings_of,
 )
 from similarity.cli.feedback import feedback
 from similarity.cli.generations import generations
@@ -24,6 +23,7 @@ from similarity.cli.keep import keep_commands
 from similarity.cli.load import load_commands
 from similarity.cli.search import search_commands
 from similarity.errors import InvalidInput, SimilarityError
+from similarity.settings import Settings
 
 if TYPE_CHECKING:
     pass
@@ -76,12 +76,8 @@ def serve(
         ) from error
     with opened(index) as work:
         work.index.live()
-    serve_http(
-        settings_of(index, bundle),
-        service=service_settings(),
-        host=host,
-        port=port,
-    )
+    settings = Settings.from_environment(os.environ, index=index, bundle=bundle)
+    serve_http(settings, service=service_settings(), host=host, port=port)
 
 
 # In the order of the help.

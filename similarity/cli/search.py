@@ -9,6 +9,7 @@ from similarity.cli.context import (
     BundleOption,
     FilterOption,
     IndexOption,
+    Opened,
     fail,
     opened,
     progress,
@@ -18,7 +19,7 @@ from similarity.cli.tables import Line, OutputFormat, show, show_ranking
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
-    pass
+    from similarity.search.question import Question
 
 search_commands = typer.Typer()
 
@@ -58,52 +59,46 @@ def similar(
     The shell takes a bare &gt; or &lt; for itself, so quote it.
     """
     from similarity.index.filters import FieldFilter
-    from similarity.search.errors import UnknownCompany
     from similarity.search.filter_text import parse_filters
     from similarity.search.question import Anchor, Question
-    from similarity.search.searcher import Searcher
 
     if bool(company) == (text is not None):
         raise InvalidInput("say either a company or --text, for example: similarity similar nike.com")
-    address = service_address(url, index=index)
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
-    filters += parse_filters(only or ())
-    if address:
-        similar_over_http(
-            address,
-            company or (),
-            text=text,
-            unlike=unlike or (),
-            exclude=exclude or (),
-            filters=filters,
-            words=hybrid,
-            k=k,
-            output=output,
-        )
+    question = Question(
+        anchors=[Anchor(text=text)] if text is not None else [Anchor(company=each) for each in company or ()],
+        negatives=[Anchor(company=each) for each in unlike or ()],
+        filters=filters + parse_filters(only or ()),
+        exclude=exclude or (),
+        hybrid=hybrid,
+        k=k,
+    )
+    if address := service_address(url, index=index):
+        similar_over_http(address, question, output)
         return
     with opened(index, bundle) as work:
-        question = Question(
-            anchors=[Anchor(text=text)] if text is not None else [Anchor(company=each) for each in company or ()],
-            negatives=[Anchor(company=each) for each in unlike or ()],
-            filters=filters,
-            exclude=exclude or (),
-            hybrid=hybrid,
-            k=k,
-        )
-        # Stored vectors are compared without the encoder, which takes a second to open.
-        encoder = None if text is None else work.encoder(work.bundle())
-        try:
-            ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
-        except UnknownCompany as error:
-            hint = "; to describe a company in your own words, use --text" if " " in error.reference.strip() else ""
-            raise InvalidInput(f"{error}{hint}") from None
-        show_ranking(
-            [Line.of_hit(hit, hit.company) for hit in ranking.hits],
-            output,
-            anchors=[each.document.company for each in ranking.anchors if each.document],
-            remarks=[*(str(each.error) for each in ranking.unresolved), *ranking.warnings],
-        )
+        _similar_in_index(work, question, output)
+
+
+def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) -> None:
+    from similarity.search.errors import UnknownCompany
+    from similarity.search.searcher import Searcher
+
+    # Stored vectors are compared without the encoder, which takes a second to open.
+    has_text = any(anchor.text is not None for anchor in question.anchors)
+    encoder = work.encoder(work.bundle()) if has_text else None
+    try:
+        ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
+    except UnknownCompany as error:
+        hint = "; to describe a company in your own words, use --text" if " " in error.reference.strip() else ""
+        raise InvalidInput(f"{error}{hint}") from None
+    show_ranking(
+        [Line.of_hit(hit, hit.company) for hit in ranking.hits],
+        output,
+        anchors=[each.document.company for each in ranking.anchors if each.document],
+        remarks=[*(str(each.error) for each in ranking.unresolved), *ranking.warnings],
+    )
 
 
 @search_commands.command()

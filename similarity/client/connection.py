@@ -1,6 +1,5 @@
 """What both clients know of the service, and how a call becomes a request: no sending, no waiting."""
 
-import random
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from uuid import uuid4
 
 import httpx2
 
+from similarity.backoff import backoff
 from similarity.client.call import Answer, Attempt, Call, Reply
 from similarity.client.problems import TimedOut, Unreachable
 from similarity.client.retries import Retries, talk
@@ -63,7 +63,8 @@ class Connection:
 
     def conversation(self, call: Call[Answer]) -> Generator[Attempt, Reply | Unreachable, Answer]:
         """The conversation about `call`, by the clock and the dice of this machine."""
-        return talk(call, retries=self.retries, timeout=self.timeout, clock=time.monotonic, chance=random.random)
+        pauses = backoff(self.retries.first_pause, self.retries.longest_pause)
+        return talk(call, retries=self.retries, timeout=self.timeout, clock=time.monotonic, pauses=pauses)
 
     def failed(self, error: Exception, request_id: str) -> Unreachable:
         """What to say of a failure of the network."""

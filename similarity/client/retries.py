@@ -5,10 +5,10 @@ the clients only wait and send.
 """
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from itertools import count
+from itertools import islice
 
 from similarity.client.call import Answer, Attempt, Call, Reply
 from similarity.client.problems import Problem, Unreachable, problem_of
@@ -22,10 +22,10 @@ WORTH_ANOTHER = frozenset({429, 502, 503, 504})
 class Retries:
     """How often and how long a call is tried; times in seconds.
 
-    The pause before the n-th repetition is random, up to `first_pause` * 2^(n-1) and `longest_pause`, so
-    that many clients do not come back at once; where the service says `Retry-After`, it comes on top
-    of that. Nothing is begun that would pass `deadline`, counted from the first sending: if the
-    service asks for more patience, its problem is raised at once.
+    Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
+    `longest_pause`; where the service says `Retry-After`, the pause comes on top of that. Nothing is begun
+    that would pass `deadline`, counted from the first sending: if the service asks for more patience, its
+    problem is raised at once.
 
     Raises:
         InvalidInput: there is less than one attempt, or a time is not above 0.
@@ -42,18 +42,6 @@ class Retries:
         if not (self.deadline > 0 and self.first_pause >= 0 and self.longest_pause >= 0):
             raise InvalidInput("the deadline must be above 0 seconds, and no pause below 0")
 
-    def pause(self, *, sent: int, left: float, asked: float | None, chance: float) -> float | None:
-        """How long to wait before the next sending; None to give up.
-
-        `sent`: how often the call was sent. `left`: seconds to the deadline. `asked`: what the service
-        wants waited. `chance`: a random number in [0, 1).
-        """
-        if sent >= self.attempts:
-            return None
-        backoff = chance * min(self.longest_pause, self.first_pause * 2 ** (sent - 1))
-        pause = (asked or 0.0) + backoff
-        return pause if pause < left else None
-
 
 def talk(
     call: Call[Answer],
@@ -61,34 +49,32 @@ def talk(
     retries: Retries,
     timeout: float,
     clock: Callable[[], float],
-    chance: Callable[[], float],
+    pauses: Iterator[float],
 ) -> Generator[Attempt, Reply | Unreachable, Answer]:
     """The conversation about `call`: yields attempts, takes what came of each, returns the answer.
 
-    `clock` is in seconds and never goes back.
+    `clock` is in seconds and never goes back; `pauses` are those between the attempts.
 
     Raises:
         SimilarityError: what came of the last attempt.
     """
     end = clock() + retries.deadline
     pause = 0.0
-    for sent in count(1):
+    repetitions = islice(pauses, retries.attempts - 1)
+    while True:
         outcome = yield Attempt(after=pause, timeout=min(timeout, end - clock() - pause), until=end)
         if isinstance(outcome, Reply) and 200 <= outcome.status < 300:
             return call.read(outcome)
         error = outcome if isinstance(outcome, Unreachable) else refusal(outcome)
-        wait = None
-        if _may_pass(error):
-            asked = error.retry_after if isinstance(error, Problem) else None
-            wait = retries.pause(sent=sent, left=end - clock(), asked=asked, chance=chance())
-        if wait is None:
+        asked = 0.0
+        if isinstance(error, Problem):
+            if error.status not in WORTH_ANOTHER:
+                raise error
+            asked = error.retry_after or 0.0
+        wait = next(repetitions, None)
+        if wait is None or asked + wait >= end - clock():
             raise error
-        pause = wait
-    raise AssertionError("counting never ends")
-
-
-def _may_pass(error: Unreachable | Problem) -> bool:
-    return isinstance(error, Unreachable) or error.status in WORTH_ANOTHER
+        pause = asked + wait
 
 
 def refusal(reply: Reply) -> Problem:

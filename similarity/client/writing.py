@@ -95,8 +95,7 @@ def put(company: Company, *, event_time: datetime | None = None) -> Call[Written
     """Adds or replaces a company. `event_time`, with a zone, is since when this is true: the service's clock
     decides without it, so say it where changes may overtake each other.
     """
-    members: dict[str, Any] = _members(company)
-    del members["id"]
+    members = company.content()
     if event_time is not None:
         members["event_time"] = event_time.isoformat()
     return Call(method="PUT", path=path_of("companies", company.id), body=as_json(members), read=reading(Written))
@@ -131,7 +130,7 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_AT_ONCE) -> Iterator
     sent = 0
     lines: list[bytes] = []
     for change in changes:
-        line = as_json(_members(change) if isinstance(change, Company) else dict(change)) + b"\n"
+        line = as_json({"id": change.id, **change.content()} if isinstance(change, Company) else dict(change)) + b"\n"
         if lines and (len(lines) >= at_once or sum(map(len, lines)) + len(line) > BYTES_AT_ONCE):
             yield _bulk(lines, sent)
             sent += len(lines)
@@ -157,17 +156,3 @@ def _lines(reply: Reply) -> Iterator[object]:
             yield json.loads(line)
         except ValueError:
             raise UnreadableAnswer(f"a line is no JSON: {line[:100]!r}", request_id=reply.request_id) from None
-
-
-def _members(company: Company) -> dict[str, Any]:
-    return {
-        "id": company.id,
-        "name": company.name,
-        "description": company.description,
-        "aliases": list(company.aliases),
-        "domain": company.domain,
-        "country": company.country,
-        "industry": company.industry,
-        "tags": list(company.tags),
-        "attributes": dict(company.attributes),
-    }

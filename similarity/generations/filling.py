@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict
-from similarity.generations.lag import lagging_versions
+from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, DocumentVersion, Generation, WriteOutcome
 from similarity.ingest.changes import Documents, embed_changes
 from similarity.ingest.records import Change, VersionedCompany
@@ -118,7 +118,7 @@ class Filler:
         return filled
 
     def _lacking(self, after: str, until: str) -> list[DocumentVersion]:
-        lacking = lagging_versions(self.index, ahead=self.source.name, behind=self.target.name, after=after)
+        lacking = lagging(self.index, ahead=self.source.name, behind=self.target.name, after=after)
         if until:
             lacking = takewhile(lambda document: document.id <= until, lacking)
         return list(islice(lacking, PAGE_DOCUMENTS))

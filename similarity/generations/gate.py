@@ -14,13 +14,10 @@ Name all companies of the training pairs as `trained_on`; anchors among them are
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import merge
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +26,16 @@ from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.generations.bootstrap import bootstrap_interval
 from similarity.generations.judgements import Judgements, ndcg, read_judgements
+from similarity.index.comparing import MOST_UNDER_WAY, Difference, differences
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
 
 MIN_ANCHORS = 50
 MARGIN = 0.01
 BATCH_IDS = 500
-# Writers write a candidate first and the live generation last: what is on its way is in one of them only.
+# Writers write a candidate first and the live generation last: a write that is under way is in one of them only.
 PAUSES = (0.2, 1.0, 3.0)
-"""Seconds before each new look at what differs: longer than any batch is on its way."""
-MOST_ON_THEIR_WAY = 50_000
+"""Seconds before each new look at what differs: together longer than any batch is under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,8 +239,8 @@ def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: i
     held = {"companies": here.companies, "tombstones": here.deleted}
     more = {"companies": there.companies - here.companies, "tombstones": there.deleted - here.deleted}
     if max(map(abs, more.values())) > logged_changes:
-        apart = _apart_for_good(index, old=old, new=new)
-        more = more if apart is None else _more_of_each(index, apart, old=old, new=new)
+        lasting = _lasting_differences(index, old=old, new=new)
+        more = more if lasting is None else _more_of_each(index, lasting, old=old, new=new)
     return [
         f"{new} holds {held[what] + count:,} {what} and {old} holds {held[what]:,}; they differ by {abs(count):,}, "
         f"more than the {logged_changes:,} logged changes; catch up with the old generation before the gate"
@@ -252,44 +249,24 @@ def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: i
     ]
 
 
-class _Apart(NamedTuple):
-    """A document whose version in the two generations differs; None where one lacks it."""
-
-    id: str
-    old: int | None
-    new: int | None
-
-
-def _apart_for_good(index: CompanyIndex, *, old: str, new: str) -> set[_Apart] | None:
-    """What differs in the same way at every look; None where more differs than can be on its way."""
-    apart = set(islice(_apart(index, old=old, new=new), MOST_ON_THEIR_WAY + 1))
-    if len(apart) > MOST_ON_THEIR_WAY:
+def _lasting_differences(index: CompanyIndex, *, old: str, new: str) -> set[Difference] | None:
+    """Return what differs in the same way at every look; None if more differs than can be under way."""
+    lasting = set(islice(differences(index.versions(old), index.versions(new)), MOST_UNDER_WAY + 1))
+    if len(lasting) > MOST_UNDER_WAY:
         return None
     for pause in PAUSES:
-        if not apart:
+        if not lasting:
             break
         time.sleep(pause)
-        apart = {document for document in _apart(index, old=old, new=new) if document in apart}
-    return apart
+        found = differences(index.versions(old), index.versions(new))
+        lasting = {document for document in found if document in lasting}
+    return lasting
 
 
-def _apart(index: CompanyIndex, *, old: str, new: str) -> Iterator[_Apart]:
-    """All documents that differ now: a merge of two streams by id, in constant memory."""
-    streams = merge(_versions(index, old), _versions(index, new))
-    for company_id, held in groupby(streams, key=itemgetter(0)):
-        versions = {name: version for _, name, version in held}
-        if versions.get(old) != versions.get(new):
-            yield _Apart(company_id, versions.get(old), versions.get(new))
-
-
-def _versions(index: CompanyIndex, generation: str) -> Iterator[tuple[str, str, int]]:
-    return ((document.id, generation, document.version) for page in index.versions(generation) for document in page)
-
-
-def _more_of_each(index: CompanyIndex, apart: Collection[_Apart], *, old: str, new: str) -> dict[str, int]:
+def _more_of_each(index: CompanyIndex, lasting: Collection[Difference], *, old: str, new: str) -> dict[str, int]:
     """How many more companies and tombstones `new` holds among these documents."""
-    of_old = [document.id for document in apart if document.old is not None]
-    of_new = [document.id for document in apart if document.new is not None]
+    of_old = [document.id for document in lasting if document.old is not None]
+    of_new = [document.id for document in lasting if document.new is not None]
     companies = _count_companies(index, new, of_new) - _count_companies(index, old, of_old)
     return {"companies": companies, "tombstones": len(of_new) - len(of_old) - companies}
 

@@ -43,19 +43,19 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
     return judgements
 
 
-def ndcg(scores: NDArray[np.floating], grades: NDArray[np.integer], depth: int = DEPTH) -> float:
-    """nDCG at `depth` of one anchor's candidates by their grades, gains 3/1/0: see `ndcg_of_gains`."""
-    return ndcg_of_gains(scores, np.array([GAINS[int(grade)] for grade in grades]), depth)
+def ndcg(scores: NDArray[np.floating], grades: NDArray[np.integer]) -> float:
+    """nDCG at DEPTH of one anchor's candidates by their grades, gains 3/1/0: see `ndcg_of_gains`."""
+    return ndcg_of_gains(scores, np.array([GAINS[int(grade)] for grade in grades]))
 
 
-def ndcg_of_gains(scores: NDArray[np.floating], gains: NDArray[np.floating], depth: int = DEPTH) -> float:
-    """nDCG at `depth` of one anchor's candidates; 0 where no candidate has a gain.
+def ndcg_of_gains(scores: NDArray[np.floating], gains: NDArray[np.floating]) -> float:
+    """nDCG at DEPTH of one anchor's candidates; 0 where no candidate has a gain.
 
     `scores` and `gains` are `[candidates]`. Candidates of equal score share their gains, as if ties
     were broken at random: the order of a file must not decide, nor may equal vectors look like a good
     order (McSherry and Najork, ECIR 2008).
     """
-    discounts = 1 / np.log2(np.arange(2, min(depth, len(gains)) + 2))
+    discounts = 1 / np.log2(np.arange(2, min(DEPTH, len(gains)) + 2))
     ideal = float(np.sort(gains)[::-1][: len(discounts)] @ discounts)
     if not ideal:
         return 0.0

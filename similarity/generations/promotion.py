@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import generation_named
-from similarity.generations.lag import lagging
 from similarity.generations.leases import REEMBED, KeptLease
 from similarity.generations.reembed import Gate, GateReport
-from similarity.index.comparing import lag_that_stays
+from similarity.index.comparing import lag_that_stays, lagging
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 

@@ -1,9 +1,10 @@
-"""Which documents one generation has newer than another, from two streams of versions in order of ids."""
+"""The difference between two generations: a merge of their two streams of versions, in constant memory."""
 
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+from typing import NamedTuple
 
 from similarity.index.protocol import CompanyIndex, DocumentVersion
 from similarity.index.rules import lagging_behind
@@ -12,6 +13,15 @@ LOOK_SECONDS = 0.2
 IDS_SHOWN = 10
 MOST_UNDER_WAY = 50_000
 """Documents: more than all writers together have between two generations."""
+_END = DocumentVersion(id="\x7f", version=-1)  # behind every id
+
+
+class Difference(NamedTuple):
+    """A document whose version in two generations differs; None where one lacks it."""
+
+    id: str
+    old: int | None
+    new: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +32,39 @@ class Lag:
     ids: tuple[str, ...]
 
 
-def newer(ahead: Iterable[list[DocumentVersion]], behind: Iterable[list[DocumentVersion]]) -> Iterator[DocumentVersion]:
-    """What `ahead` holds and `behind` lacks or has older. Both are pages by ascending id; neither is held in memory."""
-    others = (version for page in behind for version in page)
-    other = next(others, None)
-    for page in ahead:
-        for version in page:
-            while other is not None and other.id < version.id:
-                other = next(others, None)
-            if other is None or other.id != version.id or other.version < version.version:
-                yield version
+def differences(old: Iterable[list[DocumentVersion]], new: Iterable[list[DocumentVersion]]) -> Iterator[Difference]:
+    """Return the documents whose versions differ, by ascending id. Both are pages by ascending id; `old` is read first.
+
+    Tombstones are documents.
+    """
+    olds, news = chain.from_iterable(old), chain.from_iterable(new)
+    one, other = next(olds, _END), next(news, _END)
+    while one is not _END or other is not _END:
+        if one.id < other.id:
+            yield Difference(one.id, one.version, None)
+            one = next(olds, _END)
+        elif other.id < one.id:
+            yield Difference(other.id, None, other.version)
+            other = next(news, _END)
+        else:
+            if one.version != other.version:
+                yield Difference(one.id, one.version, other.version)
+            one, other = next(olds, _END), next(news, _END)
+
+
+def lagging(index: CompanyIndex, *, ahead: str, behind: str, after: str = "") -> Iterator[DocumentVersion]:
+    """Return the documents of generation `ahead` that `behind` lacks or holds older, by ascending id after `after`.
+
+    Tombstones count: a deletion that `behind` does not hold makes it lag. While others write, an id may appear
+    that has caught up since; an id that lagged all the while is never left out.
+    """
+    # `behind` is read first: what is written between the two readings then seems to lag, and is looked at again.
+    found = differences(index.versions(behind, after=after), index.versions(ahead, after=after))
+    return (
+        DocumentVersion(id=each.id, version=each.new)
+        for each in found
+        if each.new is not None and (each.old is None or each.old < each.new)
+    )
 
 
 def lag_that_stays(index: CompanyIndex, *, ahead: str, behind: str, wait: float) -> Lag:
@@ -40,7 +73,7 @@ def lag_that_stays(index: CompanyIndex, *, ahead: str, behind: str, wait: float)
     Writers write one generation after the other, so a write that is under way is missing in one of them
     for a moment. Returns as soon as nothing is missing, and at once if too much is.
     """
-    differing = newer(index.versions(ahead), index.versions(behind))
+    differing = lagging(index, ahead=ahead, behind=behind)
     lacking = {document.id: document.version for document in islice(differing, MOST_UNDER_WAY)}
     others = sum(1 for _ in differing)
     give_up = time.monotonic() + wait

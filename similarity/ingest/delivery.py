@@ -5,11 +5,11 @@ one of two ways: in the index (applied, unchanged, superseded), or rejected with
 There is no third: while the store takes nothing, delivery waits, and raises when its patience ends.
 """
 
-import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from similarity.backoff import backoff
 from similarity.company import utc_now
 from similarity.errors import EncodingFailed, IndexUnavailable
 from similarity.index.protocol import WriteOutcome, WriteResult
@@ -77,7 +77,7 @@ class Delivery:
             return []
         ends: dict[int, Settled] = {}
         waiting = list(range(len(changes)))
-        pause, deadline = FIRST_PAUSE_SECONDS, self._clock() + self._patience
+        pauses, deadline = self._fresh_patience()
         while True:
             tried = self._tried([changes[position] for position in waiting])
             settled = zip(waiting, tried, strict=True)
@@ -87,16 +87,19 @@ class Delivery:
                 return [ends[position] for position in range(len(changes))]
             reason = next(end.reason for end in tried if end.outcome is WriteOutcome.FAILED)
             if len(left) < len(waiting):
-                pause, deadline = FIRST_PAUSE_SECONDS, self._clock() + self._patience
+                pauses, deadline = self._fresh_patience()
             elif self._clock() >= deadline:
                 raise IndexUnavailable(
                     f"the store took none of {len(left):,} changes for {self._patience:.0f} seconds ({reason}); "
                     "nothing is lost: they are read and sent again when the job goes on"
                 )
             self._on_retry(len(left), reason)
-            # Not all workers at the same moment, when a store comes back.
-            self._sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
-            pause, waiting = min(2 * pause, LONGEST_PAUSE_SECONDS), left
+            self._sleep(next(pauses))
+            waiting = left
+
+    def _fresh_patience(self) -> tuple[Iterator[float], float]:
+        """The pauses from now on, and the time at which to give up."""
+        return backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), self._clock() + self._patience
 
     def _tried(self, changes: Sequence[Change]) -> list[Settled]:
         """One attempt. A batch on which the encoder fails is halved until what is left is the poison itself."""

@@ -100,18 +100,7 @@ def encode(change: Change, *, follows: int | None = None) -> tuple[bytes, bytes]
     if isinstance(change, DeletedCompany):
         record["deleted"] = True
     else:
-        company = change.company
-        fields = {
-            "name": company.name,
-            "description": company.description,
-            "aliases": list(company.aliases),
-            "domain": company.domain,
-            "country": company.country,
-            "industry": company.industry,
-            "tags": list(company.tags),
-            "attributes": dict(company.attributes),
-        }
-        record |= {name: value for name, value in fields.items() if value}
+        record |= {name: value for name, value in change.company.content().items() if value}
     return change.id.encode(), json.dumps(record, ensure_ascii=False).encode()
 
 

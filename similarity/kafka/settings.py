@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_type_hints
 
 from similarity.errors import InvalidInput
+from similarity.settings import read_variables
 
 PREFIX = "SIMILARITY_KAFKA_"
 DEFAULT_SERVERS = "127.0.0.1:9092"
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
-FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,31 +80,7 @@ class KafkaSettings:
         """Reads SIMILARITY_KAFKA_ and the names of the fields in capitals; `servers` goes before its variable.
 
         Raises:
-            InvalidInput: another SIMILARITY_KAFKA_ variable, or a bad value.
+            InvalidInput: as `read_variables`, or settings do not fit together.
         """
-        given = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX)}
-        known = [name.upper() for name in cls.__dataclass_fields__]
-        if unknown := sorted(set(given) - set(known)):
-            raise InvalidInput(
-                f"{PREFIX}{unknown[0]} is no setting; there are {', '.join(PREFIX + name for name in known)}"
-            )
-        by_name: dict[str, Mechanism] = {name: name for name in MECHANISMS}
-        mechanism = by_name.get(given.get("MECHANISM", "SCRAM-SHA-512"))
-        if mechanism is None:
-            raise InvalidInput(
-                f"{PREFIX}MECHANISM is {given['MECHANISM']!r:.40}; it must be one of {', '.join(MECHANISMS)}"
-            )
-        tls = FLAGS.get(given["TLS"].casefold()) if "TLS" in given else None
-        if "TLS" in given and tls is None:
-            raise InvalidInput(f"{PREFIX}TLS is {given['TLS']!r:.40}; it must be true or false")
-        return cls(
-            servers=servers or given.get("SERVERS", DEFAULT_SERVERS),
-            username=given.get("USERNAME", ""),
-            password=given.get("PASSWORD", ""),
-            mechanism=mechanism,
-            tls=tls,
-            ca_file=given.get("CA_FILE", ""),
-            certificate_file=given.get("CERTIFICATE_FILE", ""),
-            key_file=given.get("KEY_FILE", ""),
-            key_password=given.get("KEY_PASSWORD", ""),
-        )
+        given = read_variables(environ, PREFIX, get_type_hints(cls))
+        return cls(**given | ({"servers": servers} if servers else {}))

@@ -29,6 +29,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from similarity.company import utc_now
 from similarity.errors import AuditUnavailable, InvalidInput
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
@@ -110,7 +111,7 @@ class AuditRecord:
     Safe to share between threads and processes.
     """
 
-    def __init__(self, target: str | None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, target: str | None, *, clock: Callable[[], datetime] = utc_now) -> None:
         self._target = target
         self._clock = clock
         self._outage = Outage("the audit record")

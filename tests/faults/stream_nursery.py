@@ -71,7 +71,7 @@ def _live(wanted: dict[str, Any]) -> None:
 
 def _commit_first() -> None:
     """Offsets are committed when they are read, before anything is written."""
-    from pipelines.sources.kafka import KafkaMark, KafkaReader
+    from pipelines.sources.kafka_reader import KafkaMark, KafkaReader
 
     honest = KafkaReader.get_checkpoint_mark
 

@@ -14,8 +14,9 @@ from apache_beam.metrics import MetricsFilter
 from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 
-from pipelines.sources.kafka import HowToRead, KafkaMark, KafkaReader, KafkaSource, OffsetsLost, ReadKafka
+from pipelines.sources.kafka import KafkaSource, ReadKafka
 from pipelines.sources.kafka_consumers import GroupTopic, consumer_pool
+from pipelines.sources.kafka_reader import HowToRead, KafkaMark, KafkaReader, OffsetsLost
 from similarity.errors import InvalidInput
 from similarity.ingest.messages import Message
 from similarity.kafka import GroupOffsets, KafkaSettings, KeyedProducer, group_positions
@@ -229,7 +230,7 @@ def test_partitions_that_are_added_are_found_and_read_from_their_beginning(
 ) -> None:
     from confluent_kafka.admin import NewPartitions
 
-    monkeypatch.setattr("pipelines.sources.kafka.NEW_PARTITIONS_SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.sources.kafka_reader.NEW_PARTITIONS_SECONDS", 0.0)
     [source] = single.source(start="latest").split(20)
     reader = source.create_reader(None, None)
     assert drain(reader, 0) == []

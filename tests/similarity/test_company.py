@@ -1,3 +1,4 @@
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -138,3 +139,18 @@ def test_a_website_without_a_host_name_is_refused(website: str) -> None:
 
 def test_names_compare_without_case_width_and_spacing() -> None:
     assert name_key("  ＡＣＭＥ\u00a0Straße ") == name_key("acme strasse")
+
+
+def test_the_content_is_all_that_was_given_but_the_id() -> None:
+    company = Company(id="a", name="  ACME ", description="Makes anvils.", tags=("B", "a"), attributes={"size": 10.0})
+    assert company.content() == {
+        "name": "  ACME ",
+        "description": "Makes anvils.",
+        "aliases": [],
+        "domain": "",
+        "country": "",
+        "industry": "",
+        "tags": ["B", "a"],
+        "attributes": {"size": 10.0},
+    }
+    assert {"id", *company.content()} == {field.name for field in fields(Company)}

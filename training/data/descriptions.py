@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from similarity.errors import InvalidInput
-from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
+from similarity.text import embedding_text
 from training.evaluate.judged import read_companies
 
 
-def read_descriptions(path: Path, *, text_settings: TextSettings = DEFAULT_SETTINGS) -> tuple[str, ...]:
+def read_descriptions(path: Path) -> tuple[str, ...]:
     """One prepared text per company of a JSONL file; or the lines of a .txt file.
 
     Raises:
         InvalidInput: no such file, or it holds something else.
     """
     if path.suffix != ".txt":
-        return tuple(embedding_text(company, text_settings) for company in read_companies(path))
+        return tuple(embedding_text(company) for company in read_companies(path))
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -56,7 +56,7 @@ def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) 
     return Interval(mean=float(kept.mean()), lower=lower, upper=upper, anchors=len(kept))
 
 
-def paired_difference(new: Floats, old: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Difference:
+def paired_difference(new: Floats, old: Floats, *, seed: int = 0) -> Difference:
     """The mean of `new` - `old`, both `[anchors]` in one order; anchors with a NaN in either are left out.
 
     Raises:
@@ -68,7 +68,7 @@ def paired_difference(new: Floats, old: Floats, *, seed: int = 0, resamples: int
             "one order"
         )
     kept = _defined(new - old)
-    means = resampled_means(kept, seed=seed, resamples=resamples)
+    means = resampled_means(kept, seed=seed)
     lower, upper = np.percentile(means, INTERVAL)
     return Difference(
         mean=float(kept.mean()),

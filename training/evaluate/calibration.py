@@ -188,15 +188,13 @@ def fit_isotonic(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) 
     return mapped
 
 
-def calibrate(
-    pairs: ServedPairs, *, folds: int = FOLDS, seed: int = 0, resamples: int = RESAMPLES
-) -> CalibrationReport:
-    """Fits the mapping, and judges it on anchors that it was not fitted on, `folds` times.
+def calibrate(pairs: ServedPairs, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationReport:
+    """Fits the mapping, and judges it on anchors that it was not fitted on, FOLDS times.
 
     Raises:
         InvalidInput: there are fewer anchors than folds, or a fit lacks competitors or others.
     """
-    platt, isotonic = out_of_fold(pairs, folds=folds, seed=seed)
+    platt, isotonic = out_of_fold(pairs, seed=seed)
     gains = statistic_interval(
         lambda rows: (
             log_loss(platt[rows], pairs.competitor[rows], pairs.weights[rows])

@@ -47,6 +47,6 @@ def encode_all(encode: Encode, texts: Sequence[str], *, progress: Progress | Non
     return found
 
 
-def encode_companies(encode: Encode, texts: Texts, *, progress: Progress | None = None) -> dict[str, Vector]:
+def encode_companies(encode: Encode, texts: Texts) -> dict[str, Vector]:
     """The unit vector of each company's text, by id."""
-    return dict(zip(texts, encode_all(encode, list(texts.values()), progress=progress), strict=True))
+    return dict(zip(texts, encode_all(encode, list(texts.values())), strict=True))

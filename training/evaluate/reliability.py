@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 
 BINS = 10
+DRAWS = 200
 # Bounds the log loss of a wrong probability of 0 or 1.
 CLIP = 1e-6
 
@@ -66,11 +67,11 @@ def calibration_error(probabilities: Floats, positive: Flags, weights: Floats, *
     return float(shares @ np.abs(predicted - observed))
 
 
-def chance_error(probabilities: Floats, weights: Floats, *, bins: int = BINS, seed: int = 0, draws: int = 200) -> float:
+def chance_error(probabilities: Floats, weights: Floats, *, seed: int = 0) -> float:
     """The mean ECE if the probabilities were the truth: that of outcomes drawn by them, each pair for itself."""
     _check(probabilities)
-    outcomes = np.random.default_rng(seed).random((draws, len(probabilities))) < probabilities
-    return float(np.mean([calibration_error(probabilities, drawn, weights, bins=bins) for drawn in outcomes]))
+    outcomes = np.random.default_rng(seed).random((DRAWS, len(probabilities))) < probabilities
+    return float(np.mean([calibration_error(probabilities, drawn, weights) for drawn in outcomes]))
 
 
 def brier(probabilities: Floats, positive: Flags, weights: Floats) -> float:

@@ -10,12 +10,12 @@ from training.data.pairs import Pairs
 RELATED = 1
 
 
-def with_shared_values(pairs: Pairs, value_of: Mapping[str, str], *, gain: float = GAINS[RELATED]) -> Pairs:
-    """The pairs, those without a gain now with `gain` if both companies have the same value, else 0.
+def with_shared_values(pairs: Pairs, value_of: Mapping[str, str]) -> Pairs:
+    """The pairs, those without a gain now with that of related companies if both companies have the same value, else 0.
 
     Pairs of which one company has no value stay without a gain.
     """
     values = np.array([value_of.get(company, "") for company in pairs.ids])
     left, right = values[pairs.left], values[pairs.right]
     rows = np.flatnonzero(~np.isfinite(pairs.gains) & (left != "") & (right != ""))
-    return pairs.with_gains(rows, np.where(left[rows] == right[rows], gain, 0).astype(np.float32))
+    return pairs.with_gains(rows, np.where(left[rows] == right[rows], GAINS[RELATED], 0).astype(np.float32))

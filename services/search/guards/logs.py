@@ -17,11 +17,11 @@ SECRET_PART = re.compile(r"(cs_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
 """A key's secret (`key_file.SECRET`), or the beginning of one."""
 
 
-def start_logs(stream: TextIO, *, form: LogFormat = "json", level: int = logging.INFO) -> None:
+def start_logs(stream: TextIO, *, form: LogFormat = "json") -> None:
     """Sends everything that is logged to `stream`, in place of where it went before."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
 class JsonLines(logging.Formatter):

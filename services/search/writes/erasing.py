@@ -6,7 +6,7 @@ whichever process of the service comes first. Two that do the same work do no ha
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from services.search.guards.callers import who
@@ -15,6 +15,7 @@ from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
 from services.search.writes.write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
 from services.search.writes.writing import WriteService, refusal
+from similarity.backoff import backoff
 from similarity.errors import AuditUnavailable, SimilarityError
 from similarity.index.ledger import ErasureRecord
 from similarity.upkeep.audit import FAILED, Action, AuditRecord, Entry
@@ -60,16 +61,14 @@ class ErasureThread:
             thread.join(SECONDS_TO_STOP)
 
     def _run(self) -> None:
-        pause: float | None = None
+        pauses: Iterator[float] | None = None
         while not self._stopping:
-            self._wanted.wait(pause)
+            self._wanted.wait(None if pauses is None else next(pauses))
             self._wanted.clear()
             if self._stopping:
                 return
-            if self._round():
-                pause = None
-            else:
-                pause = min(2 * pause, LONGEST_SECONDS_TO_RETRY) if pause else self._seconds_to_retry
+            ended = self._round()
+            pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
     def _round(self) -> bool:
         """False where it has to be tried again."""

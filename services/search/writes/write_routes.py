@@ -73,8 +73,8 @@ LINES_DESCRIBED: Responses = {
 BULK_EXAMPLE = '{"id":"acme","name":"Acme","description":"Makes anvils."}\n{"id":"old","deleted":true}\n'
 
 
-def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
-    """The API on these services."""
+def write_routes(writes: WriteService) -> APIRouter:
+    """Return the routes that add, change and delete companies."""
     router = APIRouter(tags=["Writing"])
 
     @router.put(
@@ -141,6 +141,13 @@ def write_routes(writes: WriteService, erasures: ErasureService) -> APIRouter:
         (the connection broke) may be written or not; sending all again is harmless. At most 10,000 lines and 10 MB.
         """
         return StreamingResponse(_lines(writes.bulk(body)), media_type=NDJSON)
+
+    return router
+
+
+def erasure_routes(erasures: ErasureService) -> APIRouter:
+    """Return the routes that erase a company and say how far its erasure is."""
+    router = APIRouter(tags=["Writing"])
 
     @router.post(
         "/companies/{company_id}/erasure",

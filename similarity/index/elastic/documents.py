@@ -32,7 +32,7 @@ def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool
         "text_hash": document.text_hash,
         "language": document.language,
         "embedded_at": document.embedded_at.astimezone(UTC).isoformat(timespec="microseconds"),
-        "company": company_source(company),
+        "company": company.content(),
         "vector": vector_text(document.vector, packed=packs_vectors),
         "names": names,
         "shortest_name": min(map(len, names)),
@@ -43,20 +43,6 @@ def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool
             "domain": fold(company.domain),
             "description": fold(company.description),
         },
-    }
-
-
-def company_source(company: Company) -> Body:
-    """The company as it was given."""
-    return {
-        "name": company.name,
-        "description": company.description,
-        "aliases": list(company.aliases),
-        "domain": company.domain,
-        "country": company.country,
-        "industry": company.industry,
-        "tags": list(company.tags),
-        "attributes": dict(company.attributes),
     }
 
 
@@ -102,7 +88,7 @@ def hit_of(company_id: str, source: Mapping[str, Any], *, score: float) -> Simil
 
 
 def company_of(company_id: str, fields: Mapping[str, Any]) -> Company:
-    """The company whose `company_source` this is. IndexUnavailable where it cannot be read."""
+    """The company with the id and this content. IndexUnavailable where it cannot be read."""
     try:
         return Company(
             id=company_id,

@@ -16,10 +16,10 @@ import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
-from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector
+from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, utc_now
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
 from similarity.index.comparing import refuse_lagging
@@ -58,7 +58,7 @@ class ElasticIndex:
     `clock` decides when leases expire; the clocks of all processes must agree to a second or so.
     """
 
-    def __init__(self, settings: ElasticSettings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, settings: ElasticSettings, *, clock: Callable[[], datetime] = utc_now) -> None:
         self.settings = settings
         self._clock = clock
         self._cluster = Cluster(settings)

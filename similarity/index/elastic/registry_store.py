@@ -1,15 +1,16 @@
 """The registry's document on the cluster: read by id, changed only where it is still what was read."""
 
-import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from elasticsearch import ApiError, ConflictError, NotFoundError, TransportError
 
+from similarity.backoff import backoff
 from similarity.errors import IndexUnavailable
 from similarity.index.elastic.connection import BUSY, Cluster
 from similarity.index.elastic.mapping import registry_body
@@ -17,6 +18,7 @@ from similarity.index.elastic.registry import Registry, from_source, to_source
 
 DOCUMENT = "registry"
 ATTEMPTS = 40
+FIRST_PAUSE_SECONDS = 0.01
 LONGEST_PAUSE_SECONDS = 1.0
 CHANGES_REMEMBERED = 64
 
@@ -53,7 +55,7 @@ class RegistryStore:
         """
         mark = uuid.uuid4().hex
         trouble = ""
-        for attempt in range(ATTEMPTS):
+        for pause in islice(backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), ATTEMPTS):
             stored = self._read_to_change()
             if mark in stored.changes:
                 return stored.registry
@@ -63,8 +65,7 @@ class RegistryStore:
             trouble = self._write(changed, stored, mark)
             if not trouble:
                 return changed
-            jitter = random.uniform(0, 1)  # noqa: S311 - apart from each other is enough
-            time.sleep(jitter * min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt))
+            time.sleep(pause)
         raise IndexUnavailable(
             f"the registry of {self._cluster.settings.place} could not be changed in {ATTEMPTS} attempts, try again; "
             f"the last time: {trouble}"

@@ -2,12 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, get_type_hints
 from urllib.parse import urlsplit
 
 from similarity.errors import InvalidInput
+from similarity.settings import read_variables
 
 PREFIX = "SIMILARITY_ELASTICSEARCH_"
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -16,6 +17,21 @@ MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result
 VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
 # How many times k are rescored with the whole vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
+
+# The fields that have a variable; a target names the others, or only tests set them.
+VARIABLES = (
+    "api_key",
+    "username",
+    "password",
+    "ca_certs",
+    "vectors",
+    "oversample",
+    "num_candidates",
+    "exact_limit",
+    "shards",
+    "replicas",
+    "refresh_seconds",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +117,10 @@ class ElasticSettings:
             InvalidInput: the target or a variable cannot be used; the message never holds a secret.
         """
         hosts, name = parse_target(target)
-        given = {key.removeprefix(PREFIX): value for key, value in environ.items() if key.startswith(PREFIX)}
-        unknown = sorted(set(given) - set(READERS))
-        if unknown:
-            raise InvalidInput(
-                f"{PREFIX}{unknown[0]} is no setting; there are {', '.join(PREFIX + n for n in READERS)}"
-            )
-        # What is not given has the default of its field, which is said once, above.
-        values = {name.lower(): READERS[name](name, text) for name, text in given.items()}
+        hints = get_type_hints(cls)
+        values = read_variables(environ, PREFIX, {name: hints[name] for name in VARIABLES} | {"vectors": VectorType})
+        if "vectors" in values:
+            values["vectors"] = VectorOptions(type=values["vectors"])
         return cls(hosts=hosts, name=name, **values)
 
 
@@ -134,48 +146,3 @@ def parse_target(target: str) -> tuple[tuple[str, ...], str]:
     ports = {"http": 80, "https": 443}
     hosts = [address if re.search(r":\d+$", address) else f"{address}:{ports[parts.scheme]}" for address in addresses]
     return tuple(f"{parts.scheme}://{host}{before}" for host in hosts), name
-
-
-def _text(name: str, text: str) -> str:
-    return text
-
-
-def _vectors(name: str, text: str) -> VectorOptions:
-    for kind in OVERSAMPLE:
-        if kind == text:
-            return VectorOptions(type=kind)
-    raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be one of {', '.join(OVERSAMPLE)}")
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be a number") from None
-
-
-def _whole_number(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidInput(f"{PREFIX}{name} is {text!r:.40}; it must be a whole number") from None
-
-
-def _replicas(name: str, text: str) -> int | Literal["auto"]:
-    return "auto" if text == "auto" else _whole_number(name, text)
-
-
-# What each variable holds; its field has the variable's name in lower case.
-READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "API_KEY": _text,
-    "USERNAME": _text,
-    "PASSWORD": _text,
-    "CA_CERTS": _text,
-    "VECTORS": _vectors,
-    "OVERSAMPLE": _number,
-    "NUM_CANDIDATES": _whole_number,
-    "EXACT_LIMIT": _whole_number,
-    "SHARDS": _whole_number,
-    "REPLICAS": _replicas,
-    "REFRESH_SECONDS": _number,
-}

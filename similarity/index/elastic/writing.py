@@ -15,7 +15,6 @@ otherwise make it anew, without our mapping.
 """
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from typing import Any, cast
 
 from elasticsearch import ApiError, AuthenticationException, AuthorizationException, TransportError
 
+from similarity.backoff import backoff
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.elastic.connection import BUSY, Cluster, error_text
@@ -125,19 +125,15 @@ class BulkWriter:
 
     def _send_until_settled(self, target: Target, chunk: list[Item], batch: _Batch) -> None:
         give_up = self._monotonic() + self._cluster.settings.write_seconds
-        attempt = 0
-        while chunk:
+        for pause in backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS):
             chunk = self._send(target, chunk, batch)
             if not chunk:
                 return
-            jitter = random.uniform(0.5, 1)  # noqa: S311 - apart from each other is enough
-            pause = jitter * min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**attempt)
             if self._monotonic() + pause > give_up:
                 for item in chunk:
                     batch.settle(item, WriteOutcome.FAILED, batch.trouble)
                 return
             self._sleep(pause)
-            attempt += 1
 
     def _send(self, target: Target, items: list[Item], batch: _Batch) -> list[Item]:
         """Sends items and settles what can be settled; the rest is returned, to be sent again."""

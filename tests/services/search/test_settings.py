@@ -64,10 +64,11 @@ def test_variables_are_read_by_the_type_of_their_setting() -> None:
         ("RATE", "fast", "SIMILARITY_SERVICE_RATE is 'fast'; it must be a number"),
         ("RATE", "nan", "must be a number"),
         ("RATE", "-1", "it must be from 0 to 1e"),
-        ("BURST", "1.5", "must be a number"),
+        ("BURST", "1.5", "must be a whole number"),
         ("AT_ONCE", "25", "SIMILARITY_SERVICE_AT_ONCE is 25; it must be from 0 to 24"),
-        ("OTEL", "yes", "it must be 0 or 1"),
-        ("LOGS", "xml", "it must be json or text"),
+        ("OTEL", "maybe", "it must be true or false"),
+        ("LOGS", "xml", "it must be one of json, text"),
+        ("WRITES", "on", "it must be one of direct, kafka, off"),
     ],
 )
 def test_a_bad_setting_is_refused_with_what_would_do(name: str, value: str, message: str) -> None:

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from services.search.guards.envelope import Envelope
 from services.search.wire.failures import answer_failures
-from services.search.writes.write_routes import write_routes
+from services.search.writes.write_routes import erasure_routes, write_routes
 from services.search.writes.write_setup import Writing, set_up_writing
 from services.search.writes.writing import WriteMode
 from similarity.feedback.protocol import Workspace
@@ -29,7 +29,8 @@ def client_of(writing: Writing) -> TestClient:
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Envelope)
     answer_failures(app)
-    app.include_router(write_routes(writing.writes, writing.erasures))
+    app.include_router(write_routes(writing.writes))
+    app.include_router(erasure_routes(writing.erasures))
     return TestClient(app)
 
 

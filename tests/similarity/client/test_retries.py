@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from similarity.backoff import backoff
 from similarity.client.asking import similar
 from similarity.client.call import Attempt, Reply
 from similarity.client.problems import (
@@ -37,7 +38,8 @@ class Clock:
 def conversation(
     retries: Retries, *, clock: Clock | None = None, chance: float = 0.5, timeout: float = 30
 ) -> Generator[Attempt, Reply | Unreachable, Ranking]:
-    return talk(similar("nike"), retries=retries, timeout=timeout, clock=clock or Clock(), chance=lambda: chance)
+    pauses = backoff(retries.first_pause, retries.longest_pause, chance=lambda: chance)
+    return talk(similar("nike"), retries=retries, timeout=timeout, clock=clock or Clock(), pauses=pauses)
 
 
 def pauses(retries: Retries, outcomes: Iterator[Reply | Unreachable], *, chance: float) -> list[float]:

@@ -277,7 +277,7 @@ def test_where_the_counts_agree_nothing_else_is_read(index: WatchedIndex) -> Non
 def test_more_than_can_be_on_its_way_is_looked_at_once(
     index: WatchedIndex, monkeypatch: pytest.MonkeyPatch, most: int, looks: int
 ) -> None:
-    monkeypatch.setattr(gate, "MOST_ON_THEIR_WAY", most)
+    monkeypatch.setattr(gate, "MOST_UNDER_WAY", most)
     add(index, "old", [*corpus(), *(arriving(f"x{number:02}") for number in range(21))])
     add(index, "new", corpus())
     [reason] = compare(index).reasons

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, LeaseHeld, LeaseLost
 from similarity.generations.filling import Pace
-from similarity.generations.lag import lagging
 from similarity.generations.plan import plan
 from similarity.generations.reembed import ReembedReport, copy, reembed
+from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.changes import embed_changes
@@ -380,8 +380,15 @@ def test_lagging_names_what_is_missing_or_older(index: SqliteIndex) -> None:
     index.create_generation(replace(WANTED, encoder_id="encoder-1"))
     documents = [document for batch in index.scan("first") for document in batch]
     index.upsert("second", documents[1:7])
-    assert list(lagging(index, ahead="first", behind="second")) == ["c00", "c07", "c08", "c09"]
-    assert list(lagging(index, ahead="first", behind="second", after="c07")) == ["c08", "c09"]
-    assert list(lagging(index, ahead="second", behind="first")) == []
+    assert [each.id for each in lagging(index, ahead="first", behind="second")] == ["c00", "c07", "c08", "c09"]
+    assert [each.id for each in lagging(index, ahead="first", behind="second", after="c07")] == ["c08", "c09"]
+    assert [each.id for each in lagging(index, ahead="second", behind="first")] == []
     index.upsert("first", [DeletedCompany(id="c02", version=9), DeletedCompany(id="zz", version=9)])
-    assert list(lagging(index, ahead="first", behind="second")) == ["c00", "c02", "c07", "c08", "c09", "zz"]
+    assert [each.id for each in lagging(index, ahead="first", behind="second")] == [
+        "c00",
+        "c02",
+        "c07",
+        "c08",
+        "c09",
+        "zz",
+    ]

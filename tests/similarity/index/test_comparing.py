@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.index.comparing import newer
+from similarity.index.comparing import differences
 from similarity.index.protocol import DocumentVersion
 
 IDS = st.text(alphabet="abAB.:-_09", min_size=1, max_size=2)
@@ -17,10 +17,10 @@ def pages(versions: dict[str, int], size: int) -> Iterator[list[DocumentVersion]
         yield stream[start : start + size]
 
 
-@given(ahead=VERSIONS, behind=VERSIONS, size=st.integers(1, 5))
-def test_what_is_newer_is_those_that_two_dicts_tell(ahead: dict[str, int], behind: dict[str, int], size: int) -> None:
-    expected = sorted(each for each, version in ahead.items() if behind.get(each, -1) < version)
-    assert [version.id for version in newer(pages(ahead, size), pages(behind, 6 - size))] == expected
+@given(old=VERSIONS, new=VERSIONS, size=st.integers(1, 5))
+def test_the_differences_are_those_of_two_dicts(old: dict[str, int], new: dict[str, int], size: int) -> None:
+    expected = [(each, old.get(each), new.get(each)) for each in sorted({*old, *new}) if old.get(each) != new.get(each)]
+    assert list(differences(pages(old, size), pages(new, 6 - size))) == expected
 
 
 def test_pages_are_read_only_as_far_as_they_are_needed() -> None:
@@ -30,5 +30,5 @@ def test_pages_are_read_only_as_far_as_they_are_needed() -> None:
             yield [DocumentVersion(id=f"{number:06}", version=1)]
             number += 1
 
-    found = newer(endless(), [[DocumentVersion(id="000001", version=1)]])
+    found = differences([[DocumentVersion(id="000001", version=1)]], endless())
     assert [next(found).id, next(found).id] == ["000000", "000002"]

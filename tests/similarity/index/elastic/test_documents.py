@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.elastic.documents import (
-    company_source,
     document_of,
     filters_source,
     fold,
@@ -118,20 +117,6 @@ def test_filters_hold_what_is_there_as_it_is_compared() -> None:
         },
     }
     assert filters_source(make_company("a")) == {"country": [], "industry": [], "domain": [], "tags": []}
-
-
-def test_the_company_is_stored_as_it_was_given() -> None:
-    company = make_company("a", name="  ACME ", tags=("B", "a"), attributes={"size": 10.0})
-    assert company_source(company) == {
-        "name": "  ACME ",
-        "description": company.description,
-        "aliases": [],
-        "domain": "",
-        "country": "",
-        "industry": "",
-        "tags": ["B", "a"],
-        "attributes": {"size": 10.0},
-    }
 
 
 @given(DOCUMENTS)

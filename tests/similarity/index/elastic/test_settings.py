@@ -6,7 +6,7 @@ import pytest
 from similarity.errors import InvalidInput
 from similarity.index.elastic.settings import (
     PREFIX,
-    READERS,
+    VARIABLES,
     ElasticSettings,
     VectorOptions,
     parse_target,
@@ -88,7 +88,7 @@ def test_every_variable_is_read() -> None:
         "REPLICAS": "2",
         "REFRESH_SECONDS": "0.5",
     }
-    assert {*given, "API_KEY"} == set(READERS)
+    assert {*given, "API_KEY"} == {name.upper() for name in VARIABLES}
     assert read(**given) == ElasticSettings(
         hosts=("http://localhost:9200",),
         name="companies",
@@ -118,8 +118,8 @@ def test_variables_of_others_are_none_of_our_business() -> None:
         ({"VECTORS": "flat"}, "one of hnsw, int8_hnsw, int4_hnsw, bbq_hnsw"),
         ({"OVERSAMPLE": "much"}, "OVERSAMPLE is 'much'; it must be a number"),
         ({"OVERSAMPLE": "0.5"}, "at least 1"),
-        ({"OVERSAMPLE": "nan"}, "at least 1"),
-        ({"OVERSAMPLE": "inf"}, "at least 1"),
+        ({"OVERSAMPLE": "nan"}, "must be a number"),
+        ({"OVERSAMPLE": "inf"}, "must be a number"),
         ({"NUM_CANDIDATES": "0"}, "1 to 10,000"),
         ({"NUM_CANDIDATES": "10001"}, "1 to 10,000"),
         ({"NUM_CANDIDATES": "99.5"}, "whole number"),
@@ -127,12 +127,11 @@ def test_variables_of_others_are_none_of_our_business() -> None:
         ({"EXACT_LIMIT": "inf"}, "whole number"),
         ({"SHARDS": "0"}, "at least one"),
         ({"SHARDS": "nan"}, "whole number"),
-        ({"SHARDS": ""}, "whole number"),
         ({"REPLICAS": "-1"}, "number of copies"),
         ({"REPLICAS": "some"}, "whole number"),
         ({"REFRESH_SECONDS": "0"}, "at least 0.001"),
         ({"REFRESH_SECONDS": "-1"}, "at least 0.001"),
-        ({"REFRESH_SECONDS": "nan"}, "at least 0.001"),
+        ({"REFRESH_SECONDS": "nan"}, "must be a number"),
         ({"USERNAME": "elastic"}, "belong together"),
         ({"PASSWORD": SECRET}, "belong together"),
         ({"API_KEY": SECRET, "USERNAME": "elastic", "PASSWORD": SECRET}, "not both"),
