@@ -10,11 +10,11 @@ from starlette.middleware.cors import CORSMiddleware
 from services.search.guards.authentication import Authentication, Keys
 from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
 from services.search.guards.envelope import REQUEST_ID, Envelope
-from services.search.guards.hosts import ANY, LOCAL_NAMES, Hosts
-from services.search.guards.lifecycle import Draining, Lifecycle
+from services.search.guards.heads import ANY, LOCAL_NAMES, Heads
+from services.search.guards.lifecycle import Lifecycle
 from services.search.guards.limits import Bodies, BodyLimits
 from services.search.guards.metrics import ServiceMetrics
-from services.search.guards.rate_limits import Allowance, RateLimits
+from services.search.guards.rate_limits import OPEN_ALLOWANCE, Allowance, RateLimits
 from services.search.guards.telemetry import Telemetry, Tracing
 from services.search.settings import Address, ServiceSettings, is_loopback
 
@@ -83,6 +83,7 @@ def guard(app: FastAPI, guards: Guards) -> None:
         RateLimits,
         callers=_allowance(settings.rate, settings.burst) if guards.limited else None,
         process=_allowance(settings.service_rate, settings.service_burst) if guards.limited else None,
+        open_paths=OPEN_ALLOWANCE if guards.limited and settings.rate else None,
         heavy=is_heavy,
     )
     app.add_middleware(Authentication, keys=guards.keys)
@@ -94,10 +95,15 @@ def guard(app: FastAPI, guards: Guards) -> None:
             allow_headers=MAY_SEND,
             expose_headers=MAY_READ,
         )
-    app.add_middleware(Draining, lifecycle=guards.lifecycle)
-    app.add_middleware(Hosts, names=guards.names, origins=settings.origins)
+    app.add_middleware(
+        Heads,
+        names=guards.names,
+        lifecycle=guards.lifecycle,
+        origins=settings.origins,
+        most_bytes=settings.head_bytes,
+    )
     app.add_middleware(Telemetry, metrics=guards.metrics, tracing=guards.tracing, clients=settings.log_clients)
-    app.add_middleware(Envelope)
+    app.add_middleware(Envelope, lifecycle=guards.lifecycle)
     app.add_middleware(Shedding, gates=gates, shed=guards.shed)
 
 

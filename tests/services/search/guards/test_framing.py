@@ -110,7 +110,7 @@ def test_whoever_has_no_key_is_hung_up_on_too(tmp_path: Path) -> None:
     add(tmp_path / "keys.json", "ann", [Scope.READ])
     with running(tmp_path / "index.db", tmp_path, keys=tmp_path / "keys.json") as service:
         got = answered(service, BOTH)
-        assert status(got) == 401
+        assert status(got) == 400
         assert answers(got) == 1
         pipelined = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /similar HTTP/1.1\r\nHost: localhost\r\n"
         with connected(service.port) as connection:

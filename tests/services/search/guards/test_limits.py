@@ -128,23 +128,6 @@ def test_a_request_without_a_body_is_not_read() -> None:
     assert len(inner.scopes) == 2
 
 
-@pytest.mark.parametrize(
-    ("headers", "version"),
-    [
-        ({"content_length": "2", "transfer_encoding": "chunked"}, "1.1"),
-        ({"content_length": "0", "transfer_encoding": "chunked"}, "1.1"),
-        ({"transfer_encoding": "chunked"}, "1.0"),
-    ],
-)
-def test_a_length_that_a_proxy_may_read_otherwise_is_400(headers: dict[str, str], version: str) -> None:
-    inner = Inner()
-    scope = {**http("/similar", "POST", **headers), "http_version": version}
-    refusal = ask(Bodies(inner, limits=LIMITS), scope, [b"[]"])
-    assert (refusal.status, refusal.problem) == (400, "refused")
-    assert refusal.headers["connection"] == "close"
-    assert inner.scopes == []
-
-
 def test_unfinished_bodies_are_limited_for_each_caller() -> None:
     most = 4 * BUFFER_BYTES
     app = Bodies(Inner(seconds=0.3), limits=BodyLimits(seconds=5.0, unfinished_bytes=most))
