@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from anyio.to_thread import run_sync
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.search.guards.callers import caller_name
@@ -42,10 +43,6 @@ class BodyLimits:
     unfinished_bytes: int = 25_000_000
 
 
-class Gone(Exception):
-    """The client hung up before its request was complete."""
-
-
 class Bodies:
     """Reads a whole body before the application is called, so that a slow sender holds no permit."""
 
@@ -67,7 +64,7 @@ class Bodies:
         except Problem as problem:
             # The rest of the body is not read, so the connection cannot be used again.
             await refuse(problem, scope, receive, send, headers=CLOSE)
-        except Gone:
+        except ClientDisconnect:
             return
         else:
             await self._app(scope, _whole(bytes(body), receive), send)
@@ -79,14 +76,14 @@ class Bodies:
 
         Raises:
             Problem: the body is not taken.
-            Gone: the client hung up.
+            ClientDisconnect: the client hung up.
         """
         if is_open(scope["path"]):
             raise Problem(problems.BODY_TOO_LARGE, "this address takes no body")
         encoding = (header(scope, b"content-encoding") or b"identity").strip().lower()
         if encoding != b"identity":
             raise Problem(problems.COMPRESSED_BODY, "send the body uncompressed, without Content-Encoding")
-        limits, caller = self._limits, caller_name(scope)
+        parts, limits, caller = Request(scope, receive).stream(), self._limits, caller_name(scope)
         most = limits.most_upload_bytes if scope["path"] in limits.uploads else limits.most_bytes
         too_large = Problem(problems.BODY_TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
         length = header(scope, b"content-length") or b""
@@ -97,9 +94,9 @@ class Bodies:
         try:
             self._hold(b"", body, caller)
             async with asyncio.timeout(limits.seconds):
-                async for part in _parts(receive):
+                async for part in parts:
                     if len(body) + len(part) > most:
-                        await _linger(receive)
+                        await _linger(parts)
                         raise too_large
                     self._hold(part, body, caller)
         except TimeoutError:
@@ -144,21 +141,11 @@ def has_body(scope: Scope) -> bool:
     )
 
 
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        more = message.get("more_body", False)
-        yield message.get("body", b"")
-
-
-async def _linger(receive: Receive) -> None:
+async def _linger(parts: AsyncIterator[bytes]) -> None:
     """Reads on and keeps nothing."""
-    with suppress(TimeoutError, Gone):
+    with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(SECONDS_TO_LINGER):
-            async for _ in _parts(receive):
+            async for _ in parts:
                 pass
 
 
