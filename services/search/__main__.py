@@ -28,6 +28,7 @@ from services.search.guards.key_ring import KeyRing
 from services.search.guards.lifecycle import DrainingServer, Lifecycle
 from services.search.guards.logs import start_logs
 from services.search.guards.metrics import ServiceMetrics
+from services.search.guards.shedding import early_refusal
 from services.search.guards.slow_clients import patient_connection
 from services.search.guards.telemetry import open_telemetry
 from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
@@ -197,6 +198,7 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
             head_seconds=service.head_seconds,
             write_seconds=service.write_seconds,
             open_connections=Connections(most=service.connections, most_of_address=_most_of_address(service)),
+            refusal=early_refusal(guards.gates, guards.shed),
         ),
         ws="none",
         h11_max_incomplete_event_size=service.head_bytes,

@@ -1,39 +1,25 @@
 """Concurrency limit and load shedding: a bounded number of requests is worked on, and a bounded number waits.
 
-A service that accepts more than it can do finishes nothing in time, so the rest is refused at once.
+A service that accepts more than it can do finishes nothing in time, so the rest is refused at once (`shedding`).
 Heavy requests (batches, uploads, free text) have a gate of their own and cannot take every permit from the quick ones.
 A request whose cost only shows while it is answered changes its gate then (`begin_heavy_work`).
 """
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from anyio import from_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.connections import BEYOND_LIMIT
-from services.search.guards.envelope import SECURITY_HEADERS
-from services.search.guards.heads import ambiguous_length
 from services.search.guards.rate_limits import PAY_THE_REST
-from services.search.guards.refusals import HEALTH_PATHS, REFUSED, is_open, refuse
+from services.search.guards.refusals import REFUSED, is_open, refuse
 from services.search.wire import problems
-from services.search.wire.problem_documents import MEDIA_TYPE, Problem, problem_document
+from services.search.wire.problem_documents import Problem
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"
-# Stands for the quoted path in the prepared body.
-PATH = b'"/"'
-BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()
-BUSY_HEADERS = [
-    (b"content-type", MEDIA_TYPE.encode()),
-    (b"retry-after", str(problems.OVERLOADED.retry_after).encode()),
-    *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
-]
-
 log = logging.getLogger(__name__)
 
 
@@ -151,38 +137,6 @@ def begin_heavy_work() -> None:
     permit = _permit.get()
     if permit is not None and not permit.heavy:
         from_thread.run(permit.become_heavy)
-
-
-class Shedding:
-    """Answers 503 at once if the request's gate is full, or its connection beyond the limits.
-
-    Outside everything else, and with an answer prepared, so that a refusal costs a small part of an answer. `shed` is
-    called for each; a line in the log would cost more than the refusal.
-    """
-
-    def __init__(self, app: ASGIApp, *, gates: Gates, shed: Callable[[], None]) -> None:
-        self._app = app
-        self._gates = gates
-        self._shed = shed
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
-        beyond = scope.get("state", {}).get(BEYOND_LIMIT)
-        if scope["type"] != "http" or not self._is_shed(scope, beyond=beyond):
-            await self._app(scope, receive, send)
-            return
-        self._shed()
-        body = BUSY_BODY.replace(PATH, json.dumps(scope["path"]).encode())
-        headers = [*BUSY_HEADERS, (b"content-length", b"%d" % len(body))]
-        if beyond or ambiguous_length(scope):
-            headers.append((b"connection", b"close"))
-        await send({"type": "http.response.start", "status": problems.OVERLOADED.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    def _is_shed(self, scope: Scope, *, beyond: bool) -> bool:
-        if beyond:
-            return scope["path"] not in HEALTH_PATHS
-        return not is_open(scope["path"]) and self._gates.of(scope).full
 
 
 class Admission:

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 from anyio.to_thread import run_sync
 from starlette.requests import ClientDisconnect, Request
@@ -13,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.search.guards.callers import caller_name
 from services.search.guards.json_depth import too_deep
 from services.search.guards.refusals import CLOSE, header, is_open, refuse
+from services.search.settings import ServiceSettings
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
 
@@ -26,29 +26,16 @@ BUFFER_BYTES = 65_536
 SECONDS_TO_WAIT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BodyLimits:
-    """`most_bytes` of a body, `most_upload_bytes` of one to `uploads`; all of it within `seconds`.
+class Bodies:
+    """Reads a whole body before the application is called, so that a slow sender holds no permit.
 
-    `depth`: of JSON. `held_bytes`: of all bodies that this process holds at once. `unfinished_bytes`: of
-    those of one caller that have not arrived completely, with BUFFER_BYTES more for each.
+    `settings` limit a body, all bodies that the process holds at once, and the bodies of one caller that have not
+    arrived completely, with BUFFER_BYTES more for each.
     """
 
-    most_bytes: int = 2_000_000
-    most_upload_bytes: int = 10_000_000
-    uploads: Collection[str] = UPLOADS
-    seconds: float = 30.0
-    depth: int = 32
-    held_bytes: int = 100_000_000
-    unfinished_bytes: int = 25_000_000
-
-
-class Bodies:
-    """Reads a whole body before the application is called, so that a slow sender holds no permit."""
-
-    def __init__(self, app: ASGIApp, *, limits: BodyLimits) -> None:
+    def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:
         self._app = app
-        self._limits = limits
+        self._settings = settings
         self._held = 0
         self._unfinished: Counter[str] = Counter()
 
@@ -83,8 +70,8 @@ class Bodies:
         encoding = (header(scope, b"content-encoding") or b"identity").strip().lower()
         if encoding != b"identity":
             raise Problem(problems.COMPRESSED_BODY, "send the body uncompressed, without Content-Encoding")
-        parts, limits, caller = Request(scope, receive).stream(), self._limits, caller_name(scope)
-        most = limits.most_upload_bytes if scope["path"] in limits.uploads else limits.most_bytes
+        parts, settings, caller = Request(scope, receive).stream(), self._settings, caller_name(scope)
+        most = settings.upload_bytes if scope["path"] in UPLOADS else settings.body_bytes
         too_large = Problem(problems.BODY_TOO_LARGE, f"the body has more than {most:,} bytes; send less at once")
         length = header(scope, b"content-length") or b""
         if length.isdigit() and int(length) > most and header(scope, b"expect") is not None:
@@ -93,14 +80,14 @@ class Bodies:
         self._unfinished[caller] += BUFFER_BYTES
         try:
             self._hold(b"", body, caller)
-            async with asyncio.timeout(limits.seconds):
+            async with asyncio.timeout(settings.body_seconds):
                 async for part in parts:
                     if len(body) + len(part) > most:
                         await _linger(parts)
                         raise too_large
                     self._hold(part, body, caller)
         except TimeoutError:
-            detail = f"the body was not there within {limits.seconds:g} s; send it faster, or less of it"
+            detail = f"the body was not there within {settings.body_seconds:g} s; send it faster, or less of it"
             raise Problem(problems.SLOW_BODY, detail) from None
         finally:
             self._unfinished[caller] -= BUFFER_BYTES + len(body)
@@ -108,11 +95,11 @@ class Bodies:
                 del self._unfinished[caller]
 
     def _hold(self, part: bytes, body: bytearray, caller: str) -> None:
-        if self._held + len(part) > self._limits.held_bytes:
+        if self._held + len(part) > self._settings.held_bytes:
             raise Problem(problems.OVERLOADED, "too many large requests are under way; ask again later")
-        if self._unfinished[caller] + len(part) > self._limits.unfinished_bytes:
+        if self._unfinished[caller] + len(part) > self._settings.unfinished_bytes:
             detail = (
-                f"more than {self._limits.unfinished_bytes:,} bytes of this caller's requests have not arrived "
+                f"more than {self._settings.unfinished_bytes:,} bytes of this caller's requests have not arrived "
                 "completely; send fewer at once"
             )
             raise Problem(problems.RATE_LIMITED, detail, SECONDS_TO_WAIT)
@@ -124,7 +111,7 @@ class Bodies:
         media_type = (header(scope, b"content-type") or b"json").lower().partition(b";")[0]
         if b"json" not in media_type:
             return
-        most, lines = self._limits.depth, b"ndjson" in media_type or b"jsonl" in media_type
+        most, lines = self._settings.json_depth, b"ndjson" in media_type or b"jsonl" in media_type
 
         def check() -> bool:
             return too_deep(bytes(body), most, lines=lines)

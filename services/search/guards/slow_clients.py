@@ -5,8 +5,10 @@ limits the time of bodies, uvicorn's `timeout_keep_alive` that of idle connectio
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from services.search.guards.connections import BEYOND_LIMIT, Connections
@@ -20,12 +22,14 @@ class PatientConnection(H11Protocol):
 
     A request's head must be complete within `head_seconds` of the connection's start or of the answer before;
     the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are all
-    of the process; a new connection has SECONDS_TO_SPEAK before it counts as idle.
+    of the process; a new connection has SECONDS_TO_SPEAK before it counts as idle. `refusal` may answer the bytes
+    of a request in place of the application.
 
     The parser is h11 wherever uvicorn is installed with httptools too: each reads doubtful requests in
     its own way, and the tests show what h11 does.
     """
 
+    refusal: Callable[[bytes], bytes | None] = staticmethod(lambda _: None)
     open_connections = Connections()
     head_seconds = 10.0
     write_seconds = 20.0
@@ -34,6 +38,7 @@ class PatientConnection(H11Protocol):
         super().__init__(**given)
         self.address = "unknown"
         self._idle_from = 0.0
+        self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
 
@@ -54,10 +59,13 @@ class PatientConnection(H11Protocol):
             self.address = network_of(self.client[0])
         self._idle_from = self.loop.time() + SECONDS_TO_SPEAK
         self._await_head()
-        self.app_state = {**self.app_state, BEYOND_LIMIT: not self.open_connections.add(self)}
+        self._beyond_limit = not self.open_connections.add(self)
+        self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
 
     def data_received(self, data: bytes) -> None:
         """A part of a request, of its head or of its body."""
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0] and self._refused(data):
+            return
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             self._await_head()
@@ -92,6 +100,20 @@ class PatientConnection(H11Protocol):
         """Closes the connection at once."""
         self.transport.abort()
 
+    def _refused(self, data: bytes) -> bool:
+        """Whether `data` is a whole request that has been refused; h11 and uvicorn have not seen it."""
+        refusal = None if self._beyond_limit else self.refusal(data)
+        if refusal is None:
+            return False
+        self.transport.write(refusal)
+        # The next request has its own time.
+        for timer in (self.timeout_keep_alive_task, self._head_deadline):
+            _cancel(timer)
+        self._head_deadline = None
+        self._await_head()
+        self.open_connections.used(self)
+        return True
+
     def _await_head(self) -> None:
         if self._head_deadline is None:
             self._head_deadline = self.loop.call_later(self.head_seconds, self.end)
@@ -110,10 +132,19 @@ class PatientConnection(H11Protocol):
 
 
 def patient_connection(
-    *, head_seconds: float, write_seconds: float, open_connections: Connections
+    *,
+    head_seconds: float,
+    write_seconds: float,
+    open_connections: Connections,
+    refusal: Callable[[bytes], bytes | None],
 ) -> type[PatientConnection]:
     """The class of connections for uvicorn's `http` setting, with these limits."""
-    limits = {"head_seconds": head_seconds, "write_seconds": write_seconds, "open_connections": open_connections}
+    limits = {
+        "head_seconds": head_seconds,
+        "write_seconds": write_seconds,
+        "open_connections": open_connections,
+        "refusal": staticmethod(refusal),
+    }
     return type("PatientConnection", (PatientConnection,), limits)
 
 

@@ -10,9 +10,10 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
+from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
+from services.search.guards.shedding import Shedding
 from tests.services.search.asgi import Answer, Inner, asked, http
 
 

@@ -23,7 +23,13 @@ HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits: Any) -> Result:
     """What `talk` returns, given the port of a server with these limits."""
-    given = {"head_seconds": 0.15, "write_seconds": 0.15, "open_connections": Connections(), **limits}
+    given: dict[str, Any] = {
+        "head_seconds": 0.15,
+        "write_seconds": 0.15,
+        "open_connections": Connections(),
+        "refusal": lambda _: None,
+    }
+    given |= limits
 
     async def serve() -> Result:
         config = uvicorn.Config(
@@ -198,6 +204,53 @@ def test_a_client_that_takes_its_answer_slowly_but_steadily_is_not_left() -> Non
         return taken
 
     assert with_server(answers, take_slowly) == size
+
+
+def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None:
+    inner, refusals = Inner(), [b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"] * 2
+    close = HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+    def refusal(data: bytes) -> bytes | None:
+        return refusals.pop() if refusals else None
+
+    got, _ = with_server(inner, lambda port: sent(port, HEAD, 0.1, HEAD, 0.1, HEAD, 0.1, close), refusal=refusal)
+    assert [line for line in got.splitlines() if line.startswith(b"HTTP/1.1")] == [
+        b"HTTP/1.1 503 Busy",
+        b"HTTP/1.1 503 Busy",
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 200 OK",
+    ]
+    assert len(inner.scopes) == 2
+
+
+def test_the_rest_of_a_request_is_never_taken_for_a_new_one() -> None:
+    asked: list[bytes] = []
+
+    def refusal(data: bytes) -> bytes | None:
+        asked.append(data)
+        return None
+
+    body = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 54\r\nConnection: close\r\n\r\n"
+    got, _ = with_server(
+        Inner(), lambda port: sent(port, body[:20], 0.05, body[20:], 0.05, HEAD, 0.05, HEAD), refusal=refusal
+    )
+    assert b"200 OK" in got
+    assert asked == [body[:20]]
+
+
+def test_the_body_of_an_answered_request_is_never_taken_for_a_new_one() -> None:
+    """The application answers before it has read the body, as load shedding does."""
+
+    async def answers_at_once(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    def refusal(data: bytes) -> bytes | None:
+        return b"HTTP/1.1 500 Not a request\r\ncontent-length: 0\r\n\r\n" if data == HEAD else None
+
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n" % len(HEAD)
+    got, _ = with_server(answers_at_once, lambda port: sent(port, head, b"\r\n", 0.05, HEAD), refusal=refusal)
+    assert got.count(b"HTTP/1.1 ") == 1
 
 
 def test_no_private_attribute_of_uvicorn_is_used() -> None:
