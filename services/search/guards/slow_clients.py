@@ -22,7 +22,7 @@ class PatientConnection(H11Protocol):
 
     A request's head must be complete within `head_seconds` of the connection's start or of the answer before;
     the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are all
-    of the process; a new connection has SECONDS_TO_SPEAK before it counts as idle. `refusal` may answer the bytes
+    of the process; a connection is new for SECONDS_TO_SPEAK. `refusal` may answer the bytes
     of a request in place of the application.
 
     The parser is h11 wherever uvicorn is installed with httptools too: each reads doubtful requests in
@@ -37,17 +37,20 @@ class PatientConnection(H11Protocol):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.address = "unknown"
-        self._idle_from = 0.0
+        self._new_until = 0.0
         self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way or about to come, and no part of an answer waits to be taken."""
-        if self.cycle is None:
-            return self.loop.time() >= self._idle_from
-        return self.cycle.response_complete and not self.flow.write_paused
+        """Whether no request is under way and no part of an answer waits to be taken."""
+        return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
+
+    @property
+    def new(self) -> bool:
+        """Whether it was only just made, so that its first request may be on its way."""
+        return self.cycle is None and self.loop.time() < self._new_until
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected and owes a request."""
@@ -57,7 +60,7 @@ class PatientConnection(H11Protocol):
         super().connection_made(transport)
         if self.client is not None:
             self.address = network_of(self.client[0])
-        self._idle_from = self.loop.time() + SECONDS_TO_SPEAK
+        self._new_until = self.loop.time() + SECONDS_TO_SPEAK
         self._await_head()
         self._beyond_limit = not self.open_connections.add(self)
         self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
