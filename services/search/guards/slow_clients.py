@@ -20,10 +20,10 @@ SECONDS_TO_SPEAK = 0.1
 class PatientConnection(H11Protocol):
     """uvicorn's HTTP connection, with an end to its patience.
 
-    A request's head must be complete within `head_seconds` of the connection's start or of the answer before;
-    the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are all
-    of the process; a connection is new for SECONDS_TO_SPEAK. `refusal` may answer the bytes
-    of a request in place of the application.
+    A request's head must be complete within `head_seconds` of its first byte (of the connection's start, for the
+    first); the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are
+    all of the process; a connection is new for SECONDS_TO_SPEAK. `refusal` may answer the bytes of a request in
+    place of the application.
 
     The parser is h11 wherever uvicorn is installed with httptools too: each reads doubtful requests in
     its own way, and the tests show what h11 does.
@@ -67,7 +67,8 @@ class PatientConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """A part of a request, of its head or of its body."""
-        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0] and self._refused(data):
+        at_start = self.idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        if at_start and self._refused(data):
             return
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
