@@ -15,7 +15,7 @@ BEYOND_LIMIT = "similarity.beyond_limit"
 
 # More than all the health checks that are under way at the same moment.
 SPARE = 64
-# For the files of the index, the connections to its store, and the log.
+# For the files of the index, the connections to its store, the log, and connections that do not count yet.
 OTHER_FILES = 500
 
 log = logging.getLogger(__name__)
@@ -31,10 +31,6 @@ class Connection(Protocol):
     def idle(self) -> bool:
         """Whether no request is under way and no part of an answer waits to be taken."""
 
-    @property
-    def new(self) -> bool:
-        """Whether it was only just made, so that its first request may be on its way."""
-
     def end(self) -> None:
         """Closes the connection at once."""
 
@@ -42,8 +38,7 @@ class Connection(Protocol):
 class Connections:
     """The open connections of one process: at most `most`, and `most_of_address` from one address (0: no limit).
 
-    While no connection is idle, or all idle ones are new, up to SPARE are taken beyond each limit, for health checks
-    only.
+    While no connection is idle, up to SPARE new ones are taken beyond each limit, for health checks only.
     """
 
     def __init__(self, *, most: int = 1000, most_of_address: int = 0) -> None:
@@ -56,11 +51,17 @@ class Connections:
     def add(self, connection: Connection) -> bool:
         """Whether the new `connection` is within the limits. An idle one may be ended for it, or itself at once."""
         address = connection.address
-        self._make_room(address, spare=-1, may_be_new=False)
+        if self._of_address[address] >= self._most_of_address:
+            self._end_idle(address)
+        if len(self._open) >= self._most:
+            self._end_idle(None)
         self._open[connection] = None
         self._of_address[address] += 1
-        self._make_room(address, spare=SPARE, may_be_new=True)
-        return len(self._open) <= self._most and self._of_address[address] <= self._most_of_address
+        beyond = max(len(self._open) - self._most, self._of_address[address] - self._most_of_address)
+        if beyond > SPARE:
+            self.remove(connection)
+            connection.end()
+        return beyond <= 0
 
     def used(self, connection: Connection) -> None:
         """Notes that `connection` has brought a request."""
@@ -75,20 +76,12 @@ class Connections:
             if not self._of_address[connection.address]:
                 del self._of_address[connection.address]
 
-    def _make_room(self, address: str, *, spare: int, may_be_new: bool) -> None:
-        """Ends an idle connection for each limit that is exceeded by more than `spare`."""
-        if self._of_address[address] > self._most_of_address + spare:
-            self._end_idle(address, may_be_new=may_be_new)
-        if len(self._open) > self._most + spare:
-            self._end_idle(None, may_be_new=may_be_new)
-
-    def _end_idle(self, address: str | None, *, may_be_new: bool) -> None:
+    def _end_idle(self, address: str | None) -> None:
         """Ends the longest idle connection, of `address` if given."""
-        for each in self._open:
-            if each.idle and (may_be_new or not each.new) and address in {None, each.address}:
-                self.remove(each)
-                each.end()
-                return
+        idle = next((each for each in self._open if each.idle and address in {None, each.address}), None)
+        if idle is not None:
+            self.remove(idle)
+            idle.end()
 
 
 def allow_open_files(connections: int) -> None:

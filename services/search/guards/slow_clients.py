@@ -22,8 +22,9 @@ class PatientConnection(H11Protocol):
 
     A request's head must be complete within `head_seconds` of its first byte (of the connection's start, for the
     first); the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are
-    all of the process; a connection is new for SECONDS_TO_SPEAK. `refusal` may answer the bytes of a request in
-    place of the application.
+    all of the process; a connection counts from its first bytes on, or from SECONDS_TO_SPEAK after it was made, so
+    that one with a request is never ended for its idleness. `refusal` may answer the bytes of a request in place of
+    the application.
 
     The parser is h11 wherever uvicorn is installed with httptools too: each reads doubtful requests in
     its own way, and the tests show what h11 does.
@@ -37,7 +38,7 @@ class PatientConnection(H11Protocol):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.address = "unknown"
-        self._new_until = 0.0
+        self._counting: asyncio.TimerHandle | None = None
         self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
@@ -47,11 +48,6 @@ class PatientConnection(H11Protocol):
         """Whether no request is under way and no part of an answer waits to be taken."""
         return self.cycle is None or (self.cycle.response_complete and not self.flow.write_paused)
 
-    @property
-    def new(self) -> bool:
-        """Whether it was only just made, so that its first request may be on its way."""
-        return self.cycle is None and self.loop.time() < self._new_until
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client has connected and owes a request."""
         transport = cast("asyncio.Transport", transport)
@@ -60,13 +56,14 @@ class PatientConnection(H11Protocol):
         super().connection_made(transport)
         if self.client is not None:
             self.address = network_of(self.client[0])
-        self._new_until = self.loop.time() + SECONDS_TO_SPEAK
+        self._counting = self.loop.call_later(SECONDS_TO_SPEAK, self._count)
         self._await_head()
-        self._beyond_limit = not self.open_connections.add(self)
-        self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
 
     def data_received(self, data: bytes) -> None:
         """A part of a request, of its head or of its body."""
+        self._count()
+        if self.transport.is_closing():
+            return
         at_start = self.idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         if at_start and self._refused(data):
             return
@@ -84,7 +81,7 @@ class PatientConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
-        for timer in (self._head_deadline, self._write_deadline):
+        for timer in (self._counting, self._head_deadline, self._write_deadline):
             _cancel(timer)
         self.open_connections.remove(self)
         super().connection_lost(exc)
@@ -103,6 +100,12 @@ class PatientConnection(H11Protocol):
     def end(self) -> None:
         """Closes the connection at once."""
         self.transport.abort()
+
+    def _count(self) -> None:
+        if self._counting is not None:
+            self._counting = _cancel(self._counting)
+            self._beyond_limit = not self.open_connections.add(self)
+            self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
 
     def _refused(self, data: bytes) -> bool:
         """Whether `data` is a whole request that has been refused; h11 and uvicorn have not seen it."""

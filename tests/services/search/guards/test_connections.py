@@ -9,7 +9,6 @@ from services.search.guards.connections import SPARE, Connections
 class Client:
     address: str = "192.0.2.1"
     idle: bool = True
-    new: bool = False
     ended: bool = field(default=False, init=False)
 
     def end(self) -> None:
@@ -49,7 +48,7 @@ def test_when_a_connection_ends_another_has_its_place() -> None:
 
 def test_few_connections_are_taken_beyond_the_limit() -> None:
     connections = Connections(most=10)
-    clients = [Client(idle=False) for _ in range(10 + SPARE)] + [Client(new=True) for _ in range(5)]
+    clients = [Client(idle=False) for _ in range(10 + SPARE + 5)]
     within = [connections.add(each) for each in clients]
     assert within.count(True) == 10
     assert [each.ended for each in clients].count(True) == 5
@@ -63,17 +62,6 @@ def test_an_idle_connection_beyond_the_limit_makes_room_for_the_next() -> None:
     assert not any(map(connections.add, clients))
     assert all(each.ended for each in clients[:-1])
     assert not clients[-1].ended
-
-
-def test_a_new_connection_makes_room_only_where_too_many_are_new() -> None:
-    connections = Connections(most=1)
-    connections.add(Client(idle=False))
-    clients = [Client(new=True) for _ in range(SPARE)]
-    assert not any(map(connections.add, clients))
-    assert not any(each.ended for each in clients)
-    late = Client(new=True)
-    assert not connections.add(late)
-    assert [each.ended for each in (*clients, late)] == [True] + [False] * SPARE
 
 
 def test_an_address_at_its_limit_takes_no_places_from_others() -> None:
