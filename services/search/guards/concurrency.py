@@ -51,8 +51,11 @@ class Gate:
             return False
         self.waiting += 1
         try:
-            async with asyncio.timeout(self._seconds if self._permits.locked() else None):
+            if not self._permits.locked():
                 await self._permits.acquire()
+            else:
+                async with asyncio.timeout(self._seconds):
+                    await self._permits.acquire()
         except TimeoutError:
             return False
         finally:
