@@ -195,7 +195,6 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         port=address.port,
         http=patient_connection(
             head_seconds=service.head_seconds,
-            head_bytes=service.head_bytes,
             write_seconds=service.write_seconds,
             open_connections=Connections(most=service.connections, most_of_address=_most_of_address(service)),
             refusal=early_refusal(guards.gates, guards.shed),

@@ -18,8 +18,8 @@ from services.search.asking.maps import MapService
 from services.search.asking.routes import search_routes
 from services.search.asking.service import SearchService
 from services.search.description import add_description
+from services.search.guards.concurrency import begin_heavy_work
 from services.search.guards.guards import Guards, guard
-from services.search.guards.heavy_work import begin_heavy_work
 from services.search.matches.match_routes import match_routes
 from services.search.matches.matching import MatchService
 from services.search.wire.failures import answer_failures

@@ -69,12 +69,6 @@ def who() -> str:
     return "unauthenticated" if caller is LOCAL else f"key:{caller.name}"
 
 
-def caller_of(request: Request) -> Caller:
-    """Who sent `request`; LOCAL where no authentication stands in front of the routes."""
-    caller: Caller = request.scope.get(CALLER, LOCAL)
-    return caller
-
-
 def caller_name(scope: AsgiScope) -> str:
     """The name under which limits count whoever sent a request: a key's name, or a client's address."""
     caller = scope.get(CALLER, LOCAL)
@@ -92,7 +86,7 @@ def needs(scope: Scope) -> Any:
 
 def _allowed(scope: Scope) -> Callable[..., Awaitable[Caller]]:
     async def allowed(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Caller:
-        caller = caller_of(request)
+        caller: Caller = request.scope.get(CALLER, LOCAL)
         if not caller.may(scope):
             raise Problem(
                 problems.SCOPE_MISSING,

@@ -1,34 +1,25 @@
-"""How many requests are worked on at once, how many may wait, and what happens to the rest.
+"""Concurrency limit and load shedding: a bounded number of requests is worked on, and a bounded number waits.
 
-A service that takes on more than it can do finishes nothing in time. Here a bounded number is inside,
-a bounded number waits for a bounded time, and everybody else is told at once, before anything is
-parsed, checked or logged: saying no costs a fraction of what an answer does.
-
-Heavy requests (batches, uploads, free text: much work for one request) have a gate of their own, so
-that they cannot take every place from the quick ones. What only shows to be heavy while it is worked on
-changes from the one to the other (`heavy_work`).
+A service that accepts more than it can do finishes nothing in time, so the rest is refused at once (`shedding`).
+Heavy requests (batches, uploads, free text) have a gate of their own and cannot take every permit from the quick ones.
+A request whose cost only shows while it is answered changes its gate then (`begin_heavy_work`).
 """
 
 import asyncio
-import json
 import logging
-from collections import deque
-from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
+from anyio import from_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.connections import BEYOND_LIMIT, HEALTH_PATHS
-from services.search.guards.envelope import SECURITY_HEADERS
-from services.search.guards.heavy_work import asked_first
-from services.search.guards.rate_limits import is_free
-from services.search.guards.refusals import REFUSED, refuse
+from services.search.guards.rate_limits import PAY_THE_REST
+from services.search.guards.refusals import REFUSED, is_open, refuse
 from services.search.wire import problems
-from services.search.wire.problem_documents import MEDIA_TYPE, Problem
+from services.search.wire.problem_documents import Problem
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"
-
 log = logging.getLogger(__name__)
 
 
@@ -39,137 +30,123 @@ def is_heavy(scope: Scope) -> bool:
 
 
 class Gate:
-    """Lets `at_once` in, keeps `queue` waiting for up to `seconds` each, first come, first served."""
+    """Gives out `at_once` permits; up to `queue` requests wait `seconds` each, first come, first served."""
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
         self.at_once = at_once
         self.queue = queue
         self.inside = 0
+        self.waiting = 0
         self._seconds = seconds
-        self._waiting: deque[asyncio.Future[bool]] = deque()
-
-    @property
-    def waiting(self) -> int:
-        """How many wait."""
-        return len(self._waiting)
+        self._permits = asyncio.Semaphore(at_once)
 
     @property
     def full(self) -> bool:
-        """Whether nobody else may even wait."""
-        return self.inside >= self.at_once and len(self._waiting) >= self.queue
+        """Whether there is neither a permit nor room in the queue."""
+        return self._permits.locked() and self.waiting >= self.queue
 
     async def enter(self) -> bool:
-        """Whether the request may go in; if so, `leave` must follow."""
-        if self.inside < self.at_once:
-            self.inside += 1
-            return True
+        """Whether the request has a permit; if so, `leave` must follow."""
         if self.full:
             return False
-        loop = asyncio.get_running_loop()
-        place: asyncio.Future[bool] = loop.create_future()
-        self._waiting.append(place)
-        deadline = loop.call_later(self._seconds, self._give_up, place)
+        self.waiting += 1
         try:
-            return await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.result():
-                self.leave()
+            if not self._permits.locked():
+                await self._permits.acquire()
             else:
-                self._give_up(place)
-            raise
+                async with asyncio.timeout(self._seconds):
+                    await self._permits.acquire()
+        except TimeoutError:
+            return False
         finally:
-            deadline.cancel()
+            self.waiting -= 1
+        self.inside += 1
+        return True
 
     def leave(self) -> None:
-        """Hands the place to whoever waits longest."""
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(True)
-                return
+        """Gives the permit to the request that has waited longest."""
         self.inside -= 1
-
-    def _give_up(self, place: asyncio.Future[bool]) -> None:
-        if place in self._waiting:
-            self._waiting.remove(place)
-        if not place.done():
-            place.set_result(False)
-
-
-class Place:
-    """What a request holds while it is worked on: a place at one gate, and at another once that fits better."""
-
-    def __init__(self) -> None:
-        self._gate: Gate | None = None
-
-    async def take(self, gate: Gate) -> bool:
-        """Whether there is a place at `gate`; one at another gate is given up first, not kept while this one waits."""
-        if self._gate is gate:
-            return True
-        self.leave()
-        if await gate.enter():
-            self._gate = gate
-        return self._gate is gate
-
-    def leave(self) -> None:
-        """Gives the place up, if one is held."""
-        if self._gate is not None:
-            self._gate.leave()
-            self._gate = None
+        self._permits.release()
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The gates of one process: everybody's, and the one of heavy requests."""
+    """The gates of one process: that of quick requests and that of heavy ones."""
 
     quick: Gate
     heavy: Gate
 
     @property
     def threads(self) -> int:
-        """The most worker threads that requests may need at once: also those that wait for a heavy place within one."""
+        """The most worker threads that requests need at once; a request may wait for a heavy permit within one."""
         return self.quick.at_once + self.heavy.at_once + self.heavy.queue
 
     def of(self, scope: Scope) -> Gate:
-        """The gate a request has to pass."""
+        """The gate of a request, as far as method and path tell."""
         return self.heavy if is_heavy(scope) else self.quick
 
 
-class Shedding:
-    """Says 503 at once where the gate is full, or the connection is beyond the limits.
+class Permit:
+    """The permit of one request, at one gate at a time."""
 
-    Outside everything else, since it must cost next to nothing. `shed` is told of each; there is no line
-    in the log, which would cost more than the refusal.
-    """
-
-    def __init__(self, app: ASGIApp, *, gates: Gates, shed: Callable[[], None]) -> None:
-        self._app = app
+    def __init__(self, gates: Gates, scope: Scope) -> None:
         self._gates = gates
-        self._shed = shed
+        self._scope = scope
+        self._gate: Gate | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
-        if scope["type"] != "http" or not self._is_shed(scope):
-            await self._app(scope, receive, send)
-            return
-        self._shed()
-        body = BUSY_BODY % json.dumps(scope["path"]).encode()
-        headers = [*BUSY_HEADERS, (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": problems.OVERLOADED.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    @property
+    def heavy(self) -> bool:
+        """Whether it is a permit for heavy work."""
+        return self._gate is self._gates.heavy
 
-    def _is_shed(self, scope: Scope) -> bool:
-        if scope.get("state", {}).get(BEYOND_LIMIT):
-            return scope["path"] not in HEALTH_PATHS
-        return not is_free(scope["path"]) and self._gates.of(scope).full
+    async def enter(self, gate: Gate) -> bool:
+        """Whether there is a permit at `gate`; the one at another gate is given up before this one waits."""
+        self.leave()
+        if await gate.enter():
+            self._gate = gate
+        return self._gate is not None
+
+    def leave(self) -> None:
+        """Gives the permit up, if one is held."""
+        if self._gate is not None:
+            self._gate.leave()
+            self._gate = None
+
+    async def become_heavy(self) -> None:
+        """Pays what a heavy request costs more, then changes the gate.
+
+        Raises:
+            Problem: the caller has too few tokens left, or there is no permit for the work.
+        """
+        try:
+            if PAY_THE_REST in self._scope:
+                self._scope[PAY_THE_REST]()
+            if not await self.enter(self._gates.heavy):
+                raise Problem(problems.OVERLOADED, BUSY)
+        except Problem as problem:
+            self._scope[REFUSED] = problem.kind.slug
+            raise
+
+
+_permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
+
+
+def begin_heavy_work() -> None:
+    """Called in the worker thread of a request before heavy work (encoding); outside of a request it does nothing.
+
+    Raises:
+        Problem: the caller has too few tokens left, or there is no permit for the work; nothing was begun.
+    """
+    permit = _permit.get()
+    if permit is not None and not permit.heavy:
+        from_thread.run(permit.become_heavy)
 
 
 class Admission:
-    """Takes a place for each request and answers 503 where `seconds` were not enough for it.
+    """Takes a permit for each request, and answers 503 if the application needs more than `seconds`.
 
-    A worker thread cannot be stopped: what was given up goes on to its end and keeps its place until
-    then, so that no more than `at_once` are ever worked on; what it says is thrown away. Paths that are
-    free (`is_free`) take no place.
+    A worker thread cannot be stopped: work that was given up goes on to its end and keeps its permit until
+    then; its answer is thrown away. Open paths need no permit.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, seconds: float) -> None:
@@ -182,24 +159,16 @@ class Admission:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if is_free(scope["path"]):
-            await self._answer(scope, receive, send)
-            return
-        place = Place()
-        if not await place.take(self._gates.of(scope)):
+        permit = Permit(self._gates, scope)
+        if not is_open(scope["path"]) and not await permit.enter(self._gates.of(scope)):
             await refuse(Problem(problems.OVERLOADED, BUSY), scope, receive, send)
             return
-
-        async def change_to_heavy() -> None:
-            if not await place.take(self._gates.heavy):
-                scope[REFUSED] = problems.OVERLOADED.slug
-                raise Problem(problems.OVERLOADED, BUSY)
-
+        # Always set: uvicorn begins the next request of a connection in the context of the last one.
+        _permit.set(permit)
         try:
-            with asked_first(scope, change_to_heavy):
-                await self._answer(scope, receive, send)
+            await self._answer(scope, receive, send)
         finally:
-            place.leave()
+            permit.leave()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
@@ -229,21 +198,3 @@ class Admission:
             deadline.cancel()
             if refusal is not None:
                 await refusal
-
-
-BUSY_HEADERS = [
-    (b"content-type", MEDIA_TYPE.encode()),
-    (b"retry-after", str(problems.OVERLOADED.retry_after).encode()),
-    *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
-]
-BUSY_BODY = (
-    json.dumps(
-        {
-            "type": f"/docs#{problems.OVERLOADED.slug}",
-            "title": problems.OVERLOADED.title,
-            "status": problems.OVERLOADED.status,
-            "detail": BUSY,
-        }
-    )[:-1].encode()
-    + b', "instance": %s}'
-)

@@ -1,4 +1,4 @@
-"""How many connections may be open at once, in all and from one address.
+"""Limits of open connections, in all and for each address.
 
 A connection that waits for a request costs its client nothing, so a flood of them must not keep others
 out. At a limit, a new connection takes the place of the one whose last request is longest ago. nginx
@@ -8,13 +8,11 @@ does the same when its worker_connections run out.
 import logging
 import resource
 from collections import Counter
-from collections.abc import Callable
 from typing import Protocol
 
 BEYOND_LIMIT = "similarity.beyond_limit"
-"""Where the state of an ASGI scope says that its connection is beyond the limits: for health checks only."""
+"""The key in the state of an ASGI scope: whether its connection is beyond the limits, for health checks only."""
 
-HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 # More than all the health checks that are under way at the same moment.
 SPARE = 64
 # For the files of the index, the connections to its store, the log, and connections that do not count yet.
@@ -45,7 +43,7 @@ class Connections:
 
     def __init__(self, *, most: int = 1000, most_of_address: int = 0) -> None:
         self._most = most
-        self._most_of_address = most_of_address
+        self._most_of_address = most_of_address or most + SPARE
         # The one whose last request is longest ago comes first.
         self._open: dict[Connection, None] = {}
         self._of_address: Counter[str] = Counter()
@@ -53,13 +51,13 @@ class Connections:
     def add(self, connection: Connection) -> bool:
         """Whether the new `connection` is within the limits. An idle one may be ended for it, or itself at once."""
         address = connection.address
-        if self._beyond_address(address) >= 0:
-            self._end_idle(lambda each: each.address == address)
+        if self._of_address[address] >= self._most_of_address:
+            self._end_idle(address)
         if len(self._open) >= self._most:
-            self._end_idle(lambda _: True)
+            self._end_idle(None)
         self._open[connection] = None
         self._of_address[address] += 1
-        beyond = max(len(self._open) - self._most, self._beyond_address(address))
+        beyond = max(len(self._open) - self._most, self._of_address[address] - self._most_of_address)
         if beyond > SPARE:
             self.remove(connection)
             connection.end()
@@ -78,19 +76,16 @@ class Connections:
             if not self._of_address[connection.address]:
                 del self._of_address[connection.address]
 
-    def _beyond_address(self, address: str) -> int:
-        """How many connections `address` has beyond its limit; below 0 while it may have more."""
-        return self._of_address[address] - self._most_of_address if self._most_of_address else -1
-
-    def _end_idle(self, may_end: Callable[[Connection], bool]) -> None:
-        idle = next((each for each in self._open if each.idle and may_end(each)), None)
+    def _end_idle(self, address: str | None) -> None:
+        """Ends the longest idle connection, of `address` if given."""
+        idle = next((each for each in self._open if each.idle and address in {None, each.address}), None)
         if idle is not None:
             self.remove(idle)
             idle.end()
 
 
 def allow_open_files(connections: int) -> None:
-    """Raises this process's limit of open files, often 1,024, to what so many connections need.
+    """Raises this process's limit of open files, often 1,024, to the number that `connections` need.
 
     Without a free file handle not even a health check can connect.
     """

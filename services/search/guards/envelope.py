@@ -1,4 +1,4 @@
-"""What every answer has in common, around the whole application: headers, HEAD, and no bare failure."""
+"""What all answers have in common: security headers, a request id, HEAD, and a problem for an unforeseen error."""
 
 import logging
 import re
@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.search.guards.connections import BEYOND_LIMIT
+from services.search.guards.lifecycle import Lifecycle
 from services.search.guards.refusals import header
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem, problem_response
@@ -40,12 +42,14 @@ class Envelope:
     """Adds the security headers and the request's id, answers HEAD like GET, and turns an unforeseen
     error into a problem.
 
-    Outside the other middlewares, so that no answer escapes it. The server drops a HEAD's body. The id
-    is the caller's own `X-Request-Id`, where that is 16 or 32 hexadecimal digits or a UUID, else a new one.
+    The server drops a HEAD's body. The id is the caller's own `X-Request-Id`, where that is 16 or 32 hexadecimal
+    digits or a UUID, else a new one. While the service stops, and beyond the limit of connections, each answer
+    ends its connection.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, lifecycle: Lifecycle | None = None) -> None:
         self._app = app
+        self._lifecycle = lifecycle or Lifecycle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
@@ -64,6 +68,9 @@ class Envelope:
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 headers[REQUEST_ID] = identity
+                # Checked when the answer begins: the service may be told to stop while it is being made.
+                if self._lifecycle.stopping or scope.get("state", {}).get(BEYOND_LIMIT):
+                    headers["Connection"] = "close"
             await send(message)
 
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope

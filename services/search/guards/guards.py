@@ -8,13 +8,14 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from services.search.guards.authentication import Authentication, Keys
-from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
+from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.envelope import REQUEST_ID, Envelope
-from services.search.guards.hosts import ANY, LOCAL_NAMES, Hosts
-from services.search.guards.lifecycle import Draining, Lifecycle
-from services.search.guards.limits import Bodies, BodyLimits
+from services.search.guards.heads import ANY, LOCAL_NAMES, Heads
+from services.search.guards.lifecycle import Lifecycle
+from services.search.guards.limits import Bodies
 from services.search.guards.metrics import ServiceMetrics
-from services.search.guards.rate_limits import Allowance, RateLimits
+from services.search.guards.rate_limits import OPEN_ALLOWANCE, Allowance, RateLimits
+from services.search.guards.shedding import Shedding
 from services.search.guards.telemetry import Telemetry, Tracing
 from services.search.settings import Address, ServiceSettings, is_loopback
 
@@ -40,8 +41,13 @@ class Guards:
 
     @cached_property
     def gates(self) -> Gates:
-        """The places that requests need; one set for the application and for its connections."""
-        return gates_of(self.settings)
+        """The gates that requests pass; one set for the application and for its connections."""
+        settings = self.settings
+
+        def gate(at_once: int) -> Gate:
+            return Gate(at_once=at_once, queue=settings.queue or 2 * at_once, seconds=settings.queue_seconds)
+
+        return Gates(quick=gate(settings.places), heavy=gate(settings.heavy_places))
 
     def shed(self) -> None:
         """Counts a request that was refused at once."""
@@ -64,25 +70,17 @@ def limited(address: Address) -> bool:
     return address.authenticated or not is_loopback(address.host)
 
 
-def gates_of(settings: ServiceSettings) -> Gates:
-    """The gates that the settings describe."""
-    quick, heavy = settings.places, settings.heavy_places
-    return Gates(
-        quick=Gate(at_once=quick, queue=settings.queue or 2 * quick, seconds=settings.queue_seconds),
-        heavy=Gate(at_once=heavy, queue=settings.queue or 2 * heavy, seconds=settings.queue_seconds),
-    )
-
-
 def guard(app: FastAPI, guards: Guards) -> None:
     """Puts the middlewares around `app`. The last one added is the first that a request meets."""
     settings, gates = guards.settings, guards.gates
     guards.metrics.watch(gates, guards.lifecycle)
     app.add_middleware(Admission, gates=gates, seconds=settings.request_seconds)
-    app.add_middleware(Bodies, limits=body_limits(settings))
+    app.add_middleware(Bodies, settings=settings)
     app.add_middleware(
         RateLimits,
         callers=_allowance(settings.rate, settings.burst) if guards.limited else None,
         process=_allowance(settings.service_rate, settings.service_burst) if guards.limited else None,
+        open_paths=OPEN_ALLOWANCE if guards.limited and settings.rate else None,
         heavy=is_heavy,
     )
     app.add_middleware(Authentication, keys=guards.keys)
@@ -94,23 +92,16 @@ def guard(app: FastAPI, guards: Guards) -> None:
             allow_headers=MAY_SEND,
             expose_headers=MAY_READ,
         )
-    app.add_middleware(Draining, lifecycle=guards.lifecycle)
-    app.add_middleware(Hosts, names=guards.names, origins=settings.origins)
-    app.add_middleware(Telemetry, metrics=guards.metrics, tracing=guards.tracing, clients=settings.log_clients)
-    app.add_middleware(Envelope)
-    app.add_middleware(Shedding, gates=gates, shed=guards.shed)
-
-
-def body_limits(settings: ServiceSettings) -> BodyLimits:
-    """The limits of bodies that the settings describe."""
-    return BodyLimits(
-        most_bytes=settings.body_bytes,
-        most_upload_bytes=settings.upload_bytes,
-        seconds=settings.body_seconds,
-        depth=settings.json_depth,
-        held_bytes=settings.held_bytes,
-        unfinished_bytes=settings.unfinished_bytes,
+    app.add_middleware(
+        Heads,
+        names=guards.names,
+        lifecycle=guards.lifecycle,
+        origins=settings.origins,
+        most_bytes=settings.head_bytes,
     )
+    app.add_middleware(Telemetry, metrics=guards.metrics, tracing=guards.tracing, clients=settings.log_clients)
+    app.add_middleware(Envelope, lifecycle=guards.lifecycle)
+    app.add_middleware(Shedding, gates=gates, shed=guards.shed)
 
 
 def _allowance(rate: float, burst: int) -> Allowance | None:

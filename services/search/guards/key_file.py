@@ -11,11 +11,12 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from services.search.guards.callers import Caller, Scope
 from similarity.errors import InvalidInput
@@ -23,32 +24,44 @@ from similarity.formats.json_text import read_json
 
 NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
-MEMBERS = frozenset({"id", "name", "scopes", "sha256", "created", "expires"})
 MAKE_A_KEY = "python -m services.search.keys add NAME --scope read --file"
 """The command that makes a key; the path of the file of keys comes last."""
 MAX_FILE_BYTES = 1_000_000
 PRIVATE = 0o600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+Time = Annotated[datetime, AfterValidator(lambda time: time if time.tzinfo else time.replace(tzinfo=UTC))]
+"""A time with a zone; without one in the file it is UTC."""
+
+
+class Key(BaseModel):
     """One key, without its secret. Several keys of one name are one caller: that is how a key is replaced."""
 
-    id: str
-    name: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(pattern="^[0-9a-f]{12}$")
+    name: str = Field(pattern=f"^{NAME.pattern}$")
     scopes: frozenset[Scope]
-    sha256: str
-    created: datetime
-    expires: datetime | None = None
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    created: Time
+    expires: Time | None = None
 
     @property
     def caller(self) -> Caller:
-        """Whoever sends it."""
+        """The caller who sends it."""
         return Caller(name=self.name, scopes=self.scopes)
 
     def valid(self, now: datetime) -> bool:
         """Whether it has not expired."""
         return self.expires is None or now < self.expires
+
+
+class KeyFile(BaseModel):
+    """The document in the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    keys: list[Key]
 
 
 def new_key(name: str, scopes: Iterable[Scope], *, now: datetime, expires: datetime | None = None) -> tuple[Key, str]:
@@ -89,16 +102,18 @@ def read_keys(path: Path) -> list[Key]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InvalidInput(f"{path} is too large for a file of keys")
-        document = read_json(path.read_text(encoding="utf-8"))
+        keys = KeyFile.model_validate(read_json(path.read_text(encoding="utf-8"))).keys
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no file of keys {path}; make one with: {MAKE_A_KEY} {path}") from error
     except OSError as error:
         raise InvalidInput(f"the file of keys {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        # Without the value: it may be a secret.
+        first = error.errors(include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the document"
+        raise InvalidInput(f"{path} is not a file of keys: {where}: {first['msg']}; {MAKE_A_KEY} makes one") from None
     except ValueError as error:
         raise InvalidInput(f"{path} is not a file of keys: it is not JSON") from error
-    if not isinstance(document, dict) or set(document) != {"keys"} or not isinstance(document["keys"], list):
-        raise InvalidInput(f"{path} is not a file of keys: it must be {{'keys': [...]}}")
-    keys = [_key(each, f"{path}: key {place}") for place, each in enumerate(document["keys"], start=1)]
     if len({key.id for key in keys}) < len(keys):
         raise InvalidInput(f"{path}: two keys have the same id; remove one")
     return keys
@@ -106,7 +121,7 @@ def read_keys(path: Path) -> list[Key]:
 
 def write_keys(path: Path, keys: Iterable[Key]) -> None:
     """Replaces the file in one step; only its owner may read it."""
-    text = json.dumps({"keys": [_members(key) for key in keys]}, indent=2) + "\n"
+    text = json.dumps(KeyFile(keys=list(keys)).model_dump(), indent=2, default=_plain) + "\n"
     # A temporary file is private from the moment it exists.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
@@ -122,38 +137,5 @@ def write_keys(path: Path, keys: Iterable[Key]) -> None:
         raise
 
 
-def _members(key: Key) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": sorted(key.scopes),
-        "sha256": key.sha256,
-        "created": key.created.isoformat(),
-        "expires": key.expires.isoformat() if key.expires else None,
-    }
-
-
-def _key(members: object, where: str) -> Key:
-    if not isinstance(members, Mapping) or set(members) != MEMBERS:
-        raise InvalidInput(f"{where}: it must have the members {', '.join(sorted(MEMBERS))}")
-    try:
-        key = Key(
-            id=str(members["id"]),
-            name=str(members["name"]),
-            scopes=frozenset(Scope(each) for each in members["scopes"]),
-            sha256=str(members["sha256"]),
-            created=_time(members["created"]),
-            expires=_time(members["expires"]) if members["expires"] is not None else None,
-        )
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{where}: a scope or a time cannot be read") from error
-    if not re.fullmatch("[0-9a-f]{12}", key.id) or not NAME.fullmatch(key.name):
-        raise InvalidInput(f"{where}: its id or name cannot be used")
-    if not re.fullmatch("[0-9a-f]{64}", key.sha256):
-        raise InvalidInput(f"{where}: sha256 is not a hash; make keys with: python -m services.search.keys add")
-    return key
-
-
-def _time(text: object) -> datetime:
-    time = datetime.fromisoformat(str(text))
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+def _plain(value: datetime | frozenset[Scope]) -> str | list[Scope]:
+    return value.isoformat() if isinstance(value, datetime) else sorted(value)

@@ -1,4 +1,4 @@
-"""How often callers may ask: a token bucket each, and one for the whole process.
+"""Rate limits: a token bucket for each caller, and one for the whole process.
 
 The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` says what is
 allowed, `RateLimit` what is left of it.
@@ -7,24 +7,21 @@ allowed, `RateLimit` what is left of it.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.callers import CALLER, caller_name
-from services.search.guards.heavy_work import asked_first
-from services.search.guards.refusals import REFUSED, refuse
+from services.search.guards.callers import caller_name
+from services.search.guards.refusals import CLOSE, HEALTH_PATHS, client_address, is_open, refuse
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
 
-Clock = Callable[[], float]
-
 MOST_BUCKETS = 10_000
 HEAVY_COST = 10.0
-FREE_PATHS = frozenset({"/healthz", "/readyz", "/", "/docs", "/openapi.json"})
-FILES = "/assets/"
+PAY_THE_REST = "similarity.pay_the_rest"
+"""The key in an ASGI scope of the function that takes the further tokens of a request that turns out to be heavy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,78 +37,58 @@ class Allowance:
         return math.ceil(self.burst / self.rate)
 
 
-def is_free(path: str) -> bool:
-    """Whether requests for `path` are neither counted nor need a place: health checks, the page's files, the manual.
+# The page loads about twenty files, and several people may share an address.
+OPEN_ALLOWANCE = Allowance(rate=100, burst=400)
 
-    Those are next to no work, and a page that misses one of its twenty files is dead: nothing in it is
-    left to ask again. Whatever may be asked without a key must be free: else those who have none could
-    use up what those who have one share.
+
+class TokenBuckets:
+    """A token bucket for each name; it lets through at most `rate * t + burst` in any `t` seconds.
+
+    A cost above `burst` empties the bucket. Only the `most` names that were used last are kept. Not thread-safe.
     """
-    return path in FREE_PATHS or path.startswith(FILES)
 
-
-class TokenBucket:
-    """Never lets through more than `rate * t + burst` in any `t` seconds. Not for several threads."""
-
-    __slots__ = ("_at", "_clock", "_tokens", "allowance")
-
-    def __init__(self, allowance: Allowance, clock: Clock) -> None:
-        self.allowance = allowance
-        self._clock = clock
-        self._tokens = allowance.burst
-        self._at = clock()
-
-    @property
-    def tokens(self) -> float:
-        """What is left now."""
-        now = self._clock()
-        # Tokens and time move together, so that a clock that stands still or steps back gives nothing away.
-        if now > self._at:
-            self._tokens = min(self.allowance.burst, self._tokens + (now - self._at) * self.allowance.rate)
-            self._at = now
-        return self._tokens
-
-    def take(self, cost: float = 1.0) -> bool:
-        """Takes `cost` tokens if there are so many; a bucket smaller than that gives all it can hold."""
-        cost = min(cost, self.allowance.burst)
-        if self.tokens < cost:
-            return False
-        self._tokens -= cost
-        return True
-
-    def seconds_until(self, cost: float = 1.0) -> int:
-        """Whole seconds until `cost` tokens are there; at least 1."""
-        lacking = min(cost, self.allowance.burst) - self.tokens
-        return max(1, math.ceil(lacking / self.allowance.rate))
-
-
-class Buckets:
-    """A bucket for every name; the one not used for longest is forgotten when there are too many."""
-
-    def __init__(self, allowance: Allowance, *, clock: Clock = time.monotonic, most: int = MOST_BUCKETS) -> None:
+    def __init__(
+        self, allowance: Allowance, *, clock: Callable[[], float] = time.monotonic, most: int = MOST_BUCKETS
+    ) -> None:
         self.allowance = allowance
         self._clock = clock
         self._most = most
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        # Tokens and the time at which they were counted; the name used last comes last.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def of(self, name: str) -> TokenBucket:
-        """The bucket of `name`; a full one where it is new."""
-        bucket = self._buckets.get(name)
-        if bucket is None:
-            bucket = self._buckets[name] = TokenBucket(self.allowance, self._clock)
-            if len(self._buckets) > self._most:
-                self._buckets.popitem(last=False)
-        else:
-            self._buckets.move_to_end(name)
-        return bucket
+    def tokens(self, name: str) -> float:
+        """The tokens that `name` has now; a new name has a full bucket."""
+        now, burst = self._clock(), self.allowance.burst
+        tokens, at = self._buckets.pop(name, (burst, now))
+        # Tokens and time move together, so a clock that stands still or steps back gives nothing away.
+        if now > at:
+            tokens, at = min(burst, tokens + (now - at) * self.allowance.rate), now
+        self._buckets[name] = tokens, at
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+        return tokens
+
+    def take(self, name: str, cost: float = 1.0) -> bool:
+        """Takes `cost` tokens of `name`, if there are as many."""
+        tokens, cost = self.tokens(name), min(cost, self.allowance.burst)
+        if tokens < cost:
+            return False
+        self._buckets[name] = tokens - cost, self._buckets[name][1]
+        return True
+
+    def seconds_until(self, name: str, cost: float = 1.0) -> int:
+        """Whole seconds until `name` has `cost` tokens; at least 1."""
+        lacking = min(cost, self.allowance.burst) - self.tokens(name)
+        return max(1, math.ceil(lacking / self.allowance.rate))
 
 
 class RateLimits:
-    """Answers 429 to whoever asks too often; tells every caller it counts what is left.
+    """Answers 429 to a caller that sends too many requests; every other answer says how many are left.
 
-    A caller is a key's name; without keys, the client's address. A heavy request counts as ten: at the
-    door where `heavy` knows it, else when it turns out to be one (`heavy_work`). What is free
-    (`is_free`) is not counted.
+    A caller is a key's name; without keys, the client's address. A request that `heavy` recognises counts as ten;
+    one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`).
+    What needs no key is counted by address, apart from the callers and from the process; health checks are not
+    counted. An address over that limit loses its connection, and with it the requests that it has pipelined.
     """
 
     def __init__(
@@ -120,71 +97,72 @@ class RateLimits:
         *,
         callers: Allowance | None,
         process: Allowance | None,
+        open_paths: Allowance | None,
         heavy: Callable[[Scope], bool],
-        clock: Clock = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
-        self._callers = Buckets(callers, clock=clock) if callers else None
-        self._process = TokenBucket(process, clock) if process else None
+        self._callers = TokenBuckets(callers, clock=clock) if callers else None
+        self._process = TokenBuckets(process, clock=clock) if process else None
+        self._open = TokenBuckets(open_paths, clock=clock) if open_paths else None
         self._heavy = heavy
         self._policy = f'"caller";q={callers.burst:.0f};w={callers.seconds_to_refill}' if callers else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
-        if scope["type"] != "http" or is_free(scope["path"]):
+        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await self._app(scope, receive, send)
             return
-        heavy = self._heavy(scope)
-        bucket = self._bucket(scope)
-        told = send if bucket is None else self._telling(bucket, send)
-        buckets = [
-            (each, whose)
-            for each, whose in ((bucket, "this caller"), (self._process, "the whole service"))
-            if each is not None
-        ]
         try:
-            _take(buckets, cost=HEAVY_COST if heavy else 1.0)
-        except Problem as refusal:
-            await refuse(refusal, scope, receive, told)
+            if is_open(scope["path"]):
+                _take(self._open, client_address(scope), "this address")
+            else:
+                send = self._telling(scope, send)
+                self._take(scope)
+        except Problem as problem:
+            headers = CLOSE if is_open(scope["path"]) else {}
+            await refuse(problem, scope, receive, send, headers=headers)
             return
-        if heavy or not buckets:
-            await self._app(scope, receive, told)
-            return
+        await self._app(scope, receive, send)
 
-        async def take_the_rest() -> None:
-            try:
-                _take(buckets, cost=HEAVY_COST, paid=1.0)
-            except Problem as refusal:
-                scope[REFUSED] = refusal.kind.slug
-                raise
+    def _take(self, scope: Scope) -> None:
+        name = caller_name(scope)
 
-        with asked_first(scope, take_the_rest):
-            await self._app(scope, receive, told)
+        def take(cost: float, paid: float = 0.0) -> None:
+            _take(self._callers, name, "this caller", cost, paid)
+            _take(self._process, "", "the whole service", cost, paid)
 
-    def _bucket(self, scope: Scope) -> TokenBucket | None:
-        return self._callers.of(caller_name(scope)) if self._callers and CALLER in scope else None
+        if self._heavy(scope):
+            take(HEAVY_COST)
+        else:
+            take(1.0)
+            scope[PAY_THE_REST] = lambda: take(HEAVY_COST, paid=1.0)
 
-    def _telling(self, bucket: TokenBucket, send: Send) -> Send:
+    def _telling(self, scope: Scope, send: Send) -> Send:
+        buckets, name = self._callers, caller_name(scope)
+        if buckets is None:
+            return send
+
         async def telling(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["RateLimit-Policy"] = self._policy
-                left = math.floor(bucket.tokens)
-                headers["RateLimit"] = f'"caller";r={left};t={bucket.seconds_until(bucket.allowance.burst)}'
+                full = buckets.seconds_until(name, buckets.allowance.burst)
+                headers["RateLimit"] = f'"caller";r={math.floor(buckets.tokens(name))};t={full}'
             await send(message)
 
         return telling
 
 
-def _take(buckets: Iterable[tuple[TokenBucket, str]], *, cost: float, paid: float = 0.0) -> None:
-    """Takes what is left to pay of `cost` from each bucket; a bucket smaller than that gives all it can hold.
+def _take(buckets: TokenBuckets | None, name: str, whose: str, cost: float = 1.0, paid: float = 0.0) -> None:
+    """Takes what is left to pay of `cost`; without `buckets` there is no limit.
 
     Raises:
-        Problem: one has too little.
+        Problem: there are too few tokens.
     """
-    for bucket, whose in buckets:
-        whole = min(cost, bucket.allowance.burst)
-        if not bucket.take(max(0.0, whole - paid)):
-            wait = bucket.seconds_until(whole)
-            detail = f"more requests than {whose} may send; ask again in {wait} s"
-            raise Problem(problems.RATE_LIMITED, detail, wait)
+    if buckets is None:
+        return
+    whole = min(cost, buckets.allowance.burst)
+    if not buckets.take(name, max(0.0, whole - paid)):
+        wait = buckets.seconds_until(name, whole)
+        raise Problem(problems.RATE_LIMITED, f"more requests than {whose} may send; ask again in {wait} s", wait)

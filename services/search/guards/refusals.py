@@ -1,4 +1,4 @@
-"""How a middleware says no."""
+"""How a middleware refuses a request, and what several of them need to know about one."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -8,25 +8,38 @@ from starlette.types import Receive, Scope, Send
 from services.search.wire.problem_documents import Problem, problem_response
 
 REFUSED = "similarity.refused"
-"""Where the ASGI scope says why a request got no further than the middlewares: the problem's slug."""
+"""The key in an ASGI scope of the reason why a request was refused: the problem's slug."""
+
+CLOSE = {"Connection": "close"}
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+OPEN_PATHS = HEALTH_PATHS | {"/", "/docs", "/openapi.json"}
+OPEN_FOLDER = "/assets/"
+
+
+def is_open(path: str) -> bool:
+    """Whether requests for `path` need no key: health checks, the page and its files, the manual.
+
+    They take no body, no permit and no token of the callers with a key, so nobody without a key can use those up.
+    """
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
 
 async def refuse(
     problem: Problem, scope: Scope, receive: Receive, send: Send, *, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Answers with `problem` and leaves a note of it for the metrics."""
+    """Answers with `problem` and notes its slug for the metrics."""
     scope[REFUSED] = problem.kind.slug
     response = problem_response(problem, path=scope["path"], headers=dict(headers or {}))
     await response(scope, receive, send)
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header called `name` (lower case) as it came."""
+    """The value of the first header called `name` (lower case); None if there is none."""
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
 def client_address(scope: Scope) -> str:
-    """The network address that asks, as limits count it."""
+    """The client's network address, as limits count it."""
     client = scope.get("client")
     return "unknown" if client is None else network_of(str(client[0]))
 

@@ -1,9 +1,8 @@
-"""Saying "too busy" for next to nothing: from the bytes of a request, before even the server parses them.
+"""Load shedding: 503 at once where a gate is full, prepared, and before anything else is done for the request.
 
-Parsing a request costs about a third of answering a cheap one. Under three times the load that a
-process can bear, refusing that way would take most of its time. So the connection asks `refusal`
-first; only a request whose bytes leave no doubt is refused here, the rest goes the usual way and is
-refused by `concurrency.Shedding`.
+Under three times the load that a process can bear, two of three requests are refused, so a refusal must cost little.
+`Shedding` refuses any request. `early_refusal` refuses a plain GET from its bytes, before h11 parses them: 0.03 ms of
+processor time instead of 0.15, where a cheap answer takes 1.8 (two cores of an AMD EPYC).
 """
 
 import json
@@ -11,20 +10,62 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
-from services.search.guards.concurrency import BUSY_BODY, BUSY_HEADERS, Gates
-from services.search.guards.rate_limits import is_free
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-# No body may follow and no second request: else what comes next would be taken for a request of its own.
+from services.search.guards.concurrency import BUSY, Gates
+from services.search.guards.connections import BEYOND_LIMIT
+from services.search.guards.envelope import SECURITY_HEADERS
+from services.search.guards.heads import ambiguous_length
+from services.search.guards.refusals import HEALTH_PATHS, is_open
+from services.search.wire import problems
+from services.search.wire.problem_documents import MEDIA_TYPE, Problem, problem_document
+
+BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()[:-4] + b"%s}"
+BUSY_HEADERS = [
+    (b"content-type", MEDIA_TYPE.encode()),
+    (b"retry-after", str(problems.OVERLOADED.retry_after).encode()),
+    *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
+]
+HEAD = b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(b"%s: %s\r\n" % each for each in BUSY_HEADERS)
+# No body may follow and no second request: else the next bytes would be taken for a request of their own.
 PLAIN_GET = re.compile(rb"GET (?P<path>/[^ ?\r\n]*)[^ \r\n]* HTTP/1\.1\r\n(?:[^\r\n]+\r\n)+\r\n")
 BODY_FOLLOWS = re.compile(rb"\r\n(?:content-length|transfer-encoding|upgrade|expect)[ \t]*:", re.IGNORECASE)
 
-HEAD = b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(
-    name + b": " + value + b"\r\n" for name, value in BUSY_HEADERS
-)
+
+class Shedding:
+    """Answers 503 at once if the request's gate is full, or its connection beyond the limits.
+
+    `shed` is called for each; a line in the log would cost more than the refusal.
+    """
+
+    def __init__(self, app: ASGIApp, *, gates: Gates, shed: Callable[[], None]) -> None:
+        self._app = app
+        self._gates = gates
+        self._shed = shed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection (ASGI)."""
+        beyond = scope.get("state", {}).get(BEYOND_LIMIT)
+        if scope["type"] != "http":
+            shed = False
+        elif beyond:
+            shed = scope["path"] not in HEALTH_PATHS
+        else:
+            shed = not is_open(scope["path"]) and self._gates.of(scope).full
+        if not shed:
+            await self._app(scope, receive, send)
+            return
+        self._shed()
+        body = BUSY_BODY % json.dumps(scope["path"]).encode()
+        headers = [*BUSY_HEADERS, (b"content-length", b"%d" % len(body))]
+        if beyond or ambiguous_length(scope):
+            headers.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": problems.OVERLOADED.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], bytes | None]:
-    """What to answer to the bytes of a request, if it must be refused; `shed` is told of each."""
+    """Returns a function from the bytes of a request to its refusal, or to None; `shed` is called for each refusal."""
 
     def refusal(data: bytes) -> bytes | None:
         if not (gates.quick.full or gates.heavy.full):
@@ -33,7 +74,7 @@ def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], b
         if plain is None or BODY_FOLLOWS.search(data):
             return None
         path = unquote(plain["path"].decode("latin-1"))
-        if is_free(path) or not gates.of({"path": path, "method": "GET"}).full:
+        if is_open(path) or not gates.of({"path": path, "method": "GET"}).full:
             return None
         shed()
         body = BUSY_BODY % json.dumps(path).encode()

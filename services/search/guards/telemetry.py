@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.authentication import OPEN_FOLDER
 from services.search.guards.callers import CALLER
 from services.search.guards.logs import FIELDS
 from services.search.guards.metrics import ServiceMetrics
-from services.search.guards.refusals import REFUSED
+from services.search.guards.refusals import OPEN_FOLDER, REFUSED
 from similarity.errors import InvalidInput
 
 NO_ROUTE = "-"

@@ -33,6 +33,7 @@ GUARD_PROBLEMS = (
     problems.SCOPE_MISSING,
     problems.METHOD_NOT_ALLOWED,
     problems.UNKNOWN_HOST,
+    problems.HEAD_TOO_LARGE,
     problems.RATE_LIMITED,
     problems.OVERLOADED,
     problems.TOOK_TOO_LONG,

@@ -135,6 +135,12 @@ BODY_TOO_LARGE = Kind(
     title="The request is too large",
     meaning="`detail` names the limit. Send a large upload in parts.",
 )
+HEAD_TOO_LARGE = Kind(
+    slug="head-too-large",
+    status=431,
+    title="Path and headers are too large",
+    meaning="`detail` names the limit. Send long questions in a body: `POST /similar`.",
+)
 COMPRESSED_BODY = Kind(
     slug="compressed-body",
     status=415,
@@ -277,6 +283,7 @@ KINDS = (
     TOOK_TOO_LONG,
     SLOW_BODY,
     BODY_TOO_LARGE,
+    HEAD_TOO_LARGE,
     COMPRESSED_BODY,
     NESTED_TOO_DEEPLY,
     UNKNOWN_HOST,

@@ -18,7 +18,7 @@ from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import CALIBRATION, filled_index
 
 DOCUMENT = json.loads(openapi.document_text())
-EVERYWHERE = {"400", "401", "403", "405", "421", "429", "503"}
+EVERYWHERE = {"400", "401", "403", "405", "421", "429", "431", "503"}
 """What the guards in front of the routes may answer."""
 GUIDE = Path(__file__).parents[3] / "docs" / "api.md"
 OPERATIONS = {

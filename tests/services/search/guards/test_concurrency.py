@@ -10,9 +10,10 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from services.search.guards.concurrency import Admission, Gate, Gates, Shedding, is_heavy
+from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
+from services.search.guards.shedding import Shedding
 from tests.services.search.asgi import Answer, Inner, asked, http
 
 
@@ -21,6 +22,13 @@ def gates(at_once: int = 2, queue: int = 1, seconds: float = 5.0) -> Gates:
         quick=Gate(at_once=at_once, queue=queue, seconds=seconds),
         heavy=Gate(at_once=1, queue=1, seconds=seconds),
     )
+
+
+def full_gates() -> Gates:
+    """Gates whose only quick permit is taken."""
+    full = gates(at_once=1, queue=0)
+    assert asyncio.run(full.quick.enter())
+    return full
 
 
 def answers(app: Admission | Shedding, *scopes: Scope) -> list[Answer]:
@@ -136,8 +144,7 @@ def test_beyond_the_limit_of_connections_only_health_checks_are_answered() -> No
 
 
 def test_shedding_answers_before_anything_behind_it_is_asked_and_counts() -> None:
-    inner, gate, shed = Inner(), gates(at_once=1, queue=0), []
-    gate.quick.inside = 1
+    inner, gate, shed = Inner(), full_gates(), []
     app = Shedding(inner, gates=gate, shed=lambda: shed.append(1))
     (answer,) = answers(app, http('/similar/"quoted"'))
     assert answer.status == 503
@@ -151,8 +158,7 @@ def test_shedding_answers_before_anything_behind_it_is_asked_and_counts() -> Non
 
 
 def test_a_shed_answer_has_the_same_members_and_security_headers_as_any_other() -> None:
-    gate = gates(at_once=1, queue=0)
-    gate.quick.inside = 1
+    gate = full_gates()
     (shed,) = answers(Shedding(Inner(), gates=gate, shed=lambda: None), http())
     refused = asyncio.run(asked(Envelope(Admission(Inner(), gates=gate, seconds=1)), http()))
     assert json.loads(shed.body) == json.loads(refused.body)
@@ -244,13 +250,12 @@ def test_an_answer_that_has_begun_is_not_interrupted() -> None:
 
 
 def test_saying_no_costs_a_small_part_of_the_cheapest_answer() -> None:
-    app, gate = FastAPI(), gates(at_once=1, queue=0)
+    app, gate = FastAPI(), full_gates()
 
     @app.get("/hello")
     async def hello() -> dict[str, str]:
         return {"hello": "world"}
 
-    gate.quick.inside = 1
     scope = {**http("/hello"), "query_string": b""}
     refusing = Shedding(app, gates=gate, shed=lambda: None)
     assert seconds_each(refusing, scope) < seconds_each(app, scope) / 3

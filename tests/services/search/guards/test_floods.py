@@ -1,7 +1,11 @@
 """The service as a process, beside more connections and more unfinished bodies than it takes."""
 
 import json
+import re
 import resource
+import selectors
+import socket
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -99,6 +103,54 @@ def test_one_address_cannot_take_every_connection(index_file: Path, tmp_path: Pa
         assert asked(service, "/similar/acme", source="127.0.0.2")[0] == 503
         assert asked(service, "/healthz", source="127.0.0.2")[0] == 200
         assert asked(service, "/similar/acme")[0] == 200
+
+
+def test_one_address_that_pipelines_the_api_description_delays_no_health_check(
+    index_file: Path, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.json"
+    secret = add(keys, "ann", [Scope.READ])
+    flood = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 120
+    with (
+        running(index_file, tmp_path, keys=keys) as service,
+        connections(service.port, 240, flood, source="127.0.0.2") as opened,
+    ):
+        answers = Counter[int]()
+        reading = threading.Thread(target=read_answers, args=(opened, answers))
+        reading.start()
+        waited = [asked(service, path) for path in ("/healthz", "/readyz") * 5]
+        ours = service.ask("/similar/acme", {"Authorization": f"Bearer {secret}"})
+        reading.join(timeout=60)
+        assert not reading.is_alive()
+        assert service.ask("/openapi.json")[0] == 200
+    assert {code for code, _ in waited} == {200}
+    assert ours[0] == 200
+    # 28,800 requests: a burst is answered, and each connection ends with its first refusal.
+    assert set(answers) == {200, 429}
+    assert 400 <= answers[200] < 2_000
+    assert answers[429] <= 240
+
+
+def read_answers(opened: list[socket.socket], answers: Counter[int]) -> None:
+    """Counts the statuses of all answers on these connections, read in turn until each is closed."""
+    with selectors.DefaultSelector() as selector:
+        for each in opened:
+            selector.register(each, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                part = receive(key.fileobj)
+                for line in re.findall(rb"HTTP/1\.1 (\d{3}) ", part):
+                    answers[int(line)] += 1
+                if not part:
+                    selector.unregister(key.fileobj)
+
+
+def receive(connection: object) -> bytes:
+    assert isinstance(connection, socket.socket)
+    try:
+        return connection.recv(1 << 18)
+    except ConnectionError:
+        return b""
 
 
 def test_where_a_proxy_stands_in_front_its_address_has_no_limit(index_file: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from services.search.app import create_app
 from services.search.guards.callers import Caller, Scope
 from services.search.guards.guards import Guards, host_names, limited
-from services.search.guards.hosts import ANY
+from services.search.guards.heads import ANY
 from services.search.settings import Address, ServiceSettings
 from similarity.index.sqlite import SqliteIndex
 

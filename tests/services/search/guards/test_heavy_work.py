@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.app import create_app
-from services.search.guards.concurrency import Admission, Gate, Gates
+from services.search.guards.concurrency import Admission, Gate, Gates, begin_heavy_work
 from services.search.guards.guards import Guards
-from services.search.guards.heavy_work import asked_first, begin_heavy_work
 from services.search.settings import ServiceSettings
 from services.search.wire.failures import answer_failures
 from similarity.index.sqlite import SqliteIndex
@@ -182,7 +181,7 @@ def test_a_request_changes_its_place_once_and_gives_it_back() -> None:
 
 def test_where_no_heavy_place_is_left_it_is_503_and_no_place_is_lost() -> None:
     gates = Gates(quick=Gate(at_once=2, queue=10, seconds=5), heavy=Gate(at_once=1, queue=0, seconds=5))
-    gates.heavy.inside = 1
+    assert asyncio.run(gates.heavy.enter())
     answers = work(gates, 4)
     assert {answer.problem for answer in answers} == {"overloaded"}
     assert {answer.headers["retry-after"] for answer in answers} == {"1"}
@@ -200,18 +199,6 @@ def test_what_is_refused_inside_is_counted_like_what_is_refused_at_the_door(crow
 
 def test_outside_of_a_request_nothing_is_asked_first() -> None:
     begin_heavy_work()
-
-
-def test_steps_are_gone_when_their_block_is_left() -> None:
-    ran: list[int] = []
-
-    async def step() -> None:
-        ran.append(1)
-
-    with asked_first({}, step):
-        pass
-    begin_heavy_work()
-    assert ran == []
 
 
 def test_a_request_begun_in_the_context_of_another_asks_for_its_own_place_only() -> None:

@@ -6,7 +6,8 @@ import signal
 import pytest
 import uvicorn
 
-from services.search.guards.lifecycle import Draining, DrainingServer, Lifecycle
+from services.search.guards.envelope import Envelope
+from services.search.guards.lifecycle import DrainingServer, Lifecycle
 from tests.services.search.asgi import Answer, Clock, Inner, ask, asked, http
 
 
@@ -32,18 +33,8 @@ def test_it_is_drained_when_the_time_is_over(lifecycle: Lifecycle, clock: Clock)
     assert lifecycle.drained
 
 
-def test_readiness_ends_first_and_requests_go_on(lifecycle: Lifecycle) -> None:
-    app = Draining(Inner(), lifecycle=lifecycle)
-    assert ask(app, http("/readyz")).status == 200
-    lifecycle.stop()
-    refusal = ask(app, http("/readyz"))
-    assert (refusal.status, refusal.problem) == (503, "stopping")
-    assert ask(app, http("/healthz")).status == 200
-    assert ask(app, http()).status == 200
-
-
 def test_connections_end_with_their_next_answer(lifecycle: Lifecycle) -> None:
-    app = Draining(Inner(), lifecycle=lifecycle)
+    app = Envelope(Inner(), lifecycle=lifecycle)
     assert "connection" not in ask(app, http()).headers
     lifecycle.stop()
     assert ask(app, http()).headers["connection"] == "close"
@@ -52,7 +43,7 @@ def test_connections_end_with_their_next_answer(lifecycle: Lifecycle) -> None:
 
 def test_an_answer_in_the_making_ends_its_connection_too(lifecycle: Lifecycle) -> None:
     async def stopped_meanwhile() -> Answer:
-        asking = asyncio.create_task(asked(Draining(Inner(seconds=0.02), lifecycle=lifecycle), http()))
+        asking = asyncio.create_task(asked(Envelope(Inner(seconds=0.02), lifecycle=lifecycle), http()))
         await asyncio.sleep(0.005)
         lifecycle.stop()
         return await asking

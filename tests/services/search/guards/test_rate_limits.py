@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from starlette.types import Scope
 
 from services.search.guards.callers import CALLER, LOCAL, Caller
-from services.search.guards.rate_limits import Allowance, Buckets, RateLimits, TokenBucket
+from services.search.guards.rate_limits import Allowance, RateLimits, TokenBuckets
 from services.search.guards.refusals import network_of
 from tests.services.search.asgi import Answer, Clock, Inner, ask, asked, http
 
@@ -25,14 +25,15 @@ def test_no_window_sees_more_than_rate_times_its_length_and_the_burst(
     rate: float, burst: int, steps: list[tuple[float, int]]
 ) -> None:
     clock = Clock()
-    bucket = TokenBucket(Allowance(rate, burst), clock)
+    buckets = TokenBuckets(Allowance(rate, burst), clock=clock)
+    assert buckets.tokens("ann") == burst
     taken: list[tuple[float, int]] = []
     latest = clock.now
     for pause, cost in steps:
         # Also backwards: a clock that is set back must give nothing away.
         clock.now += pause
         latest = max(latest, clock.now)
-        if bucket.take(cost):
+        if buckets.take("ann", cost):
             taken.append((latest, min(cost, burst)))
     for first in range(len(taken)):
         total = 0
@@ -44,29 +45,28 @@ def test_no_window_sees_more_than_rate_times_its_length_and_the_burst(
 @given(rate=st.floats(0.1, 100), burst=st.integers(1, 50), cost=st.integers(1, 60))
 def test_after_the_time_it_names_the_bucket_gives_what_was_asked(rate: float, burst: int, cost: int) -> None:
     clock = Clock()
-    bucket = TokenBucket(Allowance(rate, burst), clock)
-    while bucket.take():
+    buckets = TokenBuckets(Allowance(rate, burst), clock=clock)
+    while buckets.take("ann"):
         pass
-    clock.now += bucket.seconds_until(cost) + 1e-6
-    assert bucket.take(cost)
+    clock.now += buckets.seconds_until("ann", cost) + 1e-6
+    assert buckets.take("ann", cost)
 
 
 def test_a_bucket_is_full_at_first_and_never_fuller() -> None:
     clock = Clock()
-    bucket = TokenBucket(Allowance(rate=2, burst=3), clock)
+    buckets = TokenBuckets(Allowance(rate=2, burst=3), clock=clock)
     clock.now += 1000
-    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
+    assert [buckets.take("ann") for _ in range(4)] == [True, True, True, False]
     clock.now += 0.5
-    assert [bucket.take() for _ in range(2)] == [True, False]
+    assert [buckets.take("ann") for _ in range(2)] == [True, False]
 
 
 def test_the_bucket_unused_for_longest_is_forgotten() -> None:
-    buckets = Buckets(Allowance(1, 1), clock=Clock(), most=2)
-    ann, bob = buckets.of("ann"), buckets.of("bob")
-    assert buckets.of("ann") is ann
-    buckets.of("eve")
-    assert buckets.of("ann") is ann
-    assert buckets.of("bob") is not bob
+    buckets = TokenBuckets(Allowance(1, 1), clock=Clock(), most=2)
+    assert all(map(buckets.take, ("ann", "bob")))
+    assert buckets.tokens("ann") == 0
+    assert buckets.take("eve")
+    assert [buckets.tokens(name) for name in ("ann", "bob")] == [0, 1]
 
 
 def limits(inner: Inner, clock: Clock, *, caller: float = 3, process: float = 100) -> RateLimits:
@@ -74,6 +74,7 @@ def limits(inner: Inner, clock: Clock, *, caller: float = 3, process: float = 10
         inner,
         callers=Allowance(1, caller) if caller else None,
         process=Allowance(1, process) if process else None,
+        open_paths=Allowance(1, 2),
         heavy=lambda scope: scope["path"] == "/heavy",
         clock=clock,
     )
@@ -159,10 +160,28 @@ def test_an_ipv6_customer_is_one_caller_however_the_address_is_written(address: 
     assert network_of(address) == network
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/assets/page.js"])
-def test_health_checks_and_the_page_are_never_limited(path: str) -> None:
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_checks_are_never_limited(path: str) -> None:
     app = limits(Inner(), Clock(), process=1)
     assert {ask(app, http(path)).status for _ in range(5)} == {200}
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/assets/page.js"])
+def test_what_needs_no_key_is_limited_for_each_address_apart_from_callers(path: str) -> None:
+    app = limits(Inner(), Clock(), process=1)
+
+    def from_(address: str) -> Answer:
+        return ask(app, {**http(path), "client": (address, 1)})
+
+    answers = [from_("10.0.0.1") for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert answers[-1].headers["retry-after"] == "1"
+    # What the client has pipelined behind it is not answered.
+    assert answers[-1].headers["connection"] == "close"
+    assert from_("10.0.0.2").status == 200
+    assert [from_(f"2001:db8:1:2::{number}").status for number in range(3)] == [200, 200, 429]
+    # Neither the callers nor the process have paid for it.
+    assert ask(app, by("ann")).status == 200
 
 
 def test_without_limits_nothing_is_counted_and_nothing_said() -> None:

@@ -1,5 +1,6 @@
 """Refusing from the bytes of a request, and never where that could be misunderstood."""
 
+import asyncio
 import json
 from collections.abc import Callable
 
@@ -14,7 +15,8 @@ GET = b"GET /similar/acme?k=3 HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n
 class Case:
     def __init__(self, *, quick_full: bool = True, heavy_full: bool = False) -> None:
         self.gates = Gates(quick=Gate(at_once=1, queue=0, seconds=1), heavy=Gate(at_once=1, queue=0, seconds=1))
-        self.gates.quick.inside, self.gates.heavy.inside = int(quick_full), int(heavy_full)
+        for gate, full in ((self.gates.quick, quick_full), (self.gates.heavy, heavy_full)):
+            assert not full or asyncio.run(gate.enter())
         self.shed = 0
         self.refusal: Callable[[bytes], bytes | None] = early_refusal(self.gates, self._count)
 

@@ -1,13 +1,18 @@
 """Clients that take their time, over real sockets."""
 
 import asyncio
+import inspect
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn import server
+from uvicorn.protocols.http import flow_control, h11_impl
 
+from services.search.guards import lifecycle, slow_clients
 from services.search.guards.connections import Connections
 from services.search.guards.slow_clients import patient_connection
 from tests.services.search.asgi import Inner
@@ -18,12 +23,23 @@ HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits: Any) -> Result:
     """What `talk` returns, given the port of a server with these limits."""
-    patience = {"head_seconds": 0.15, "head_bytes": 2048, "write_seconds": 0.15}
-    given = {**patience, "open_connections": Connections(), "refusal": lambda _: None, **limits}
+    given: dict[str, Any] = {
+        "head_seconds": 0.15,
+        "write_seconds": 0.15,
+        "open_connections": Connections(),
+        "refusal": lambda _: None,
+    }
+    given |= limits
 
     async def serve() -> Result:
         config = uvicorn.Config(
-            app, port=0, http=patient_connection(**given), ws="none", log_config=None, lifespan="off"
+            app,
+            port=0,
+            http=patient_connection(**given),
+            h11_max_incomplete_event_size=2048,
+            ws="none",
+            log_config=None,
+            lifespan="off",
         )
         server = uvicorn.Server(config)
         config.load()
@@ -220,3 +236,26 @@ def test_the_rest_of_a_request_is_never_taken_for_a_new_one() -> None:
     )
     assert b"200 OK" in got
     assert asked == [body[:20]]
+
+
+def test_the_body_of_an_answered_request_is_never_taken_for_a_new_one() -> None:
+    """The application answers before it has read the body, as load shedding does."""
+
+    async def answers_at_once(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    def refusal(data: bytes) -> bytes | None:
+        return b"HTTP/1.1 500 Not a request\r\ncontent-length: 0\r\n\r\n" if data == HEAD else None
+
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n" % len(HEAD)
+    got, _ = with_server(answers_at_once, lambda port: sent(port, head, b"\r\n", 0.05, HEAD), refusal=refusal)
+    assert got.count(b"HTTP/1.1 ") == 1
+
+
+def test_no_private_attribute_of_uvicorn_is_used() -> None:
+    """They may change in any release; what is public has been there since 0.34."""
+    for ours, theirs in ((slow_clients, (h11_impl, flow_control)), (lifecycle, (server,))):
+        private = set(re.findall(r"\b_[a-z]\w*", "".join(map(inspect.getsource, theirs))))
+        own = set(re.findall(r"(?:self|def) ?\.?(_[a-z]\w*)", inspect.getsource(ours)))
+        assert not own & private, own & private
