@@ -1,9 +1,9 @@
-"""Pins every extra in a lock file with hashes: `make lock`.
+"""Pins every extra and dependency group in a lock file with hashes: `make lock`.
 
     deploy/locks/build.txt   what builds the package itself
-    deploy/locks/NAME.txt    the base install and the extra NAME
+    deploy/locks/NAME.txt    the base install and NAME
 
-`integration` is pinned first and constrains the others, so that one environment can hold several extras:
+`integration` is pinned first and constrains the others, so that one environment can hold several:
 Beam holds back some of what the others would use in newer versions (pyarrow, protobuf).
 """
 
@@ -13,18 +13,18 @@ from pathlib import Path
 
 LOCKS = Path(__file__).parent / "locks"
 BUILD = "hatchling\neditables\n"
-# name of the lock file -> the extras it holds, beside the base install
-EXTRAS = {
-    "integration": ("search", "client", "elasticsearch", "kafka", "pipelines", "dev", "integration"),
-    "dev": ("search", "client", "elasticsearch", "dev"),
-    "base": (),
-    "search": ("search",),
-    "client": ("client",),
-    "openvino": ("openvino",),
-    "elasticsearch": ("elasticsearch",),
-    "kafka": ("kafka",),
-    "pipelines": ("elasticsearch", "kafka", "pipelines"),
-    "training": ("search", "client", "elasticsearch", "dev", "training", "weights", "openvino"),
+# name of the lock file -> the extras and the dependency groups it holds, beside the base install
+LOCKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "integration": (("search", "client", "elasticsearch", "kafka"), ("pipelines", "dev", "integration")),
+    "dev": (("search", "client", "elasticsearch"), ("dev",)),
+    "base": ((), ()),
+    "search": (("search",), ()),
+    "client": (("client",), ()),
+    "openvino": (("openvino",), ()),
+    "elasticsearch": (("elasticsearch",), ()),
+    "kafka": (("kafka",), ()),
+    "pipelines": (("elasticsearch", "kafka"), ("pipelines",)),
+    "training": (("search", "client", "elasticsearch", "openvino"), ("dev", "training", "weights")),
 }
 FIRST = "integration"
 
@@ -32,8 +32,8 @@ FIRST = "integration"
 def main() -> None:
     """Writes all lock files."""
     _compile("build", ["-"], source=BUILD)
-    for name, extras in EXTRAS.items():
-        options = ["pyproject.toml", *(f"--extra={extra}" for extra in extras)]
+    for name, (extras, groups) in LOCKED.items():
+        options = ["pyproject.toml", *(f"--extra={each}" for each in extras), *(f"--group={each}" for each in groups)]
         if name != FIRST:
             options.append(f"--constraint={LOCKS / FIRST}.txt")
         _compile(name, options)

@@ -1,6 +1,7 @@
 """The import rules of docs/architecture.md, checked on the source; and that the check itself bites."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,30 +54,15 @@ HOMES = {
 }
 
 
-def imported_modules(source: str) -> Iterator[tuple[str, bool]]:
-    """Every absolute module name that `source` imports, and whether at import time (not in a function)."""
-    tree = ast.parse(source)
-    lazy = {
-        id(node)
-        for scope in ast.walk(tree)
-        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(scope)
-    }
-    typing_only = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
-        eager = id(node) not in lazy | typing_only
+def imported_modules(source: str) -> Iterator[str]:
+    """Every absolute module name that `source` imports, wherever."""
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, eager
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or "", eager
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module or ""
             if node.module == "training":  # from training import papers
-                yield from ((f"training.{alias.name}", eager) for alias in node.names)
+                yield from (f"training.{alias.name}" for alias in node.names)
 
 
 def room_of(module: str) -> str | None:
@@ -89,10 +75,9 @@ def breaches(path: str, source: str) -> list[str]:
     """What the module at `path` (relative, with slashes) does against the import rules."""
     found = []
     part = path.split("/", maxsplit=1)[0]
-    for module, eager in imported_modules(source):
+    for module in imported_modules(source):
         package = module.split(".")[0]
-        lazy_composition_root = path == "similarity/cli/main.py" and not eager
-        if part == "similarity" and package in PARTS[1:] and not lazy_composition_root:
+        if part == "similarity" and package in PARTS[1:]:
             found.append(f"{path} imports {module}: the library imports no deployable")
         if part in PARTS[1:] and package in PARTS[1:] and package != part:
             found.append(f"{path} imports {module}: deployables never import each other")
@@ -150,8 +135,9 @@ def test_every_module_of_the_library_lies_in_a_room() -> None:
     assert inside - {"__init__", "__pycache__", "models", "sample"} == FLOOR.keys()
 
 
-def test_the_command_line_may_import_the_service_inside_a_command() -> None:
-    assert breaches("similarity/cli/main.py", "def serve():\n    from services.search import app") == []
+def test_the_service_imports_its_modules_relatively() -> None:
+    for file in (ROOT / "services" / "search").rglob("*.py"):
+        assert not re.search(r"^\s*(from|import) services\b", file.read_text(encoding="utf-8"), re.MULTILINE), file
 
 
 def test_importing_the_library_loads_nothing_heavy_and_opens_nothing() -> None:

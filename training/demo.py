@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Train on the sample pairs; show neighbours before and after.")
     parser.add_argument("--output", type=Path, default=Path("var/train-demo"), help="default: var/train-demo")
     parser.add_argument("--sample", type=Path, default=SAMPLE, help="companies and pairs (default: the sample)")
-    parser.add_argument("--model", default=WEIGHTS, help=f"to start from (default: {WEIGHTS}, of the extra weights)")
+    parser.add_argument(
+        "--model", default=WEIGHTS, help=f"to start from (default: {WEIGHTS}, installed by make .venv/training)"
+    )
     parser.add_argument("--method", default=SETTINGS.method, help=f"default: {SETTINGS.method}")
     parser.add_argument("--steps", type=int, default=SETTINGS.steps, help=f"default: {SETTINGS.steps}")
     parser.add_argument("--label-share", type=float, default=SETTINGS.label_share, help="default: 0.5")

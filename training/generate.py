@@ -142,7 +142,7 @@ def _word_scores(texts: Sequence[str]) -> Scores:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
         raise InvalidInput(
-            "neighbours by words need scikit-learn; install company-similarity[training], or ask for 0 of them"
+            "neighbours by words need scikit-learn; make .venv/training installs it; or ask for 0 of them"
         ) from error
     rarest = RARE_WORD if len(texts) >= LARGE_CORPUS else 1
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=rarest, dtype=np.float32)

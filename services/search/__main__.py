@@ -20,19 +20,6 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from services.search.app import WORKSPACE, create_app
-from services.search.guards.connections import Connections, allow_open_files
-from services.search.guards.guards import Guards, host_names, limited
-from services.search.guards.key_ring import KeyRing
-from services.search.guards.lifecycle import DrainingServer, Lifecycle
-from services.search.guards.logs import start_logs
-from services.search.guards.metrics import ServiceMetrics
-from services.search.guards.shedding import early_refusal
-from services.search.guards.slow_clients import patient_connection
-from services.search.guards.telemetry import open_telemetry
-from services.search.settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
-from services.search.writes.write_setup import KafkaTopic, Writing, set_up_writing
-from services.search.writes.writing import WriteMode
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, NoLiveGeneration, SimilarityError
@@ -46,6 +33,21 @@ from similarity.model.encoder_protocol import Encoder
 from similarity.settings import Settings
 from similarity.upkeep.audit import AuditRecord, audit_target
 from similarity.upkeep.outage import Outage, watched
+
+from . import PROGRAM
+from .app import WORKSPACE, create_app
+from .guards.connections import Connections, allow_open_files
+from .guards.guards import Guards, host_names, limited
+from .guards.key_ring import KeyRing
+from .guards.lifecycle import DrainingServer, Lifecycle
+from .guards.logs import start_logs
+from .guards.metrics import ServiceMetrics
+from .guards.shedding import early_refusal
+from .guards.slow_clients import patient_connection
+from .guards.telemetry import open_telemetry
+from .settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
+from .writes.write_setup import KafkaTopic, Writing, set_up_writing
+from .writes.writing import WriteMode
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +185,7 @@ def run(app: FastAPI, address: Address, guards: Guards) -> None:
         if stop_metrics is not None:
             stop_metrics()
     if not server.started:
-        sys.exit(f"services.search: it cannot listen on {address.host}:{address.port}; its log says why")
+        sys.exit(f"{__package__}: it cannot listen on {address.host}:{address.port}; its log says why")
 
 
 def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Config:
@@ -233,11 +235,11 @@ def main(arguments: list[str] | None = None) -> None:
         settings = Settings.from_environment(os.environ, index=options.index, bundle=options.bundle)
         serve(settings, service=service, host=options.host, port=options.port)
     except SimilarityError as error:
-        sys.exit(f"services.search: {error}")
+        sys.exit(f"{__package__}: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m services.search", description="Answers over HTTP.")
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="Answers over HTTP.")
     parser.add_argument("--index", help="index file, or https://host:9200/NAME (SIMILARITY_INDEX, else similarity.db)")
     parser.add_argument("--bundle", type=Path, help="model bundle folder (SIMILARITY_BUNDLE, else the one that ships)")
     parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on (%(default)s)")

@@ -13,26 +13,6 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from services.search.asking.map_routes import map_routes
-from services.search.asking.maps import MapService
-from services.search.asking.routes import search_routes
-from services.search.asking.service import SearchService
-from services.search.description import add_description
-from services.search.guards.concurrency import begin_heavy_work
-from services.search.guards.guards import Guards, guard
-from services.search.matches.match_routes import match_routes
-from services.search.matches.matching import MatchService
-from services.search.wire.failures import answer_failures
-from services.search.wire.paths import take_line_breaks_in_paths
-from services.search.workspace.feedback import FeedbackService
-from services.search.workspace.feedback_next import NextService
-from services.search.workspace.feedback_routes import feedback_routes
-from services.search.workspace.health import WorkspaceHealth
-from services.search.workspace.lists import ListsService
-from services.search.workspace.lists_routes import lists_routes
-from services.search.writes.write_routes import erasure_routes, write_routes
-from services.search.writes.write_setup import Writing, set_up_writing
-from services.search.writes.writing import WriteMode
 from similarity.feedback.protocol import Workspace
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.protocol import CompanyIndex
@@ -40,6 +20,27 @@ from similarity.model.encoder_protocol import Encoder
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.searcher import Searcher
 from similarity.upkeep.outage import Outage, watched
+
+from .asking.map_routes import map_routes
+from .asking.maps import MapService
+from .asking.routes import search_routes
+from .asking.service import SearchService
+from .description import add_description
+from .guards.concurrency import begin_heavy_work
+from .guards.guards import Guards, guard
+from .matches.match_routes import match_routes
+from .matches.matching import MatchService
+from .wire.failures import answer_failures
+from .wire.paths import take_line_breaks_in_paths
+from .workspace.feedback import FeedbackService
+from .workspace.feedback_next import NextService
+from .workspace.feedback_routes import feedback_routes
+from .workspace.health import WorkspaceHealth
+from .workspace.lists import ListsService
+from .workspace.lists_routes import lists_routes
+from .writes.write_routes import erasure_routes, write_routes
+from .writes.write_setup import Writing, set_up_writing
+from .writes.writing import WriteMode
 
 WEB = Path(__file__).parent / "web"
 API_VERSION = "1.0"

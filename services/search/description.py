@@ -12,8 +12,8 @@ from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from services.search.manual import manual_page
-from services.search.wire.problem_documents import MEDIA_TYPE
+from .manual import manual_page
+from .wire.problem_documents import MEDIA_TYPE
 
 Document: TypeAlias = dict[str, Any]
 

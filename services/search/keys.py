@@ -19,13 +19,15 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from services.search.guards.callers import Scope
-from services.search.guards.key_file import Key, key_id, new_key, read_keys, write_keys
-from services.search.settings import ServiceSettings
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.settings import Settings
 from similarity.upkeep.audit import Action, AuditRecord, audit_target, system_user
+
+from . import PROGRAM
+from .guards.callers import Scope
+from .guards.key_file import Key, key_id, new_key, read_keys, write_keys
+from .settings import ServiceSettings
 
 DEFAULT_FILE = "keys.json"
 
@@ -52,7 +54,7 @@ def revoke(path: Path, name: str, *, identity: str | None = None) -> int:
         keys = read_keys(path)
         kept = [key for key in keys if key.name != name or identity not in {None, key.id}]
         if len(kept) == len(keys):
-            raise InvalidInput(f"there is no such key of {name!r}; look with: python -m services.search.keys list")
+            raise InvalidInput(f"there is no such key of {name!r}; look with: {PROGRAM}.keys list")
         write_keys(path, kept)
     return len(keys) - len(kept)
 
@@ -76,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
                 gone = revoke(path, options.name, identity=options.id)
             sys.stdout.write(f"revoked {gone} key{'s' if gone > 1 else ''} of {options.name}\n")
     except (SimilarityError, OSError) as error:
-        sys.exit(f"services.search.keys: {error}")
+        sys.exit(f"{__package__}.keys: {error}")
 
 
 def _audit(path: Path) -> AuditRecord:
@@ -120,7 +122,7 @@ def _day(text: str) -> datetime:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m services.search.keys", description="Keys of the search service.")
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM}.keys", description="Keys of the search service.")
     actions = parser.add_subparsers(dest="action", required=True)
     adding = actions.add_parser("add", help="make a key and print its secret, once")
     adding.add_argument("name", help="who will use it; several keys may have one name")

@@ -5,7 +5,7 @@ from html import escape
 from itertools import chain
 from typing import Any, TypeAlias
 
-from services.search.wire.problems import KINDS, Kind
+from .wire.problems import KINDS, Kind
 
 Row: TypeAlias = tuple[str, str, str]
 Schema: TypeAlias = Mapping[str, Any]

@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import cast
 
-from services.search.app import create_app
-from services.search.wire.problems import KINDS
 from similarity.index.protocol import CompanyIndex
+
+from .app import create_app
+from .wire.problems import KINDS
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
 GUIDE = Path(__file__).parents[2] / "docs" / "api.md"

@@ -11,10 +11,11 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from services.search.guards.key_file import MAKE_A_KEY
-from services.search.guards.logs import LogFormat
 from similarity.errors import InvalidInput
 from similarity.settings import read_variables
+
+from .guards.key_file import MAKE_A_KEY
+from .guards.logs import LogFormat
 
 PREFIX = "SIMILARITY_SERVICE_"
 DEFAULT_HOST = "127.0.0.1"

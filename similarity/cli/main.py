@@ -5,7 +5,9 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated
 
 import typer
 
@@ -24,9 +26,6 @@ from similarity.cli.load import load_commands
 from similarity.cli.search import search_commands
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.settings import Settings
-
-if TYPE_CHECKING:
-    pass
 
 EPILOG = """
 A first session:
@@ -66,18 +65,19 @@ def serve(
 
     SIMILARITY_SERVICE_ variables say what it allows: keys, limits, logs (docs/operating-the-service.md).
     """
+    # The wheel holds services/search of the checkout under a name of its own.
+    package = "similarity.service" if find_spec("similarity.service") else "services.search"
     try:
-        from services.search.__main__ import serve as serve_http
-        from services.search.__main__ import service_settings
+        service = import_module(f"{package}.__main__")
     except ImportError as error:
         raise InvalidInput(
-            f"the search service is not installed ({error.name} is missing); in a checkout of the project: "
-            "pip install -e '.[search]'"
+            f"the search service is not installed ({error.name} is missing): "
+            "pip install 'company-similarity[search]', in a checkout pip install -e '.[search]'"
         ) from error
     with opened(index) as work:
         work.index.live()
     settings = Settings.from_environment(os.environ, index=index, bundle=bundle)
-    serve_http(settings, service=service_settings(), host=host, port=port)
+    service.serve(settings, service=service.service_settings(), host=host, port=port)
 
 
 # In the order of the help.

@@ -52,6 +52,6 @@ def _open_elasticsearch(target: str, environ: Mapping[str, str]) -> CompanyIndex
     except ImportError as error:
         raise InvalidInput(
             f"an index at a URL needs the Elasticsearch client ({error.name} is missing): "
-            "in a checkout of the project: pip install -e '.[elasticsearch]'"
+            "pip install 'company-similarity[elasticsearch]', in a checkout pip install -e '.[elasticsearch]'"
         ) from error
     return ElasticIndex(ElasticSettings.from_environment(target, environ))

@@ -38,7 +38,8 @@ def confluent() -> Any:
         import confluent_kafka
     except ImportError as error:
         raise InvalidInput(
-            f"Kafka needs its client ({error.name} is missing): in a checkout of the project: pip install -e '.[kafka]'"
+            f"Kafka needs its client ({error.name} is missing): "
+            "pip install 'company-similarity[kafka]', in a checkout pip install -e '.[kafka]'"
         ) from error
     return confluent_kafka
 

@@ -59,7 +59,7 @@ def missing() -> str:
     """Why the campaign cannot run here; empty if it can."""
     for module, name in (("apache_beam", "Beam"), ("confluent_kafka", "Kafka's client")):
         if find_spec(module) is None:
-            return f"the stream needs {name}: pip install -e '.[pipelines,kafka]'"
+            return f"the stream needs {name}: make .venv/integration"
     return unavailable_reason() or ""
 
 

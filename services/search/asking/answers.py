@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from services.search.asking.schemas import CompanyRecord, Model
 from similarity.company import Company, EmbeddedCompany, SimilarCompany, time_of_version
 from similarity.index.protocol import Generation
+
+from .schemas import CompanyRecord, Model
 
 UNFLAGGED_LANGUAGES = frozenset({"en", "und"})
 

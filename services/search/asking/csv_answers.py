@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from services.search.asking.ranking_schemas import Hit, Ranking, Reason
-from services.search.wire.tables import csv_lines
+from ..wire.tables import csv_lines
+from .ranking_schemas import Hit, Ranking, Reason
 
 COLUMNS = ("rank", "id", "name", "domain", "country", "industry", "score", "probability", "reason", "warning")
 

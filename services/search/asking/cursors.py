@@ -9,9 +9,10 @@ import hmac
 import json
 from dataclasses import dataclass
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
 from similarity.search.ranking import Position
+
+from ..wire import problems
+from ..wire.problem_documents import Problem
 
 SIGNATURE_BYTES = 16
 

@@ -7,15 +7,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from services.search.asking.map_schemas import Map, MapQuery
-from services.search.asking.maps import MapService
-from services.search.asking.question_schemas import Question
-from services.search.asking.schemas import NoQuery
-from services.search.asking.similar_routes import ASKED, ETAG, JSON, QUESTION_PROBLEMS, UNCHANGED, Reference
-from services.search.guards.callers import Scope, needs
-from services.search.wire.declarations import BODY_PROBLEMS, Responses, declared
-from services.search.wire.etags import with_etag
-from services.search.wire.strict_bodies import StrictRoute
+from ..guards.callers import Scope, needs
+from ..wire.declarations import BODY_PROBLEMS, Responses, declared
+from ..wire.etags import with_etag
+from ..wire.strict_bodies import StrictRoute
+from .map_schemas import Map, MapQuery
+from .maps import MapService
+from .question_schemas import Question
+from .schemas import NoQuery
+from .similar_routes import ASKED, ETAG, JSON, QUESTION_PROBLEMS, UNCHANGED, Reference
 
 DRAWN: Responses = {200: {"description": "The map", "headers": {"ETag": ETAG}}, **UNCHANGED}
 

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from services.search.asking.question_schemas import SimilarQuery
-from services.search.asking.ranking_schemas import Miss
-from services.search.asking.schemas import Source
+from .question_schemas import SimilarQuery
+from .ranking_schemas import Miss
+from .schemas import Source
 
 
 class MapQuery(SimilarQuery):

@@ -8,15 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from services.search.asking.answers import model_of
-from services.search.asking.map_schemas import Map, MapPoint, MapQuery
-from services.search.asking.question_schemas import Anchor, Question
-from services.search.asking.service import SearchService
-from services.search.asking.shaping import miss_of
 from similarity.company import Vector
 from similarity.search.projection import project
 from similarity.search.resolution import ResolvedAnchor
 from similarity.search.searcher import Ranking, retry_if_retired
+
+from .answers import model_of
+from .map_schemas import Map, MapPoint, MapQuery
+from .question_schemas import Anchor, Question
+from .service import SearchService
+from .shaping import miss_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,14 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from services.search.asking.conditions import CONDITION, FIELD, filters_of
-from services.search.asking.schemas import MAX_HITS, Text, Words
-from services.search.wire.listed import Listed
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
 from similarity.index.filters import FieldFilter
 from similarity.search import question as search
+
+from ..wire.listed import Listed
+from .conditions import CONDITION, FIELD, filters_of
+from .schemas import MAX_HITS, Text, Words
 
 MAX_ANCHORS = 10
 MAX_FILTERS = 20

@@ -6,15 +6,16 @@ from typing import Annotated, Literal, Required
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from services.search.asking.schemas import CompanyAnswer, CompanyRecord, Source
-from services.search.wire.problem_documents import (
+from similarity.company import AttributeValue
+
+from ..wire.problem_documents import (
     CompanyReference,
     ContestedNameDocument,
     InvalidRequestDocument,
     ProblemDocument,
     UnknownCompanyDocument,
 )
-from similarity.company import AttributeValue
+from .schemas import CompanyAnswer, CompanyRecord, Source
 
 
 class AskedFor(BaseModel):

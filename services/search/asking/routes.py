@@ -8,12 +8,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from services.search.asking.schemas import Alive, CompanyAnswer, FindQuery, FoundCompanies, NoQuery, Ready
-from services.search.asking.service import SearchService
-from services.search.asking.similar_routes import ETAG, JSON, UNCHANGED, Reference, similar_routes
-from services.search.guards.callers import Scope, needs
-from services.search.wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
-from services.search.wire.etags import with_etag
+from ..guards.callers import Scope, needs
+from ..wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
+from ..wire.etags import with_etag
+from .schemas import Alive, CompanyAnswer, FindQuery, FoundCompanies, NoQuery, Ready
+from .service import SearchService
+from .similar_routes import ETAG, JSON, UNCHANGED, Reference, similar_routes
 
 FOUND: Responses = {200: {"description": "The company", "headers": {"ETag": ETAG}}, **UNCHANGED}
 

@@ -9,8 +9,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from services.search.wire.listed import Listed
 from similarity.company import MAX_NAME_CHARACTERS, AttributeValue
+
+from ..wire.listed import Listed
 
 MAX_HITS = 250
 MAX_FILTER_VALUES = 100

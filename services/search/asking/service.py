@@ -5,10 +5,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from services.search.asking.answers import company_members, model_of, record_of
-from services.search.asking.cursors import Cursors
-from services.search.asking.question_schemas import Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
-from services.search.asking.ranking_schemas import (
+from similarity.search.resolution import Role
+from similarity.search.searcher import Ranking as LibraryRanking
+from similarity.search.searcher import Searcher, retry_if_retired
+
+from ..wire.failures import problem_of
+from ..wire.problem_documents import problem_document
+from .answers import company_members, model_of, record_of
+from .cursors import Cursors
+from .question_schemas import Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
+from .ranking_schemas import (
     Answered,
     BatchAnswer,
     Ranking,
@@ -16,14 +22,9 @@ from services.search.asking.ranking_schemas import (
     SimilarToCompany,
     SimilarToText,
 )
-from services.search.asking.recent_counts import RecentCounts
-from services.search.asking.schemas import CompanyAnswer, FindQuery, FoundCompanies, Ready
-from services.search.asking.shaping import ranking_members
-from services.search.wire.failures import problem_of
-from services.search.wire.problem_documents import problem_document
-from similarity.search.resolution import Role
-from similarity.search.searcher import Ranking as LibraryRanking
-from similarity.search.searcher import Searcher, retry_if_retired
+from .recent_counts import RecentCounts
+from .schemas import CompanyAnswer, FindQuery, FoundCompanies, Ready
+from .shaping import ranking_members
 
 
 class SearchService:

@@ -4,15 +4,16 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any, cast
 
-from services.search.asking.answers import language_warning, model_of, record_of
-from services.search.asking.ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason
-from services.search.wire.failures import problem_of
-from services.search.wire.problem_documents import CompanyReference
 from similarity.company import Company, time_of_version
 from similarity.preparation.language import detect_language
 from similarity.search import searcher
 from similarity.search.explanation import CarryingPhrase
 from similarity.search.resolution import ResolvedAnchor, Unresolved
+
+from ..wire.failures import problem_of
+from ..wire.problem_documents import CompanyReference
+from .answers import language_warning, model_of, record_of
+from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason
 
 
 def ranking_members(ranking: searcher.Ranking, members: Collection[str] | None) -> dict[str, Any]:

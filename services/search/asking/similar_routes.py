@@ -8,18 +8,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
-from services.search.asking.csv_answers import csv_text, file_name
-from services.search.asking.question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
-from services.search.asking.ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
-from services.search.asking.schemas import NoQuery
-from services.search.asking.service import SearchService
-from services.search.guards.callers import Scope, needs
-from services.search.wire import problems
-from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
-from services.search.wire.etags import NOT_MODIFIED, with_etag
-from services.search.wire.strict_bodies import StrictRoute
-from services.search.wire.tables import CSV, wants_csv
 from similarity.company import MAX_NAME_CHARACTERS
+
+from ..guards.callers import Scope, needs
+from ..wire import problems
+from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
+from ..wire.etags import NOT_MODIFIED, with_etag
+from ..wire.strict_bodies import StrictRoute
+from ..wire.tables import CSV, wants_csv
+from .csv_answers import csv_text, file_name
+from .question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
+from .ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
+from .schemas import NoQuery
+from .service import SearchService
 
 JSON = "application/json"
 

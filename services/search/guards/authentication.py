@@ -6,11 +6,11 @@ from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.search.guards.callers import CALLER, LOCAL, Caller, current_caller
-from services.search.guards.rate_limits import Allowance, TokenBuckets
-from services.search.guards.refusals import client_address, header, is_open, refuse
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .callers import CALLER, LOCAL, Caller, current_caller
+from .rate_limits import Allowance, TokenBuckets
+from .refusals import client_address, header, is_open, refuse
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="company similarity"'}
 WRONG_KEY = {"WWW-Authenticate": 'Bearer realm="company similarity", error="invalid_token"'}

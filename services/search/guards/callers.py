@@ -15,9 +15,10 @@ from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import Scope as AsgiScope
 
-from services.search.guards.refusals import client_address
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from .. import PROGRAM
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .refusals import client_address
 
 CALLER = "similarity.caller"
 """Where the caller is in the ASGI scope of a request."""
@@ -91,7 +92,7 @@ def _allowed(scope: Scope) -> Callable[..., Awaitable[Caller]]:
             raise Problem(
                 problems.SCOPE_MISSING,
                 f"the key {caller.name!r} may not do this; it needs the scope {scope.value!r}, which whoever runs "
-                "the service can give to a new key: python -m services.search.keys add",
+                f"the service can give to a new key: {PROGRAM}.keys add",
             )
         return caller
 

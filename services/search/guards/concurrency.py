@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from anyio import from_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.rate_limits import PAY_THE_REST
-from services.search.guards.refusals import REFUSED, is_open, refuse
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .rate_limits import PAY_THE_REST
+from .refusals import REFUSED, is_open, refuse
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"

@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.connections import BEYOND_LIMIT
-from services.search.guards.lifecycle import Lifecycle
-from services.search.guards.refusals import header
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem, problem_response
+from ..wire import problems
+from ..wire.problem_documents import Problem, problem_response
+from .connections import BEYOND_LIMIT
+from .lifecycle import Lifecycle
+from .refusals import header
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -7,17 +7,17 @@ from functools import cached_property
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from services.search.guards.authentication import Authentication, Keys
-from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
-from services.search.guards.envelope import REQUEST_ID, Envelope
-from services.search.guards.heads import ANY, LOCAL_NAMES, Heads
-from services.search.guards.lifecycle import Lifecycle
-from services.search.guards.limits import Bodies
-from services.search.guards.metrics import ServiceMetrics
-from services.search.guards.rate_limits import OPEN_ALLOWANCE, Allowance, RateLimits
-from services.search.guards.shedding import Shedding
-from services.search.guards.telemetry import Telemetry, Tracing
-from services.search.settings import Address, ServiceSettings, is_loopback
+from ..settings import Address, ServiceSettings, is_loopback
+from .authentication import Authentication, Keys
+from .concurrency import Admission, Gate, Gates, is_heavy
+from .envelope import REQUEST_ID, Envelope
+from .heads import ANY, LOCAL_NAMES, Heads
+from .lifecycle import Lifecycle
+from .limits import Bodies
+from .metrics import ServiceMetrics
+from .rate_limits import OPEN_ALLOWANCE, Allowance, RateLimits
+from .shedding import Shedding
+from .telemetry import Telemetry, Tracing
 
 MAY_SEND = ("Authorization", "Content-Type", "If-None-Match", REQUEST_ID)
 MAY_READ = (REQUEST_ID, "RateLimit", "RateLimit-Policy", "Retry-After", "ETag", "Content-Disposition")

@@ -13,10 +13,10 @@ from collections.abc import Collection
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.search.guards.lifecycle import Lifecycle
-from services.search.guards.refusals import CLOSE, header, refuse
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .lifecycle import Lifecycle
+from .refusals import CLOSE, header, refuse
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ANY = "*"

@@ -18,13 +18,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from services.search.guards.callers import Caller, Scope
 from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
 
+from .. import PROGRAM
+from .callers import Caller, Scope
+
 NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 SECRET = re.compile(r"cs_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
-MAKE_A_KEY = "python -m services.search.keys add NAME --scope read --file"
+MAKE_A_KEY = f"{PROGRAM}.keys add NAME --scope read --file"
 """The command that makes a key; the path of the file of keys comes last."""
 MAX_FILE_BYTES = 1_000_000
 PRIVATE = 0o600

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from services.search.guards.callers import Caller
-from services.search.guards.key_file import MAKE_A_KEY, PRIVATE, SECRET, Key, hashed, read_keys
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
+
+from .callers import Caller
+from .key_file import MAKE_A_KEY, PRIVATE, SECRET, Key, hashed, read_keys
 
 SECONDS_BETWEEN_LOOKS = 1.0
 # Compared where no key has the id, so that an unknown id takes as long as a wrong secret.

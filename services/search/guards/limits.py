@@ -9,12 +9,12 @@ from anyio.to_thread import run_sync
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.callers import caller_name
-from services.search.guards.json_depth import too_deep
-from services.search.guards.refusals import CLOSE, header, is_open, refuse
-from services.search.settings import ServiceSettings
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from ..settings import ServiceSettings
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .callers import caller_name
+from .json_depth import too_deep
+from .refusals import CLOSE, header, is_open, refuse
 
 UPLOADS = frozenset({"/companies/bulk", "/match"})
 # The brackets of a longer body are counted in another thread.

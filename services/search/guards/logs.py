@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO, TypeAlias
 
-from services.search.guards.envelope import request_id
+from .envelope import request_id
 
 LogFormat: TypeAlias = Literal["json", "text"]
 

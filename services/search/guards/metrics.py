@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
-from services.search.guards.concurrency import Gates
-from services.search.guards.lifecycle import Lifecycle
+from .concurrency import Gates
+from .lifecycle import Lifecycle
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 INDEX_CALLS = ("similar", "get", "resolve", "resolve_many", "find", "live", "upsert", "stats")

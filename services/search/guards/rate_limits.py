@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.callers import caller_name
-from services.search.guards.refusals import CLOSE, HEALTH_PATHS, client_address, is_open, refuse
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .callers import caller_name
+from .refusals import CLOSE, HEALTH_PATHS, client_address, is_open, refuse
 
 MOST_BUCKETS = 10_000
 HEAVY_COST = 10.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from starlette.types import Receive, Scope, Send
 
-from services.search.wire.problem_documents import Problem, problem_response
+from ..wire.problem_documents import Problem, problem_response
 
 REFUSED = "similarity.refused"
 """The key in an ASGI scope of the reason why a request was refused: the problem's slug."""

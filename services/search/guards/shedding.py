@@ -12,13 +12,13 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.search.guards.concurrency import BUSY, Gates
-from services.search.guards.connections import BEYOND_LIMIT
-from services.search.guards.envelope import SECURITY_HEADERS
-from services.search.guards.heads import ambiguous_length
-from services.search.guards.refusals import HEALTH_PATHS, is_open
-from services.search.wire import problems
-from services.search.wire.problem_documents import MEDIA_TYPE, Problem, problem_document
+from ..wire import problems
+from ..wire.problem_documents import MEDIA_TYPE, Problem, problem_document
+from .concurrency import BUSY, Gates
+from .connections import BEYOND_LIMIT
+from .envelope import SECURITY_HEADERS
+from .heads import ambiguous_length
+from .refusals import HEALTH_PATHS, is_open
 
 BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()[:-4] + b"%s}"
 BUSY_HEADERS = [

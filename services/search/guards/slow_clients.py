@@ -11,8 +11,8 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from services.search.guards.connections import BEYOND_LIMIT, Connections
-from services.search.guards.refusals import network_of
+from .connections import BEYOND_LIMIT, Connections
+from .refusals import network_of
 
 SECONDS_TO_SPEAK = 0.1
 

@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.search.guards.callers import CALLER
-from services.search.guards.logs import FIELDS
-from services.search.guards.metrics import ServiceMetrics
-from services.search.guards.refusals import OPEN_FOLDER, REFUSED
 from similarity.errors import InvalidInput
+
+from .callers import CALLER
+from .logs import FIELDS
+from .metrics import ServiceMetrics
+from .refusals import OPEN_FOLDER, REFUSED
 
 NO_ROUTE = "-"
 """The route of a request that reached none."""

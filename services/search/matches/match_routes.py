@@ -5,14 +5,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from services.search.asking.question_schemas import FormatQuery
-from services.search.guards.callers import Caller, Scope, needs
-from services.search.matches.match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
-from services.search.matches.match_schemas import Matched, MatchedRow, MatchRequest
-from services.search.matches.matching import MatchService
-from services.search.wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
-from services.search.wire.raw_bodies import body_of
-from services.search.wire.tables import CSV, csv_lines, wants_csv
+from ..asking.question_schemas import FormatQuery
+from ..guards.callers import Caller, Scope, needs
+from ..wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
+from ..wire.raw_bodies import body_of
+from ..wire.tables import CSV, csv_lines, wants_csv
+from .match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
+from .match_schemas import Matched, MatchedRow, MatchRequest
+from .matching import MatchService
 
 READERS: Mapping[str, Callable[[bytes], list[ListRow]]] = {
     "application/json": rows_of_json,

@@ -7,13 +7,14 @@ from itertools import islice
 
 from pydantic import ValidationError
 
-from services.search.matches.match_schemas import MAX_ROWS, MatchRequest, MatchRow
-from services.search.wire import problems
-from services.search.wire.problem_documents import Offence, Problem
-from services.search.wire.strict_json import strict_json
 from similarity.errors import InvalidInput
 from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
+
+from ..wire import problems
+from ..wire.problem_documents import Offence, Problem
+from ..wire.strict_json import strict_json
+from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
 # How people head the columns of their lists, in lower case.
 HEADINGS: Mapping[str, frozenset[str]] = {

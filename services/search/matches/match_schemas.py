@@ -4,10 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from services.search.wire.listed import Listed
-from services.search.wire.problem_documents import CompanyReference
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.name_matching import How
+
+from ..wire.listed import Listed
+from ..wire.problem_documents import CompanyReference
 
 MAX_ROWS = 5_000
 

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from services.search.matches.match_rows import ListRow
-from services.search.matches.match_schemas import Matched, MatchedRow
-from services.search.wire.problem_documents import reference_of
 from similarity.index.protocol import CompanyIndex
 from similarity.search.list_matching import ListedCompany, Match, RowMatcher
 from similarity.search.searcher import retry_if_retired
+
+from ..wire.problem_documents import reference_of
+from .match_rows import ListRow
+from .match_schemas import Matched, MatchedRow
 
 CANDIDATES_SHOWN = 5
 ROWS_AT_ONCE = 4

@@ -4,9 +4,9 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import DOCUMENTS, ProblemDocument
-from services.search.wire.problems import Kind
+from . import problems
+from .problem_documents import DOCUMENTS, ProblemDocument
+from .problems import Kind
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -8,9 +8,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import Offence, Problem, problem_response, reference_of
-from services.search.wire.problems import Kind
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.search.errors import (
     AmbiguousCompany,
@@ -19,6 +16,10 @@ from similarity.search.errors import (
     RankingExpired,
     UnknownCompany,
 )
+
+from . import problems
+from .problem_documents import Offence, Problem, problem_response, reference_of
+from .problems import Kind
 
 # Said to the client instead of the error's own words, which may name files of the server; the log has those
 # (`similarity.upkeep.outage`).

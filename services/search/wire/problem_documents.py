@@ -7,8 +7,9 @@ never into a document.
 from fastapi import Response
 from pydantic import BaseModel, Field
 
-from services.search.wire.problems import CONTESTED_NAME, INVALID_REQUEST, UNKNOWN_COMPANY, Kind
 from similarity.company import Company
+
+from .problems import CONTESTED_NAME, INVALID_REQUEST, UNKNOWN_COMPANY, Kind
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -5,6 +5,8 @@
 
 from dataclasses import dataclass
 
+from .. import PROGRAM
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
@@ -94,7 +96,7 @@ KEY_NEEDED = Kind(
     status=401,
     title="A valid key is needed",
     meaning="Send your key as `Authorization: Bearer KEY`. It may be missing, unknown, revoked or expired; whoever "
-    "runs the service makes keys with `python -m services.search.keys add`.",
+    f"runs the service makes keys with `{PROGRAM}.keys add`.",
 )
 SCOPE_MISSING = Kind(
     slug="scope-missing",

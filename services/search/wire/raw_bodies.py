@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import Depends, Request
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
+from . import problems
+from .problem_documents import Problem
 
 
 def body_of(*media_types: str) -> Any:

@@ -8,9 +8,9 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
-from services.search.wire.strict_json import strict_json
+from . import problems
+from .problem_documents import Problem
+from .strict_json import strict_json
 
 MEDIA_TYPE = "application/json"
 # Reading more than this takes long enough to keep others waiting.

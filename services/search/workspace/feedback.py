@@ -10,18 +10,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from services.search.asking.service import SearchService
-from services.search.guards.callers import Caller
-from services.search.wire import problems
-from services.search.wire.problem_documents import Offence, Problem
-from services.search.workspace.feedback_schemas import (
-    Feedback,
-    FeedbackGiven,
-    FeedbackQuery,
-    FeedbackRecord,
-    VerdictRecord,
-)
-from services.search.workspace.text_hashes import TextHashes
 from similarity.company import EmbeddedCompany, utc_now
 from similarity.feedback.labels import (
     LabelledPair,
@@ -36,6 +24,19 @@ from similarity.feedback.rules import microseconds, time_of
 from similarity.formats.json_text import read_json
 from similarity.search.searcher import retry_if_retired
 from similarity.text import embedding_text
+
+from ..asking.service import SearchService
+from ..guards.callers import Caller
+from ..wire import problems
+from ..wire.problem_documents import Offence, Problem
+from .feedback_schemas import (
+    Feedback,
+    FeedbackGiven,
+    FeedbackQuery,
+    FeedbackRecord,
+    VerdictRecord,
+)
+from .text_hashes import TextHashes
 
 COMPANIES_PER_READ = 500
 TICK = timedelta(microseconds=1)

@@ -5,10 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from services.search.asking.answers import model_of
-from services.search.asking.service import SearchService
-from services.search.wire.problem_documents import reference_of
-from services.search.workspace.feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 from similarity.company import Company, EmbeddedCompany
 from similarity.feedback.active_learning import Candidate, Suggestion, candidates_of, most_worth_labelling
 from similarity.feedback.labels import LatestVerdicts, latest_verdicts
@@ -17,6 +13,11 @@ from similarity.index.fusion import DEPTH
 from similarity.index.protocol import Generation, SimilarCompanies
 from similarity.model.calibration import probability_of
 from similarity.search.searcher import retry_if_retired
+
+from ..asking.answers import model_of
+from ..asking.service import SearchService
+from ..wire.problem_documents import reference_of
+from .feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 
 # Two searches each.
 MAX_ANCHORS = 20

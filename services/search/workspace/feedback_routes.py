@@ -7,16 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
-from services.search.asking.schemas import NoQuery
-from services.search.guards.callers import Caller, Scope, needs
-from services.search.wire import problems
-from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
-from services.search.wire.strict_bodies import StrictRoute
-from services.search.wire.tables import CSV, wants_csv
-from services.search.workspace.feedback import FeedbackService
-from services.search.workspace.feedback_next import NextService
-from services.search.workspace.feedback_rows import csv_lines, jsonl_lines
-from services.search.workspace.feedback_schemas import (
+from similarity.feedback.labels import ID_COLUMNS, TEXT_COLUMNS
+
+from ..asking.schemas import NoQuery
+from ..guards.callers import Caller, Scope, needs
+from ..wire import problems
+from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
+from ..wire.strict_bodies import StrictRoute
+from ..wire.tables import CSV, wants_csv
+from .feedback import FeedbackService
+from .feedback_next import NextService
+from .feedback_rows import csv_lines, jsonl_lines
+from .feedback_schemas import (
     Feedback,
     FeedbackGiven,
     FeedbackQuery,
@@ -25,7 +27,6 @@ from services.search.workspace.feedback_schemas import (
     PairsQuery,
     Suggestions,
 )
-from similarity.feedback.labels import ID_COLUMNS, TEXT_COLUMNS
 
 JSONL = "application/x-ndjson"
 LINES_PER_CHUNK = 100

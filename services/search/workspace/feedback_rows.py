@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from services.search.wire import tables
+from ..wire import tables
 
 PairRecord = Mapping[str, str | int]
 

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from services.search.asking.schemas import Source
-from services.search.wire.problem_documents import CompanyReference
 from similarity.company import ID_PATTERN, MAX_NAME_CHARACTERS
 from similarity.feedback.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
+
+from ..asking.schemas import Source
+from ..wire.problem_documents import CompanyReference
 
 DEEPEST_RANK = 1_000
 MAX_EVENTS = 500

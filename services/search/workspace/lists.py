@@ -8,13 +8,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from services.search.asking.question_schemas import Question
-from services.search.asking.ranking_schemas import Hit, Ranking
-from services.search.asking.service import SearchService
-from services.search.guards.callers import Caller
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
-from services.search.workspace.lists_schemas import (
+from similarity.company import utc_now
+from similarity.errors import InvalidInput
+from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
+from similarity.search.errors import EncoderNotLoaded
+
+from ..asking.question_schemas import Question
+from ..asking.ranking_schemas import Hit, Ranking
+from ..asking.service import SearchService
+from ..guards.callers import Caller
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .lists_schemas import (
     MAX_QUESTION_SHOWN,
     ListHit,
     ListHitsQuery,
@@ -25,10 +30,6 @@ from services.search.workspace.lists_schemas import (
     LookGiven,
     LookRecord,
 )
-from similarity.company import utc_now
-from similarity.errors import InvalidInput
-from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
-from similarity.search.errors import EncoderNotLoaded
 
 MAX_LISTS = 200
 QUICKLY_ASKED = 10

@@ -4,14 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from services.search.asking.schemas import NoQuery
-from services.search.asking.similar_routes import QUESTION_PROBLEMS, RANKED, UNCHANGED, ranked
-from services.search.guards.callers import Caller, Scope, needs
-from services.search.wire import problems
-from services.search.wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
-from services.search.wire.strict_bodies import StrictRoute
-from services.search.workspace.lists import ListsService
-from services.search.workspace.lists_schemas import (
+from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
+
+from ..asking.schemas import NoQuery
+from ..asking.similar_routes import QUESTION_PROBLEMS, RANKED, UNCHANGED, ranked
+from ..guards.callers import Caller, Scope, needs
+from ..wire import problems
+from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
+from ..wire.strict_bodies import StrictRoute
+from .lists import ListsService
+from .lists_schemas import (
     LIST_NAME,
     ListGiven,
     ListHitsQuery,
@@ -22,7 +24,6 @@ from services.search.workspace.lists_schemas import (
     LookGiven,
     LookRecord,
 )
-from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 
 ASKED_PROBLEMS = (problems.UNKNOWN_LIST, problems.UNUSABLE_LIST, *QUESTION_PROBLEMS)
 

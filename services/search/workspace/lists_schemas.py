@@ -5,12 +5,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from services.search.asking.question_schemas import DEFAULT_EXPLAINED, MAX_EXPLAINED, BatchQuestion, Cursor, FormatQuery
-from services.search.asking.ranking_schemas import Hit, Ranking
-from services.search.asking.schemas import MAX_HITS
-from services.search.wire.listed import Listed
 from similarity.company import ID_PATTERN
 from similarity.feedback.protocol import MAX_SEEN
+
+from ..asking.question_schemas import DEFAULT_EXPLAINED, MAX_EXPLAINED, BatchQuestion, Cursor, FormatQuery
+from ..asking.ranking_schemas import Hit, Ranking
+from ..asking.schemas import MAX_HITS
+from ..wire.listed import Listed
 
 # A name is a part of an address: no slash, no control character, no space at its ends. Written out, because
 # what \s means differs between the readers of a schema.

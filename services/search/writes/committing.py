@@ -16,15 +16,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, TypeAlias
 
-from services.search.guards.callers import who
-from services.search.guards.envelope import request_id
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
-from services.search.writes.write_schemas import Outcome
 from similarity.company import DeletedCompany
 from similarity.errors import AuditUnavailable, IndexUnavailable, SimilarityError
 from similarity.ingest.records import Change
 from similarity.upkeep.audit import Action, AuditRecord, Entry
+
+from ..guards.callers import who
+from ..guards.envelope import request_id
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .write_schemas import Outcome
 
 MOST_WAITING = 16
 """Requests. Fewer than the server has threads, so that a slow store leaves some for those who only read."""

@@ -9,17 +9,18 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
-from services.search.guards.callers import who
-from services.search.guards.envelope import request_id
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
-from services.search.writes.write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
-from services.search.writes.writing import WriteService, refusal
 from similarity.backoff import backoff
 from similarity.errors import AuditUnavailable, SimilarityError
 from similarity.index.ledger import ErasureRecord
 from similarity.upkeep.audit import FAILED, Action, AuditRecord, Entry
 from similarity.upkeep.erasure import Eraser, remaining
+
+from ..guards.callers import who
+from ..guards.envelope import request_id
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from .write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
+from .writing import WriteService, refusal
 
 SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.search.writes.committing import Commit, Written
-from services.search.writes.write_schemas import Outcome
 from similarity.errors import SimilarityError
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.delivery import Delivery
@@ -17,6 +15,9 @@ from similarity.ingest.writers import Writer
 from similarity.kafka import NotDelivered
 from similarity.model.encoder_protocol import Encoder
 from similarity.upkeep.outage import Outage
+
+from .committing import Commit, Written
+from .write_schemas import Outcome
 
 SECONDS_TO_RETRY = 2.0
 """For a store that takes nothing just now: somebody waits for the answer, and can ask again."""

@@ -5,13 +5,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import Offence, Problem
-from services.search.wire.strict_json import strict_json
-from services.search.writes.write_schemas import CompanyBody, CompanyLine, DeletionLine
 from similarity.errors import InvalidCompany
 from similarity.ingest.messages import FOLLOWS_VERSION
 from similarity.ingest.records import Columns, ParsedRecord, parse_record
+
+from ..wire import problems
+from ..wire.problem_documents import Offence, Problem
+from ..wire.strict_json import strict_json
+from .write_schemas import CompanyBody, CompanyLine, DeletionLine
 
 OFFENCES_SHOWN = 20
 MEMBER_CHARACTERS = 80

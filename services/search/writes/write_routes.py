@@ -7,13 +7,13 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.search.asking.schemas import NoQuery
-from services.search.guards.callers import Caller, Scope, needs
-from services.search.wire import problems
-from services.search.wire.declarations import BODY_PROBLEMS, Responses, declared
-from services.search.wire.raw_bodies import body_of, described_body
-from services.search.writes.erasing import ErasureService
-from services.search.writes.write_schemas import (
+from ..asking.schemas import NoQuery
+from ..guards.callers import Caller, Scope, needs
+from ..wire import problems
+from ..wire.declarations import BODY_PROBLEMS, Responses, declared
+from ..wire.raw_bodies import body_of, described_body
+from .erasing import ErasureService
+from .write_schemas import (
     EVENT_TIME,
     WHOLE_ID,
     BulkResult,
@@ -23,7 +23,7 @@ from services.search.writes.write_schemas import (
     WriteAnswer,
     WriteStatus,
 )
-from services.search.writes.writing import WriteService
+from .writing import WriteService
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"

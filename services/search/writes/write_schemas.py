@@ -5,7 +5,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from services.search.wire.listed import Listed
 from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
     ID_PATTERN,
@@ -15,6 +14,8 @@ from similarity.company import (
     AttributeValue,
 )
 from similarity.index.ledger import Compaction, ErasureState
+
+from ..wire.listed import Listed
 
 MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048

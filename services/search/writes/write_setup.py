@@ -3,10 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.search.writes.committing import GroupCommit, Sink
-from services.search.writes.erasing import ErasureService, ErasureThread
-from services.search.writes.sinks import IndexSink, KafkaSink
-from services.search.writes.writing import WriteMode, WriteService, write_one
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
 from similarity.feedback.protocol import Workspace
@@ -15,6 +11,11 @@ from similarity.kafka import KafkaSettings, KeyedProducer
 from similarity.model.encoder_protocol import Encoder
 from similarity.upkeep.audit import AuditRecord
 from similarity.upkeep.erasure import Eraser
+
+from .committing import GroupCommit, Sink
+from .erasing import ErasureService, ErasureThread
+from .sinks import IndexSink, KafkaSink
+from .writing import WriteMode, WriteService, write_one
 
 SECONDS_TO_DELIVER = 10.0
 """For a message that no broker acknowledges: somebody waits for the answer, and can ask again."""

@@ -12,18 +12,6 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import chain
 
-from services.search.wire import problems
-from services.search.wire.problem_documents import Problem
-from services.search.wire.problems import Kind
-from services.search.writes.committing import GroupCommit, Written
-from services.search.writes.write_records import BadRecord, change_of_line, company_of_body, deletion
-from services.search.writes.write_schemas import (
-    MAX_BULK_LINES,
-    BulkResult,
-    Outcome,
-    WriteAnswer,
-    WriteStatus,
-)
 from similarity.company import DeletedCompany, utc_now
 from similarity.errors import (
     AuditUnavailable,
@@ -38,6 +26,19 @@ from similarity.errors import (
 )
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.records import Change, ParsedRecord
+
+from ..wire import problems
+from ..wire.problem_documents import Problem
+from ..wire.problems import Kind
+from .committing import GroupCommit, Written
+from .write_records import BadRecord, change_of_line, company_of_body, deletion
+from .write_schemas import (
+    MAX_BULK_LINES,
+    BulkResult,
+    Outcome,
+    WriteAnswer,
+    WriteStatus,
+)
 
 BULK_LINES_AT_ONCE = 128
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
