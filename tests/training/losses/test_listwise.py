@@ -93,15 +93,6 @@ def test_anchors_without_a_gain_are_left_out() -> None:
     )
 
 
-def test_the_order_of_candidates_changes_nothing() -> None:
-    anchors, candidates, labelled, others = random_table(6).tensors()
-    gains = torch.arange(labelled.numel()).reshape(labelled.shape).double()
-    order = torch.arange(len(candidates)).flip(0)
-    one = graded_listwise(anchors, candidates, gains, labelled, others=others)
-    shuffled = graded_listwise(anchors, candidates[order], gains[:, order], labelled[:, order], others=others[:, order])
-    assert shuffled.item() == pytest.approx(one.item())
-
-
 def test_gradients_agree_with_finite_differences() -> None:
     anchors, candidates, labelled, others = random_table(2).tensors()
     gains = torch.ones(labelled.shape)
