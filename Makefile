@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
+.PHONY: help demo test test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -34,7 +34,10 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training and not docker"
+	$(BIN)/pytest --ignore=tests/harness -m "not integration and not pipelines and not faults and not training and not docker"
+
+test-harness: $(VENV)/dev  ## Test the tests' own tools: installations of servers, the fault proxy, what judges the fault campaigns
+	$(BIN)/pytest -m "not integration" tests/harness
 
 servers: $(VENV)/integration  ## Fetch or build what the slower tests start (they do it themselves if need be)
 	$(BIN)/python -m tests.servers.browser

@@ -52,9 +52,9 @@ def test_a_document_that_breaks_the_request_is_isolated_by_halving(
     index: ElasticIndex, proxy: FaultProxy, poisoned: tuple[int, ...]
 ) -> None:
     documents = companies(500, **{f"c{number}": {"description": f"Makes {POISON}."} for number in poisoned})
-    before = proxy.seen["bulk"]
+    before = proxy.bulk_requests
     results = index.upsert(LIVE, documents)
-    requests = proxy.seen["bulk"] - before
+    requests = proxy.bulk_requests - before
     assert requests <= 1 + len(poisoned) * 2 * math.ceil(math.log2(500))
     rejected = [result for result in results if result.outcome is REJECTED]
     assert [result.id for result in rejected] == [f"c{number}" for number in poisoned]
@@ -65,9 +65,9 @@ def test_a_document_that_breaks_the_request_is_isolated_by_halving(
 
 def test_a_document_that_the_server_refuses_costs_no_further_request(index: ElasticIndex, proxy: FaultProxy) -> None:
     documents = companies(50, c7={"embedded_at": datetime(1969, 12, 31, tzinfo=UTC)})
-    before = proxy.seen["bulk"]
+    before = proxy.bulk_requests
     results = index.upsert(LIVE, documents)
-    assert proxy.seen["bulk"] - before == 1
+    assert proxy.bulk_requests - before == 1
     [rejected] = [result for result in results if result.outcome is not APPLIED]
     assert (rejected.id, rejected.outcome) == ("c7", REJECTED)
     assert "1969" in rejected.reason
@@ -142,10 +142,10 @@ def test_a_mapping_changed_by_hand_stops_the_next_writer_before_it_writes(
 ) -> None:
     outcomes(index, companies(1))
     client.indices.put_mapping(index=f"{settings.name}-{LIVE}-*", properties={"founded": {"type": "date"}})
-    before = proxy.seen["bulk"]
+    before = proxy.bulk_requests
     with closing(ElasticIndex(settings)) as other, pytest.raises(IndexUnavailable, match="founded is not ours"):
         other.upsert(LIVE, companies(3))
-    assert proxy.seen["bulk"] == before
+    assert proxy.bulk_requests == before
     assert index.stats(LIVE).companies == 1
 
 
