@@ -59,9 +59,3 @@ def index(settings: ElasticSettings) -> Iterator[ElasticIndex]:
         index.register_candidate(LIVE)
         index.promote(LIVE)
         yield index
-
-
-@pytest.fixture(scope="session")
-def secured(startable_elasticsearch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ElasticsearchCluster]:
-    with started(startable_elasticsearch, tmp_path_factory.mktemp("secured"), secured=True) as node:
-        yield node

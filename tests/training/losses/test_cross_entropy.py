@@ -1,12 +1,10 @@
 """Cross-entropy is a mean over labelled rows, divided by the number of classes."""
 
-from __future__ import annotations
-
 import math
-from contextlib import suppress
 
 import numpy as np
 import pytest
+import torch
 
 from tests.training.losses.cases import (
     SEEDS,
@@ -17,11 +15,7 @@ from tests.training.losses.cases import (
     assert_zero_with_zero_gradient,
     tensor,
 )
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
+from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 pytestmark = pytest.mark.training
 

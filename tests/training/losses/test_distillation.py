@@ -1,12 +1,10 @@
 """Distillation of similarities: the batch's cosines against the teachers'."""
 
-from __future__ import annotations
-
 import math
-from contextlib import suppress
 
 import numpy as np
 import pytest
+import torch
 
 from tests.training.losses.cases import (
     SEEDS,
@@ -16,11 +14,7 @@ from tests.training.losses.cases import (
     cosine,
     tensor,
 )
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.distillation import distillation
+from training.losses.distillation import distillation
 
 pytestmark = pytest.mark.training
 

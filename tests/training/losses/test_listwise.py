@@ -1,12 +1,10 @@
 """Graded listwise: the softmax over an anchor's list against its gains."""
 
-from __future__ import annotations
-
 import math
-from contextlib import suppress
 
 import numpy as np
 import pytest
+import torch
 
 from tests.training.losses.cases import (
     SEEDS,
@@ -19,11 +17,7 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.listwise import graded_listwise
+from training.losses.listwise import graded_listwise
 
 pytestmark = pytest.mark.training
 

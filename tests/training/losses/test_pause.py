@@ -1,13 +1,10 @@
 """PAUSE by its equations, with our corrections: rows of other classes, empty parts, annealing."""
 
-from __future__ import annotations
-
 import math
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from similarity.errors import InvalidInput
 from tests.training.losses.cases import (
@@ -19,15 +16,8 @@ from tests.training.losses.cases import (
     assert_zero_with_zero_gradient,
     tensor,
 )
-
-if TYPE_CHECKING:
-    from training.losses.pause import Correction, Supervised
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
-    from training.losses.pause import annealing, check_priors, pause, positive_unlabelled
+from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
+from training.losses.pause import Correction, Supervised, annealing, check_priors, pause, positive_unlabelled
 
 pytestmark = pytest.mark.training
 

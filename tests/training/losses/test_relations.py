@@ -1,16 +1,10 @@
 """A batch as a table of anchors and candidates: positives, negatives, others."""
 
-from __future__ import annotations
-
-from contextlib import suppress
-
 import numpy as np
 import pytest
+import torch
 
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.relations import Relations, relations
+from training.losses.relations import Relations, relations
 
 pytestmark = pytest.mark.training
 

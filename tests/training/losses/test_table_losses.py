@@ -1,13 +1,11 @@
 """Losses over a table of anchors and candidates: each equals its equation, and all treat nothing and much alike."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 import pytest
+import torch
 
 from tests.training.losses.cases import (
     SEEDS,
@@ -20,16 +18,12 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.in_batch import in_batch_contrastive
-    from training.losses.supervised_contrastive import draw, supervised_contrastive
-    from training.papers.losses.altered_targets import altered_targets
-    from training.papers.losses.block import block_loss
-    from training.papers.losses.quick_thoughts import quick_thoughts
-    from training.papers.neighbours import neighbours
+from training.losses.in_batch import in_batch_contrastive
+from training.losses.supervised_contrastive import draw, supervised_contrastive
+from training.papers.losses.altered_targets import altered_targets
+from training.papers.losses.block import block_loss
+from training.papers.losses.quick_thoughts import quick_thoughts
+from training.papers.neighbours import neighbours
 
 pytestmark = pytest.mark.training
 

@@ -1,12 +1,10 @@
 """IS-BERT separates a sentence's own tokens from those of others; padding is no token."""
 
-from __future__ import annotations
-
 import math
-from contextlib import suppress
 
 import numpy as np
 import pytest
+import torch
 
 from tests.training.losses.cases import (
     SEEDS,
@@ -17,11 +15,7 @@ from tests.training.losses.cases import (
     assert_zero_with_zero_gradient,
     tensor,
 )
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.papers.losses.is_bert import is_bert
+from training.papers.losses.is_bert import is_bert
 
 pytestmark = pytest.mark.training
 

@@ -1,11 +1,8 @@
 """STS regression: the cosine against a fifth of the score."""
 
-from __future__ import annotations
-
-from contextlib import suppress
-
 import numpy as np
 import pytest
+import torch
 
 from tests.training.losses.cases import (
     SEEDS,
@@ -15,11 +12,7 @@ from tests.training.losses.cases import (
     cosine,
     tensor,
 )
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.papers.losses.sts import sts_regression
+from training.papers.losses.sts import sts_regression
 
 pytestmark = pytest.mark.training
 
