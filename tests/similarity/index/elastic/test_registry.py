@@ -78,6 +78,14 @@ def test_a_rollback_that_was_decided_on_older_news_is_refused() -> None:
         third.roll_back(live="index-second", target="index-first", now=NOW)
 
 
+def test_rollback_follows_the_order_of_going_live_not_of_the_clock() -> None:
+    """Two promotions within one tick of a clock, or on machines whose clocks differ, keep their order."""
+    registry = live(live(live(Registry(), "a"), "b"), "c")
+    assert registry.before_live().record.name == "b"
+    back = registry.roll_back(live="index-c", target="index-b", now=NOW - timedelta(days=1))
+    assert back.before_live().record.name == "c"
+
+
 def test_leases_that_ended_a_day_ago_are_forgotten() -> None:
     registry = take(take(Registry(), "old"), "new", now=NOW + timedelta(days=1))
     kept = registry.without_old_leases(now=NOW + timedelta(days=1, seconds=61))
