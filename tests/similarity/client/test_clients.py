@@ -126,6 +126,15 @@ def test_no_page_is_asked_for_before_it_is_needed() -> None:
     assert len(service.requests) == 1
 
 
+def test_names_of_companies_are_quoted_in_addresses(ask: Asks) -> None:
+    stored = {"company": {"id": "as-nord"}, "generation": "first", "model": ranking()["model"]}
+    service = Played(fine(stored), fine({"query": "a&b", "companies": []}))
+    ask(service, "company", "A/S Nord?")
+    ask(service, "find", "a&b", limit=5)
+    paths = [request.url.raw_path for request in service.requests]
+    assert paths == [b"/companies/A%2FS%20Nord%3F", b"/companies?q=a%26b&limit=5"]
+
+
 def test_the_services_address_may_have_a_path() -> None:
     service = Played(fine(ranking("adidas")))
     with httpx2.Client(transport=httpx2.MockTransport(service)) as http:
