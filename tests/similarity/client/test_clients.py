@@ -17,6 +17,7 @@ from similarity.client import (
     Unreachable,
     UnreadableAnswer,
 )
+from similarity.company import Company
 from similarity.errors import InvalidInput
 from tests.similarity.client.replies import problem, ranking
 
@@ -133,6 +134,26 @@ def test_names_of_companies_are_quoted_in_addresses(ask: Asks) -> None:
     ask(service, "find", "a&b", limit=5)
     paths = [request.url.raw_path for request in service.requests]
     assert paths == [b"/companies/A%2FS%20Nord%3F", b"/companies?q=a%26b&limit=5"]
+
+
+def test_bulk_goes_in_parts_and_numbers_the_lines_over_all_of_them(ask: Asks) -> None:
+    first = '{"line": 1, "id": "a", "outcome": "applied"}\n{"line": 2, "id": "b", "outcome": "applied"}\n'
+    second = '{"line": 1, "id": "c", "outcome": "rejected", "reason": "description: is empty"}\n'
+    service = Played(httpx2.Response(200, text=first), httpx2.Response(200, text=second))
+    changes = [Company(id="a", name="A", description="Does a."), {"id": "b", "deleted": True}, {"id": "c"}]
+    results = ask(service, "bulk", changes, at_once=2)
+    assert [(each.line, each.id, each.outcome) for each in results] == [
+        (1, "a", "applied"),
+        (2, "b", "applied"),
+        (3, "c", "rejected"),
+    ]
+    assert [request.content.count(b"\n") for request in service.requests] == [2, 1]
+    assert service.requests[0].headers["content-type"] == "application/x-ndjson"
+
+
+def test_pairs_that_are_no_json_are_unreadable(ask: Asks) -> None:
+    with pytest.raises(UnreadableAnswer, match="a line is no JSON"):
+        ask(Played(httpx2.Response(200, text="text_a,text_b\n")), "pairs")
 
 
 def test_the_services_address_may_have_a_path() -> None:

@@ -16,6 +16,7 @@ from similarity.client.problems import (
     UnreadableAnswer,
     problem_of,
 )
+from similarity.client.ranking import CompanyReference
 from similarity.client.retries import refusal, retry_after
 from similarity.errors import SimilarityError
 from tests.similarity.client.replies import problem, reply
@@ -46,6 +47,13 @@ def test_each_meaning_has_its_class(status: int, kind: str, meaning: type[Proble
 
 def test_every_error_of_the_client_is_one_of_the_librarys() -> None:
     assert all(issubclass(each, SimilarityError) for each in (Problem, Unreachable, UnreadableAnswer))
+
+
+def test_an_unknown_company_comes_with_suggestions() -> None:
+    document = problem(404, "unknown-company", suggestions=[{"id": "nike", "name": "Nike, Inc."}, {"name": "no id"}])
+    error = problem_of(document, status=404)
+    assert isinstance(error, UnknownCompany)
+    assert error.suggestions == (CompanyReference(id="nike", name="Nike, Inc."),)
 
 
 def test_a_problem_without_the_list_that_belongs_to_it_has_none() -> None:

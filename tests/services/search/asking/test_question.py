@@ -400,6 +400,12 @@ def test_a_question_that_cannot_be_read_says_where_and_why(
     assert {each["where"] for each in document["errors"]} == {"body"}
 
 
+def test_a_body_that_is_no_strict_json_is_refused(asking: TestClient) -> None:
+    answer = asking.post("/similar", content=b'{"k": 1, "k": 2}', headers={"Content-Type": "application/json"})
+    detail = problem(answer, "invalid-request")["detail"]
+    assert detail.startswith("body: is no JSON that can be used: the member 'k' stands twice")
+
+
 def test_a_body_of_another_type_is_refused(asking: TestClient) -> None:
     for headers in ({}, {"Content-Type": "text/plain"}):
         answer = asking.post("/similar", content=b'{"anchors": [{"company": "acme"}]}', headers=headers)
