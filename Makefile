@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO   := var/demo.db
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
+.PHONY: help demo test test-harness servers test-integration test-components test-pipelines test-versions test-faults test-story test-docker test-api test-training train-demo check format bench env lock openapi clean
 
 help:  ## Print this help
 	@echo "Find the companies that compete with a given company. Two commands to start with: make demo, make test"
@@ -34,7 +34,10 @@ test: $(VENV)/dev  ## Check style and types, run the unit, contract and service 
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not integration and not pipelines and not faults and not training and not docker"
+	$(BIN)/pytest --ignore=tests/harness -m "not integration and not pipelines and not faults and not training and not docker"
+
+test-harness: $(VENV)/dev  ## Test the tests' own tools: installations of servers, the fault proxy, what judges the fault campaigns
+	$(BIN)/pytest -m "not integration" tests/harness
 
 servers: $(VENV)/integration  ## Fetch or build what the slower tests start (they do it themselves if need be)
 	$(BIN)/python -m tests.servers.browser
@@ -59,7 +62,7 @@ test-versions: $(VENV)/integration  ## Nightly: the index on three nodes and the
 	$(BIN)/pytest -m nightly
 	ELASTICSEARCH_VERSION=9.2.8 $(BIN)/pytest -m integration -k "not test_any_" tests/contract
 
-test-faults: servers  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10)
+test-faults: servers  ## Kill writers, streams and servers at random moments, look for lost writes (SEED=1 RUNS=10; STORE=elasticsearch: streams into that)
 	SEED=$(SEED) RUNS=$(RUNS) $(BIN)/pytest -m faults
 
 test-story: $(VENV)/integration $(VENV)/training  ## Tell the life of a company and a model with docker-compose.yml's commands, no docker

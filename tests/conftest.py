@@ -1,6 +1,7 @@
 """Says what was not run and how to run it: a test that needs more than this machine has is never "passed"."""
 
 import os
+import re
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +41,8 @@ HOW_TO_RUN = {
     "faults": "kills writers at random moments: make test-faults",
     "training": "compare the bundle with torch: make test-training",
 }
+# What the files of these tests import.
+LIBRARIES = {"pipelines": "apache_beam", "training": "torch"}
 # How long one example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -53,11 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out what cannot even be imported here: the tests of pipelines, where Beam is not installed."""
-    if collection_path != Path(__file__).parent / "pipelines" or find_spec("apache_beam"):
+    """Leaves out what cannot be imported here: tests of pipelines without Beam, tests that train without torch."""
+    if not collection_path.name.startswith("test_"):
         return None
-    config.stash[NOT_READ]["pipelines"] = len(list(collection_path.glob("test_*.py")))
-    return True
+    for marker, library in LIBRARIES.items():
+        marked = re.search(rf"^pytestmark = .*pytest\.mark\.{marker}\b", collection_path.read_text(), re.MULTILINE)
+        if marked and not find_spec(library):
+            config.stash[NOT_READ][marker] += 1
+            return True
+    return None
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

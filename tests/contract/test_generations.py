@@ -11,10 +11,6 @@ from tests.contract.steps import add_candidate, add_live
 from tests.factories import make_embedded, make_generation, unit_vector
 
 
-def states(index: CompanyIndex) -> dict[str, GenerationState]:
-    return {generation.name: generation.state for generation in index.generations()}
-
-
 def test_an_empty_index_has_no_live_generation(index: CompanyIndex) -> None:
     with pytest.raises(NoLiveGeneration, match="ingest"):
         index.live()
@@ -66,53 +62,12 @@ def test_the_first_candidate_becomes_live_and_says_when(index: CompanyIndex) -> 
     assert live.promoted_at.utcoffset() is not None
 
 
-def test_promoting_makes_the_live_one_previous(index: CompanyIndex) -> None:
-    add_live(index, "first")
-    add_live(index, "second")
-    assert index.live().name == "second"
-    assert states(index) == {"first": GenerationState.PREVIOUS, "second": GenerationState.LIVE}
-
-
 def test_every_change_goes_to_candidate_live_and_previous(index: CompanyIndex) -> None:
     add_live(index, "first")
     add_live(index, "second")
     add_candidate(index, "third")
     index.create_generation(make_generation("fourth"))
     assert {generation.name for generation in index.write_targets()} == {"first", "second", "third"}
-
-
-def test_only_a_building_generation_can_be_registered(index: CompanyIndex) -> None:
-    add_candidate(index, "first")
-    with pytest.raises(GenerationConflict, match="candidate"):
-        index.register_candidate("first")
-    index.promote("first")
-    with pytest.raises(GenerationConflict, match="live"):
-        index.register_candidate("first")
-
-
-def test_only_a_candidate_can_be_promoted(index: CompanyIndex) -> None:
-    index.create_generation(make_generation("first"))
-    with pytest.raises(GenerationConflict, match="building"):
-        index.promote("first")
-    add_live(index, "second")
-    with pytest.raises(GenerationConflict, match="live"):
-        index.promote("second")
-    add_live(index, "third")
-    with pytest.raises(GenerationConflict, match="previous"):
-        index.promote("second")
-
-
-def test_rollback_brings_back_the_generation_that_was_live_last(index: CompanyIndex) -> None:
-    for name in ("first", "second", "third"):
-        add_live(index, name)
-    assert index.rollback().name == "second"
-    assert index.live().name == "second"
-    assert index.rollback().name == "third"
-    assert states(index) == {
-        "first": GenerationState.PREVIOUS,
-        "second": GenerationState.PREVIOUS,
-        "third": GenerationState.LIVE,
-    }
 
 
 def test_there_is_nothing_to_roll_back_to_at_first(index: CompanyIndex) -> None:
@@ -158,22 +113,6 @@ def test_rollback_waits_for_a_write_that_is_under_way(index: CompanyIndex) -> No
     assert list(index.get("first", ["a", "b"])) == ["a"]
 
 
-def test_rollback_accepts_a_generation_that_is_ahead(index: CompanyIndex) -> None:
-    index.upsert(add_live(index, "first"), [make_embedded("a", version=4), make_embedded("b", version=2)])
-    index.upsert(add_live(index, "second"), [make_embedded("a", version=2)])
-    assert index.rollback().name == "first"
-
-
-def test_a_retired_generation_is_gone_with_its_documents(index: CompanyIndex) -> None:
-    index.upsert(add_live(index, "first"), [make_embedded("a"), DeletedCompany(id="b", version=5)])
-    index.upsert(add_live(index, "second"), [make_embedded("c")])
-    index.retire("first")
-    assert list(states(index)) == ["second"]
-    with pytest.raises(UnknownGeneration, match="first"):
-        index.get("first", ["a"])
-    assert list(index.get("second", ["a", "c"])) == ["c"]
-
-
 def test_a_name_can_be_used_again_after_retiring(index: CompanyIndex) -> None:
     add_live(index, "other")
     add_candidate(index, "first")
@@ -184,29 +123,6 @@ def test_a_name_can_be_used_again_after_retiring(index: CompanyIndex) -> None:
     index.upsert("first", [make_embedded("new", vector=unit_vector(1))])
     assert index.stats("first").companies == 1
     assert [hit.company.id for hit in index.similar("first", unit_vector(1), k=5).hits] == ["new"]
-
-
-def test_the_live_generation_cannot_be_retired(index: CompanyIndex) -> None:
-    add_live(index, "first")
-    with pytest.raises(GenerationConflict, match="live"):
-        index.retire("first")
-
-
-def test_the_revision_grows_with_every_change_of_the_generations(index: CompanyIndex) -> None:
-    seen = [index.revision()]
-    for change in (
-        lambda: index.create_generation(make_generation("first")),
-        lambda: index.register_candidate("first"),
-        lambda: index.promote("first"),
-        lambda: add_live(index, "second"),
-        index.rollback,
-        lambda: index.retire("second"),
-        lambda: index.create_generation(make_generation("second")),
-        lambda: index.retire("second"),
-    ):
-        change()
-        seen.append(index.revision())
-    assert seen == sorted(set(seen))
 
 
 def test_the_revision_stays_while_the_generations_do(index: CompanyIndex) -> None:

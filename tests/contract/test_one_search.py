@@ -29,7 +29,8 @@ from similarity.search.export import export_neighbours
 from similarity.search.list_matching import ListedCompany, RowMatcher
 from similarity.search.question import Anchor, Question
 from similarity.search.searcher import Searcher
-from tests.factories import make_embedded, make_generation, unit_vector
+from tests.contract.steps import add_live
+from tests.factories import make_embedded, unit_vector
 
 QUESTIONS = 100
 COMPANIES = 60
@@ -89,9 +90,7 @@ def questions() -> list[Question]:
 
 @pytest.fixture
 def asking(index: CompanyIndex) -> Iterator[Asking]:
-    index.create_generation(make_generation("first", calibration=Calibration(slope=4.0, intercept=-1.0)))
-    index.register_candidate("first")
-    index.promote("first")
+    add_live(index, "first", calibration=Calibration(slope=4.0, intercept=-1.0))
     index.upsert("first", corpus(random.Random(2)))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(create_app(index=index), log_level="warning"))

@@ -1,12 +1,12 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
-from similarity.company import DeletedCompany, EmbeddedCompany, version_of
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
-from similarity.index.protocol import CompanyIndex, DocumentVersion, GenerationStats, WriteOutcome
+from similarity.index.protocol import CompanyIndex, WriteOutcome
 from tests.contract.steps import found, outcomes
 from tests.factories import make_embedded, make_generation, unit_vector
 
@@ -91,23 +91,6 @@ def test_reading_no_documents_at_a_time_is_refused(index: CompanyIndex, live: st
         index.versions(live, batch_size=0)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 7, 100])
-def test_versions_are_those_of_a_scan(index: CompanyIndex, live: str, batch_size: int) -> None:
-    index.upsert(live, [make_embedded(company_id, version=2) for company_id in ("b", "B", "a:1", "a", "0", "z")])
-    index.upsert(live, [make_embedded("a", version=6), DeletedCompany(id="c", version=3)])
-    scanned = [
-        DocumentVersion(id=document.id, version=document.version)
-        for batch in index.scan(live, batch_size=batch_size)
-        for document in batch
-    ]
-    batches = list(index.versions(live, batch_size=batch_size))
-    assert [document for batch in batches for document in batch] == scanned
-    assert {document.version for document in scanned} == {2, 3, 6}
-    assert max(len(batch) for batch in batches) <= batch_size
-    assert list(index.versions(live, after="b")) == [[DocumentVersion(id="c", version=3), *scanned[-1:]]]
-    assert list(index.versions(live, after="z")) == []
-
-
 def test_compacting_changes_no_answer(index: CompanyIndex, live: str) -> None:
     index.upsert(live, [make_embedded(f"c{number:02}", country="FR" if number % 2 else "DE") for number in range(30)])
     index.upsert(live, [make_embedded(f"c{number:02}", version=4, name="Renamed") for number in range(10)])
@@ -157,23 +140,6 @@ def test_stats_count_texts_in_other_languages(index: CompanyIndex, live: str) ->
     index.upsert(live, [make_embedded(company_id, language=language) for company_id, language in languages.items()])
     index.upsert(live, [DeletedCompany(id="d", version=5)])
     assert index.stats(live).not_english == 1
-
-
-def test_stats_of_an_empty_generation_are_zero(index: CompanyIndex, live: str) -> None:
-    assert index.stats(live) == GenerationStats(companies=0, deleted=0, last_version=0)
-
-
-def test_old_tombstones_are_purged_and_nothing_else(index: CompanyIndex, live: str) -> None:
-    day = timedelta(days=1)
-    old = DeletedCompany(id="old", version=version_of(NOW - 30 * day, now=NOW, deleted=True))
-    edge = DeletedCompany(id="edge", version=version_of(NOW - 7 * day, now=NOW, deleted=True))
-    new = DeletedCompany(id="new", version=version_of(NOW - day, now=NOW, deleted=True))
-    index.upsert(live, [make_embedded("kept", version=2), old, edge, new])
-    assert index.purge_deleted(live, before=NOW - 7 * day) == 1
-    assert index.purge_deleted(live, before=NOW - 7 * day) == 0
-    assert [document.id for batch in index.scan(live) for document in batch] == ["edge", "kept", "new"]
-    assert index.stats(live).deleted == 2
-    assert outcomes(index.upsert(live, [make_embedded("old", version=2)])) == [WriteOutcome.APPLIED]
 
 
 def test_a_company_deleted_and_purged_between_two_searches_is_not_found(index: CompanyIndex, live: str) -> None:

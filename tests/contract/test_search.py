@@ -68,21 +68,6 @@ def test_equal_scores_are_ordered_by_id(index: CompanyIndex, live: str) -> None:
         assert found(index.similar(live, axis(1), k=k)) == ids[:k]
 
 
-def test_an_empty_generation_has_no_neighbours(index: CompanyIndex, live: str) -> None:
-    assert index.similar(live, unit_vector(1), k=10).hits == ()
-
-
-def test_k_above_the_corpus_gives_all_of_it(index: CompanyIndex, live: str) -> None:
-    index.upsert(live, [make_embedded("a"), make_embedded("b"), DeletedCompany(id="c", version=1)])
-    assert sorted(found(index.similar(live, unit_vector(1), k=1000))) == ["a", "b"]
-
-
-def test_excluded_ids_do_not_take_places(index: CompanyIndex, live: str) -> None:
-    index.upsert(live, [make_embedded(company_id, vector=axis(1, place)) for place, company_id in enumerate("abcd")])
-    assert found(index.similar(live, axis(1), k=2, exclude={"a", "c", "unknown"})) == ["b", "d"]
-    assert found(index.similar(live, axis(1), k=2, exclude=["a", "b", "c", "d"])) == []
-
-
 @pytest.mark.parametrize(
     "vector",
     [
@@ -101,17 +86,6 @@ def test_an_unusable_query_vector_is_refused(index: CompanyIndex, live: str, vec
 def test_asking_for_no_neighbours_is_refused(index: CompanyIndex, live: str) -> None:
     with pytest.raises(InvalidInput, match="at least one"):
         index.similar(live, unit_vector(1), k=0)
-
-
-def test_every_write_is_seen_by_the_next_search(index: CompanyIndex, live: str) -> None:
-    index.upsert(
-        live, [make_embedded("a", version=2, vector=axis(1)), make_embedded("b", version=2, vector=axis(0, 1))]
-    )
-    assert found(index.similar(live, axis(1), k=1)) == ["a"]
-    index.upsert(live, [make_embedded("a", version=4, vector=axis(0, 0, 1)), make_embedded("c", vector=axis(1, 0.1))])
-    assert found(index.similar(live, axis(1), k=3)) == ["c", "a", "b"]
-    index.upsert(live, [DeletedCompany(id="c", version=5)])
-    assert found(index.similar(live, axis(0, 0, 1), k=3)) == ["a", "b"]
 
 
 @pytest.fixture
@@ -158,20 +132,6 @@ def test_filters_keep_what_they_name(
     index: CompanyIndex, filtered: str, filters: list[FieldFilter], expected: str
 ) -> None:
     assert sorted(found(index.similar(filtered, unit_vector(1), k=10, filters=filters))) == list(expected)
-
-
-def test_filters_see_the_newest_values(index: CompanyIndex, filtered: str) -> None:
-    french = [FieldFilter(field="country", any_of=("france",))]
-    assert sorted(found(index.similar(filtered, unit_vector(1), k=10, filters=french))) == ["1", "2"]
-    index.upsert(
-        filtered,
-        [
-            make_embedded("1", version=4, country="Peru"),
-            make_embedded("4", version=4, country="France"),
-            DeletedCompany(id="2", version=5),
-        ],
-    )
-    assert found(index.similar(filtered, unit_vector(1), k=10, filters=french)) == ["4"]
 
 
 @pytest.mark.parametrize("share", [2, 20])

@@ -152,17 +152,3 @@ def test_a_company_is_listed_once_and_never_more_than_the_limit(index: CompanyIn
     found = [company.id for company in index.find(live, "acme", limit=7)]
     assert len(found) == len(set(found)) == 7
     assert len(index.find(live, "acme", limit=100)) == 30
-
-
-def test_renamed_and_deleted_companies_are_not_found_by_their_old_words(index: CompanyIndex, words: str) -> None:
-    index.upsert(
-        words,
-        [
-            make_embedded("apple", version=4, name="Pear Inc.", domain="pear.com", description="Makes phones."),
-            DeletedCompany(id="apex", version=5),
-        ],
-    )
-    assert names(index, words, "apple") == []
-    assert index.resolve(words, "apple.com") == []
-    assert names(index, words, "pear") == ["Pear Inc."]
-    assert names(index, words, "hammers") == []

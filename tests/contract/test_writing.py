@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from similarity.company import DeletedCompany, EmbeddedCompany, version_of
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import EncoderMismatch
 from similarity.index.protocol import CompanyIndex, WriteOutcome
-from tests.contract.steps import add_candidate, found, outcomes
+from tests.contract.steps import outcomes
 from tests.factories import make_embedded, unit_vector
 
 APPLIED, UNCHANGED = WriteOutcome.APPLIED, WriteOutcome.UNCHANGED
@@ -28,14 +28,6 @@ def test_a_newer_version_replaces_the_whole_document(index: CompanyIndex, live: 
     assert index.resolve(live, "New name") == ["a"]
 
 
-def test_a_late_write_changes_nothing(index: CompanyIndex, live: str) -> None:
-    newer = make_embedded("a", version=4, name="Newer")
-    index.upsert(live, [newer])
-    assert outcomes(index.upsert(live, [make_embedded("a", version=2, name="Older")])) == [SUPERSEDED]
-    assert index.get(live, ["a"])["a"].company == newer.company
-    assert index.stats(live).last_version == 4
-
-
 def test_a_result_says_which_version_is_stored(index: CompanyIndex, live: str) -> None:
     document = make_embedded("a", version=4)
     assert [result.version for result in index.upsert(live, [document])] == [4]
@@ -51,12 +43,6 @@ def test_a_result_says_which_version_is_stored(index: CompanyIndex, live: str) -
     results = index.upsert(live, writes)
     assert outcomes(results) == [UNCHANGED, SUPERSEDED, REJECTED, SUPERSEDED, REJECTED, APPLIED, SUPERSEDED]
     assert [result.version for result in results] == [4, 4, 4, 4, None, 6, 6]
-
-
-def test_a_replayed_write_is_unchanged(index: CompanyIndex, live: str) -> None:
-    document = make_embedded("a", tags=("x",), attributes={"b": 1, "a": "z"})
-    index.upsert(live, [document])
-    assert outcomes(index.upsert(live, [document])) == [UNCHANGED]
 
 
 def test_a_replay_with_a_slightly_other_vector_is_unchanged(index: CompanyIndex, live: str) -> None:
@@ -89,69 +75,11 @@ def test_the_same_version_of_another_text_is_rejected(index: CompanyIndex, live:
     assert outcomes(index.upsert(live, [replace(document, text_hash="0" * 32)])) == [REJECTED]
 
 
-def test_a_delete_hides_the_company_everywhere(index: CompanyIndex, live: str) -> None:
-    vector = unit_vector(1)
-    index.upsert(live, [make_embedded("a", name="Acme", domain="acme.com", vector=vector)])
-    assert found(index.similar(live, vector, k=3)) == ["a"]
-    assert outcomes(index.upsert(live, [DeletedCompany(id="a", version=3)])) == [APPLIED]
-    assert index.get(live, ["a"]) == {}
-    assert index.resolve(live, "a") == index.resolve(live, "acme.com") == index.resolve(live, "Acme") == []
-    assert index.find(live, "Acme") == []
-    assert found(index.similar(live, vector, k=3)) == []
-    stats = index.stats(live)
-    assert (stats.companies, stats.deleted, stats.last_version) == (0, 1, 3)
-
-
-def test_a_deleted_company_is_not_revived_by_an_older_write(index: CompanyIndex, live: str) -> None:
-    index.upsert(live, [make_embedded("a", version=2), DeletedCompany(id="a", version=5)])
-    assert outcomes(index.upsert(live, [make_embedded("a", version=4)])) == [SUPERSEDED]
-    assert index.get(live, ["a"]) == {}
-
-
-def test_a_newer_write_brings_a_deleted_company_back(index: CompanyIndex, live: str) -> None:
-    index.upsert(live, [make_embedded("a", version=2), DeletedCompany(id="a", version=3)])
-    assert outcomes(index.upsert(live, [make_embedded("a", version=4, name="Back")])) == [APPLIED]
-    assert [company.name for company in index.find(live, "Back")] == ["Back"]
-    assert found(index.similar(live, unit_vector(1), k=3)) == ["a"]
-    assert index.stats(live).deleted == 0
-
-
-def test_a_delete_of_an_unknown_company_is_remembered(index: CompanyIndex, live: str) -> None:
-    assert outcomes(index.upsert(live, [DeletedCompany(id="a", version=5)])) == [APPLIED]
-    assert outcomes(index.upsert(live, [DeletedCompany(id="a", version=5)])) == [UNCHANGED]
-    assert outcomes(index.upsert(live, [make_embedded("a", version=4)])) == [SUPERSEDED]
-
-
-def test_a_delete_wins_a_tie_of_event_times(index: CompanyIndex, live: str) -> None:
-    now = datetime(2025, 3, 1, tzinfo=UTC)
-    write = make_embedded("a", version=version_of(now, now=now))
-    delete = DeletedCompany(id="a", version=version_of(now, now=now, deleted=True))
-    assert outcomes(index.upsert(live, [delete, write])) == [APPLIED, SUPERSEDED]
-
-
 def test_a_delete_and_a_write_of_one_version_do_not_replace_each_other(index: CompanyIndex, live: str) -> None:
     index.upsert(live, [make_embedded("a", version=3), DeletedCompany(id="b", version=3)])
     results = index.upsert(live, [DeletedCompany(id="a", version=3), make_embedded("b", version=3)])
     assert outcomes(results) == [REJECTED, REJECTED]
     assert list(index.get(live, ["a", "b"])) == ["a"]
-
-
-def test_an_id_twice_in_a_batch_is_decided_in_order(index: CompanyIndex, live: str) -> None:
-    results = index.upsert(
-        live,
-        [
-            make_embedded("a", version=4, name="Four"),
-            make_embedded("a", version=2, name="Two"),
-            make_embedded("a", version=4, name="Four"),
-            make_embedded("a", version=4, name="Another four"),
-            DeletedCompany(id="a", version=5),
-            make_embedded("a", version=6, name="Six"),
-        ],
-    )
-    assert outcomes(results) == [APPLIED, SUPERSEDED, UNCHANGED, REJECTED, APPLIED, APPLIED]
-    assert [result.id for result in results] == ["a"] * 6
-    assert index.get(live, ["a"])["a"].company.name == "Six"
-    assert index.resolve(live, "Four") == []
 
 
 UNUSABLE_VECTORS = {
@@ -206,17 +134,6 @@ def test_another_encoder_is_refused_before_any_write(index: CompanyIndex, live: 
     with pytest.raises(EncoderMismatch, match="encoder-2"):
         index.upsert(live, [good, foreign])
     assert index.stats(live).companies == 0
-
-
-def test_generations_do_not_see_each_others_documents(index: CompanyIndex, live: str) -> None:
-    add_candidate(index, "second", encoder_id="encoder-2")
-    index.upsert(live, [make_embedded("a", version=2, name="First's")])
-    index.upsert("second", [make_embedded("a", version=4, name="Second's", encoder_id="encoder-2")])
-    assert index.get(live, ["a"])["a"].version == 2
-    assert index.get("second", ["a"])["a"].encoder_id == "encoder-2"
-    assert index.resolve(live, "Second's") == []
-    assert index.find("second", "First") == []
-    assert [company.name for company in index.find(live, "first")] == ["First's"]
 
 
 def test_an_empty_batch_is_no_error(index: CompanyIndex, live: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import downloaded, names, row, toast
+from tests.end_to_end.page_parts import names, row, toast
 
 pytestmark = pytest.mark.integration
 
@@ -196,26 +196,3 @@ def test_the_help_says_the_keys_and_can_switch_them_off(own: Any) -> None:
     assert own.locator("#hits .current").count() == 0
     own.get_by_role("button", name="Keys").click()
     own.get_by_role("dialog", name="Keys").get_by_role("checkbox").check()
-
-
-def test_the_pairs_come_by_a_click_and_say_how_many_they_are(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
-    assert own.locator("#pairs").is_hidden()
-    own.get_by_role("button", name="Accept Carlsberg A/S").click()
-    link = own.get_by_role("link", name="1 labelled pair")
-    link.wait_for()
-    name, text = downloaded(own, link)
-    assert name == "pairs.csv"
-    assert len(list(csv.DictReader(io.StringIO(text)))) == 1
-
-
-def test_two_rejected_companies_stay_out_of_the_table(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    shown = names(own)
-    for name in shown[:2]:
-        own.get_by_role("button", name=f"Reject {name}").click()
-        toast(own, f"{name} rejected.")
-    _, text = downloaded(own, own.get_by_role("button", name="Download CSV"))
-    assert [each["name"] for each in csv.DictReader(io.StringIO(text))] == shown[2:]
-    toast(own, "8 companies downloaded, without the 2 rejected.")

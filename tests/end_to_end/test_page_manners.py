@@ -35,6 +35,21 @@ def answering(answers: list[dict[str, Any]]) -> Callable[[Any], None]:
     return answer
 
 
+def guard_with_a_key(page: Any) -> list[str | None]:
+    """Lets the service answer only with the key "right"; the Authorization headers that came."""
+    given: list[str | None] = []
+
+    def guarded(route: Any) -> None:
+        given.append(route.request.headers.get("authorization"))
+        if given[-1] == "Bearer right":
+            route.continue_()
+        else:
+            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
+
+    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    return given
+
+
 def test_a_service_that_is_gone_is_said_and_can_be_tried_again(page: Any) -> None:
     page.goto("/?company=acme")
     names(page)
@@ -47,14 +62,7 @@ def test_a_service_that_is_gone_is_said_and_can_be_tried_again(page: Any) -> Non
 
 
 def test_a_service_with_keys_asks_for_one_and_the_tab_keeps_it(page: Any) -> None:
-    def guarded(route: Any) -> None:
-        given = route.request.headers.get("authorization")
-        if given == "Bearer right":
-            route.continue_()
-        else:
-            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
-
-    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    guard_with_a_key(page)
     page.goto("/?company=acme")
     page.get_by_role("dialog", name="This service asks for a key").wait_for()
     page.get_by_label("Key", exact=True).fill("wrong")
@@ -192,16 +200,7 @@ def test_a_question_that_was_left_amid_its_answer_is_not_told_of(page: Any) -> N
 
 
 def test_a_key_is_cleared_of_what_nobody_sees_and_refused_where_it_cannot_be_one(page: Any) -> None:
-    given: list[str | None] = []
-
-    def guarded(route: Any) -> None:
-        given.append(route.request.headers.get("authorization"))
-        if given[-1] == "Bearer right":
-            route.continue_()
-        else:
-            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
-
-    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    given = guard_with_a_key(page)
     page.goto("/?company=acme")
     dialog = page.get_by_role("dialog", name="This service asks for a key")
     page.get_by_label("Key", exact=True).fill("“right”")
@@ -214,13 +213,7 @@ def test_a_key_is_cleared_of_what_nobody_sees_and_refused_where_it_cannot_be_one
 
 
 def test_what_is_asked_beside_the_rest_waits_for_the_key_too(page: Any) -> None:
-    def guarded(route: Any) -> None:
-        if route.request.headers.get("authorization") == "Bearer right":
-            route.continue_()
-        else:
-            route.fulfill(**refused(401, "A valid key is needed", "key-needed"))
-
-    page.route(api("similar", "map", "lists", "feedback", "match", "companies"), guarded)
+    guard_with_a_key(page)
     page.goto("/?company=acme")
     page.get_by_label("Key", exact=True).fill("right")
     page.get_by_role("button", name="Use this key").click()

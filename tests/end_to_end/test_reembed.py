@@ -19,7 +19,6 @@ from fastapi.testclient import TestClient
 
 from services.search.app import create_app
 from similarity.bundle import MANIFEST_FILE, ModelBundle, seed_folder, write_manifest
-from similarity.generations.leases import REEMBED
 from similarity.index.opening import open_index
 from tests.servers.connection import Connection
 
@@ -134,41 +133,3 @@ def test_a_scheduled_re_embed_swaps_under_load(place: Place, tmp_path: Path) -> 
     assert (len(seen), seen[0]) == (3, seen[2]), seen
     assert "backfill   807 documents: 807 written, 807 encoded" in said
     print(f"{len(load.generations)} searches, none failed\n{said}")
-
-
-def test_a_worse_bundle_is_refused_in_words(place: Place, tmp_path: Path) -> None:
-    before = place.live_encoder()
-    worse = another_bundle(tmp_path / "worse", max_tokens=3)
-    with closing(open_index(place.target, {})) as index:
-        for generation in index.generations():
-            if generation.state == "previous":
-                index.retire(generation.name)
-    said = place.run("pipelines.reembed", "--bundle", str(worse.folder), "--judged", str(JUDGED), fails=True)
-    assert "does not pass the gate" in said
-    assert "nDCG@10" in said
-    assert place.live_encoder() == before
-    print(said)
-
-
-def test_a_killed_re_embed_goes_on_where_it_was(place: Place, tmp_path: Path) -> None:
-    new = another_bundle(tmp_path / "new", max_tokens=80)
-    with closing(open_index(place.target, {})) as index:
-        for generation in index.generations():
-            if generation.state != "live":
-                index.retire(generation.name)
-        asked = ("--bundle", str(new.folder), "--judged", str(JUDGED), "--range-documents", "100", "--max-rate", "60")
-        killed = place.start("pipelines.reembed", *asked)
-        deadline = time.monotonic() + SECONDS_OF_A_RUN
-        while sum(index.stats(each.name).companies for each in index.generations() if each.state == "candidate") == 0:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        killed.kill()
-        killed.communicate()
-        while any(lease.name == REEMBED for lease in index.leases()):  # until what the killed one held has run out
-            assert time.monotonic() < deadline
-            time.sleep(1)
-    said = place.run("pipelines.reembed", *asked[:-2])
-    assert "goes on; it will replace" in said
-    assert place.live_encoder() == new.encoder_id
-    [encoded] = [int(words[3]) for words in map(str.split, said.splitlines()) if words[:1] == ["backfill"]]
-    assert 0 < encoded < 807

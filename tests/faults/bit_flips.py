@@ -19,7 +19,8 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
-from tests.factories import make_embedded, make_generation, unit_vector
+from tests.contract.steps import add_live
+from tests.factories import make_embedded, unit_vector
 
 COMPANIES = 120
 MOST_FLIPS = 40
@@ -104,9 +105,7 @@ def make_file(path: Path) -> Path:
     with closing(SqliteIndex(path)) as index:
         for number, name in enumerate(("first", LIVE)):
             calibration = Calibration(slope=9.5 + number, intercept=-4.25)
-            index.create_generation(make_generation(name, calibration=calibration))
-            index.register_candidate(name)
-            index.promote(name)
+            add_live(index, name, calibration=calibration)
             index.upsert(name, [_company(number, version=2) for number in range(COMPANIES)])
             index.upsert(name, [_company(number, version=4) for number in range(0, COMPANIES, 7)])
             index.upsert(name, [DeletedCompany(id=f"c{number}", version=5) for number in range(0, COMPANIES, 10)])

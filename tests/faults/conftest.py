@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from similarity.index.elastic import ElasticIndex, ElasticSettings
-from tests.factories import make_generation
+from tests.contract.steps import add_live
 from tests.faults.fault_proxy import FaultProxy
 from tests.servers.elasticsearch import QUICK_START, ElasticsearchCluster
 from tests.servers.fixtures import MEMORY
@@ -55,13 +55,5 @@ def settings(proxy: FaultProxy) -> ElasticSettings:
 def index(settings: ElasticSettings) -> Iterator[ElasticIndex]:
     """With an empty live generation."""
     with closing(ElasticIndex(settings)) as index:
-        index.create_generation(make_generation(LIVE))
-        index.register_candidate(LIVE)
-        index.promote(LIVE)
+        add_live(index, LIVE)
         yield index
-
-
-@pytest.fixture(scope="session")
-def secured(startable_elasticsearch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ElasticsearchCluster]:
-    with started(startable_elasticsearch, tmp_path_factory.mktemp("secured"), secured=True) as node:
-        yield node

@@ -5,7 +5,6 @@ proxy loses answers and a writer dies. Only one node at a time is down: that is 
 """
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.faults.fault_proxy import KINDS
@@ -97,8 +96,3 @@ def _queue(choice: random.Random) -> tuple[Fault, ...]:
     if choice.random() < 0.5:
         return ()
     return (Fault(kind=FULL_QUEUE, wait=choice.uniform(0.5, 2), seconds=choice.uniform(0.5, 1.5)),)
-
-
-def kinds(tracks: Sequence[Sequence[Fault]]) -> list[str]:
-    """The kinds of all faults, one by one."""
-    return [fault.kind for track in tracks for fault in track]

@@ -38,18 +38,10 @@ class Finished:
     """What a schedule did and found. `problems` must be empty."""
 
     schedule: Schedule
-    seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     """How many of each kind were injected."""
-    struck: Counter[str] = field(default_factory=Counter)
-    """How many requests each kind of the proxy struck, and what else it counted."""
-    outcomes: Counter[str] = field(default_factory=Counter)
-    """Of attempts, by document; `unheard` where the whole call failed, or its writer was killed."""
-    attempts: int = 0
     inputs: int = 0
     classes: Counter[str] = field(default_factory=Counter)
-    steps: int = 0
-    readings: int = 0
     lost: int = 0
     resurrected: int = 0
     problems: list[str] = field(default_factory=list)
@@ -62,14 +54,12 @@ def run(schedule: Schedule, cluster: ElasticsearchCluster, folder: Path) -> Fini
     """Runs a schedule on a healthy cluster; `folder` keeps its journals."""
     folder.mkdir(parents=True)
     finished = Finished(schedule=schedule)
-    started = time.monotonic()
     try:
         with proxies_before(cluster, seed=schedule.seed) as proxies:
             _run(schedule, cluster, proxies, folder, finished)
     except NotHealthy as error:
         finished.problems.append(f"the cluster did not recover: {error}")
         finished.broken = True
-    finished.seconds = time.monotonic() - started
     return finished
 
 
@@ -103,7 +93,7 @@ def _run(
         finished.problems += [*scene.bugs, *writers.bugs, *stepper.bugs, *history.bugs]
         finished.problems += check(index, history, stepper, finished)
         finished.problems += leftovers(cluster, index)
-        _count(finished, scene, stepper, history)
+        finished.faults = scene.done
 
 
 def check(index: ElasticIndex, history: History, stepper: Stepper, finished: Finished) -> list[str]:
@@ -221,15 +211,3 @@ def _history(schedule: Schedule, folder: Path) -> History:
 
 def _still_busy(proxy: FaultProxy) -> str:
     return "" if proxy.wait_until_idle(timeout=LONGEST_DELAY_SECONDS) else f"{proxy.url} holds requests back for ever"
-
-
-def _count(finished: Finished, scene: Scene, stepper: Stepper, history: History) -> None:
-    finished.faults = scene.done
-    finished.steps = stepper.taken
-    finished.readings = len(history.readings)
-    finished.attempts = len(history.attempts)
-    for proxy in scene.proxies:
-        finished.struck += proxy.done
-        finished.struck += Counter({name: proxy.seen[name] for name in ("429", "poison", "bulk")})
-    for attempt in history.attempts:
-        finished.outcomes.update(attempt.outcomes or ["unheard"] * len(attempt.inputs))

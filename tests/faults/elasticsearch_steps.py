@@ -23,14 +23,12 @@ States = Mapping[str, GenerationState]
 
 
 class Stepper(threading.Thread):
-    """Goes through the life of one generation after the other until `finish`; `taken` counts steps."""
+    """Goes through the life of one generation after the other until `finish`."""
 
     def __init__(self, index: ElasticIndex) -> None:
         super().__init__(daemon=True)
         self.index = index
         self.expected: dict[str, GenerationState] = {FIRST: LIVE}
-        self.taken = 0
-        self.refused = 0
         self.bugs: list[str] = []
         self._over = threading.Event()
 
@@ -55,7 +53,6 @@ class Stepper(threading.Thread):
                 seen = {generation.name: generation.state for generation in self.index.generations()}
                 if seen == states:
                     self.expected = dict(states)
-                    self.taken += 1
                     return True
                 if returned or seen != self.expected:
                     self.bugs.append(f"from {self.expected} to {states}: the registry says {seen}")
@@ -63,7 +60,6 @@ class Stepper(threading.Thread):
                 step()
                 returned = True
             except IndexUnavailable:
-                self.refused += 1
                 time.sleep(PAUSE_SECONDS)
             except Exception as error:
                 self.bugs.append(f"from {self.expected} to {states}: {type(error).__name__}: {error}")

@@ -21,7 +21,6 @@ way to the server takes offence.
 
 import http.client
 import random
-import re
 import socket
 import struct
 import threading
@@ -72,13 +71,12 @@ class Answer:
 
 
 class FaultProxy:
-    """Forwards to `upstream`, a URL without a path. Counts what passes and what it did: `seen`, `done`."""
+    """Forwards to `upstream`, a URL without a path. Counts bulk requests, and in `done` what it did."""
 
     def __init__(self, upstream: str, *, seed: int) -> None:
         parts = urlsplit(upstream)
         self.host, self.port = parts.hostname or "", parts.port or 80
-        self.seen: Counter[str] = Counter()
-        """`bulk`: bulk requests; `429`: items of bulk answers that the server was too busy for; by `status NNN`."""
+        self.bulk_requests = 0
         self.done: Counter[str] = Counter()
         """Requests disturbed, by kind."""
         self._disturbance: Disturbance | None = None
@@ -134,10 +132,9 @@ class FaultProxy:
             self.done[disturbance.kind] += 1
             return disturbance
 
-    def count(self, *names: str, times: int = 1) -> None:
+    def count_bulk(self) -> None:
         with self._lock:
-            for name in names:
-                self.seen[name] += times
+            self.bulk_requests += 1
 
     def under_way(self, change: int) -> None:
         with self._lock:
@@ -176,14 +173,14 @@ class _Handler(BaseHTTPRequestHandler):
         proxy = self.server.proxy
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         bulk = self.path.partition("?")[0].endswith("/_bulk")
-        proxy.count(*(["bulk"] if bulk else []))
+        if bulk:
+            proxy.count_bulk()
         if bulk and POISON.encode() in body:
-            proxy.count("poison")
             self._answer(_refusal(400))
             return
         proxy.under_way(+1)
         try:
-            self._pass_on(body, proxy.chosen(len(body)), bulk=bulk)
+            self._pass_on(body, proxy.chosen(len(body)))
         except (OSError, http.client.HTTPException):
             self._hang_up()
         finally:
@@ -192,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
     # The names that the standard library looks for.
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = exchange  # noqa: N815
 
-    def _pass_on(self, body: bytes, disturbance: Disturbance | None, *, bulk: bool) -> None:
+    def _pass_on(self, body: bytes, disturbance: Disturbance | None) -> None:
         kind = disturbance.kind if disturbance else ""
         seconds = disturbance.seconds if disturbance else 0
         if kind == "request_reset":
@@ -203,9 +200,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if kind == "request_late":
             time.sleep(seconds)
-        answer = self._forward(body, bulk=bulk)
+        answer = self._forward(body)
         if kind == "request_repeated":
-            answer = self._forward(body, bulk=bulk)
+            answer = self._forward(body)
         if kind == "answer_late":
             time.sleep(seconds)
         if kind == "answer_lost":
@@ -216,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(answer)
 
-    def _forward(self, body: bytes, *, bulk: bool) -> Answer:
+    def _forward(self, body: bytes) -> Answer:
         proxy = self.server.proxy
         if self._upstream is None:
             self._upstream = http.client.HTTPConnection(proxy.host, proxy.port, timeout=SECONDS_FOR_THE_SERVER)
@@ -229,9 +226,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._upstream.close()
             self._upstream = None
             raise
-        if bulk:
-            proxy.count("429", times=len(re.findall(rb'"status":429', content)))
-        proxy.count(f"status {response.status}")
         kept = [(name, value) for name, value in response.getheaders() if name.lower() not in HOP_BY_HOP]
         return Answer(response.status, kept, content)
 

@@ -38,11 +38,7 @@ class Campaign:
     """What a campaign did and found; `lost` and `problems` must stay empty."""
 
     kills: int = 0
-    files: int = 0
-    batches: int = 0
     documents: int = 0
-    kills_before_the_first_batch: int = 0
-    kept_unacknowledged: int = 0
     lost: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -59,16 +55,14 @@ class WrittenFile:
     def add(self, number: int) -> None:
         self.documents.update({document.id: document for document in batch(self.seed, number)})
 
-    def add_kept(self, stored: dict[str, Document]) -> bool:
+    def add_kept(self, stored: dict[str, Document]) -> None:
         """Takes over the batch that was under way at the kill, if any of it is stored: it must be there whole."""
         under_way = {document.id: document.version for document in batch(self.seed, self.next_batch)}
-        kept = any(
-            stored[company_id].version == version for company_id, version in under_way.items() if company_id in stored
-        )
-        if kept:
+        if any(
+            company_id in stored and stored[company_id].version == version for company_id, version in under_way.items()
+        ):
             self.add(self.next_batch)
             self.next_batch += 1
-        return kept
 
 
 def run_campaign(folder: Path, *, runs: int, seed: int) -> Campaign:
@@ -78,15 +72,12 @@ def run_campaign(folder: Path, *, runs: int, seed: int) -> Campaign:
     for run in range(runs):
         if run % FRESH_FILE_EVERY == 0:
             file = WrittenFile(folder / f"{run}.db", seed=seed + run)
-            campaign.files += 1
         acknowledged = kill_a_writer(file, after=choice.uniform(0, choice.choice(LONGEST_LIFE_SECONDS)))
         for number in acknowledged:
             file.add(number)
-            campaign.batches += 1
             campaign.documents += len(batch(file.seed, number))
         file.next_batch += len(acknowledged)
         campaign.kills += 1
-        campaign.kills_before_the_first_batch += not acknowledged
         check(file, campaign)
     return campaign
 
@@ -109,7 +100,7 @@ def check(file: WrittenFile, campaign: Campaign) -> None:
     with closing(SqliteIndex(file.path)) as index:
         prepare(index)
         stored = {document.id: document for page in index.scan(GENERATION) for document in page}
-        campaign.kept_unacknowledged += file.add_kept(stored)
+        file.add_kept(stored)
         campaign.lost += [f"{file.path.name}: {line}" for line in differences(file.documents, stored)]
         campaign.problems += [f"{file.path.name}: {line}" for line in wrong_answers(index, stored)]
     campaign.problems += [f"{file.path.name}: {line}" for line in damage(file.path)]

@@ -110,10 +110,6 @@ class Scene:
         lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
         return [_position(DeadLetter.from_line(line)) for line in lines]
 
-    def unfinished_letters(self) -> int:
-        """How many files of dead letters were begun and never finished."""
-        return len(list((self.folder / "dead").glob(".dead-*.part")))
-
     def _note(self, record: Record) -> None:
         assert record.timestamp is not None
         sent = self._known[record.key or b"", record.value]

@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from similarity.encoder import TextEncoder
 from similarity.index.opening import is_url
 from similarity.index.protocol import GenerationState
 from similarity.text import embedding_text, text_hash
-from tests.faults.stream_check import Documents, Position, acknowledged, invented, outdated, unsettled
+from tests.faults.stream_check import Position, acknowledged, invented, outdated, unsettled
 from tests.faults.stream_inputs import Story
 from tests.faults.stream_scene import BUNDLE_MESSAGES, Scene, contents
 from tests.faults.stream_victims import Victims
@@ -33,7 +32,6 @@ ENDING_SECONDS = 0.15
 LOOK_SECONDS = 0.002
 SECONDS_FOR_A_LIFE = 180.0
 VECTOR_COSINE = 0.999
-BEFORE, BETWEEN, AFTER = "before its first commit", "between commits", "after its last commit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +47,9 @@ class Finished:
     """What a schedule did and found; `lost` and `problems` must stay empty."""
 
     seed: int
-    seconds: float = 0.0
     kills: int = 0
     lives: int = 0
-    messages: int = 0
-    companies: int = 0
     poison: int = 0
-    phases: Counter[str] = field(default_factory=Counter)
-    written_ahead: int = 0
-    """Kills with something in the index that was not committed yet."""
-    unfinished_letters: int = 0
-    """Files of dead letters that a kill left unfinished."""
-    acknowledged: int = 0
-    """Distinct messages whose offset was committed when a kill fell."""
     checked: int = 0
     """All looks at acknowledged messages, one of each message at each kill."""
     lost: int = 0
@@ -94,7 +82,7 @@ class Schedule:
 
     def play(self, bundle: ModelBundle, *, kills: int = KILLS) -> Finished:
         """Kills so many times, drains, and judges."""
-        finished, began = self.finished, time.monotonic()
+        finished = self.finished
         while finished.kills < kills:
             finished.lives += 1
             plan = self._plan()
@@ -102,9 +90,8 @@ class Schedule:
             self._scene.send(self._story.next(bundles * BUNDLE_MESSAGES))
             if self._live(plan):
                 finished.kills += 1
-                self._look()
+                self.finished.checked += self._check()
         self._drain(bundle)
-        finished.seconds = time.monotonic() - began
         return finished
 
     def _plan(self) -> Plan:
@@ -139,22 +126,13 @@ class Schedule:
             if status:
                 self.finished.problems.append(f"life {self.finished.lives} ended by itself: {self._log_tail()}")
             return False
-        after = scene.committed()
-        phase = BEFORE if after == before else AFTER if after == scene.ends else BETWEEN
-        self.finished.phases[phase] += 1
         return True
 
-    def _look(self) -> None:
-        """After a kill."""
-        done, documents = self._check()
-        self.finished.acknowledged = len(done)
-        self.finished.checked += len(done)
-        topic = self._scene.topic
-        asked = {topic[position].content for position in done if not topic[position].sent.poison}
-        self.finished.written_ahead += any(held not in asked for held in documents.values())
+    def _check(self) -> int:
+        """Checks that committed messages are settled now; how many there are.
 
-    def _check(self) -> tuple[list[Position], Documents]:
-        """What is committed must be settled now. Read in this order, a commit that is still on its way is no loss."""
+        Read in this order, a commit that is still on its way is no loss.
+        """
         scene, finished = self._scene, self.finished
         done = acknowledged(scene.topic, scene.committed())
         documents, dead = contents(scene.stored()), set(scene.dead())
@@ -165,7 +143,7 @@ class Schedule:
         self._report("", invented(scene.topic, documents=documents, dead=dead))
         if not is_url(scene.target):
             self._report("", damage(Path(scene.target)))
-        return done, documents
+        return len(done)
 
     def _drain(self, bundle: ModelBundle) -> None:
         """Lets the command end by itself, and compares everything."""
@@ -176,16 +154,13 @@ class Schedule:
         if (committed := scene.committed()) != scene.ends:
             finished.problems.append(f"committed is {committed}, the topic ends at {scene.ends}")
         self._check()
-        stored, dead = scene.stored(), scene.dead()
+        stored = scene.stored()
         self._report("", outdated(scene.topic, documents=contents(stored)))
         self._report("", wrong_vectors(stored, bundle))
         generations = scene.generations()
         if [each.state for each in generations] != [GenerationState.LIVE]:
             finished.problems.append(f"the index should have one live generation, it has {generations}")
-        finished.messages = len(scene.topic)
-        finished.companies = len(stored)
-        finished.poison = len(set(dead))
-        finished.unfinished_letters = scene.unfinished_letters()
+        finished.poison = len(set(scene.dead()))
 
     def _report(self, prefix: str, lines: list[str]) -> None:
         when = f"after kill {self.finished.kills}: "

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.faults.campaign_facts import ROOT
-
+ROOT = Path(__file__).parents[2]
 # Threads that libraries start at import would not live on in a forked process.
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 

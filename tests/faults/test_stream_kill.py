@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.stream_kill import RESULTS, Stage, missing, run_campaign
+from tests.faults.stream_kill import Stage, missing
 from tests.faults.stream_nursery import MISTAKES
-from tests.faults.stream_report import summary
 
 pytestmark = pytest.mark.faults
 
@@ -21,25 +20,27 @@ def stage() -> Iterator[Stage]:
     """A test that asks for it is "not run" where Beam or Kafka cannot be used."""
     if reason := missing():
         pytest.skip(reason)
-    with Stage() as stage:
+    with Stage(elasticsearch=os.environ.get("STORE") == "elasticsearch") as stage:
         yield stage
 
 
-def test_a_killed_stream_loses_no_message_that_it_committed(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    runs, seed = int(os.environ.get("RUNS", "10")), int(os.environ.get("SEED", "1"))
-    seeds = range(seed, seed + max(1, (runs + 1) // RUNS_PER_SCHEDULE))
-    lines = run_campaign(seeds, stage, results=RESULTS)
+def test_a_killed_stream_loses_no_message_that_it_committed(
+    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, first = int(os.environ.get("RUNS", "10")), int(os.environ.get("SEED", "1"))
+    seeds = range(first, first + max(1, (runs + 1) // RUNS_PER_SCHEDULE))
+    schedules = [stage.play(seed, folder=tmp_path / f"seed-{seed}") for seed in seeds]
     with capsys.disabled():
-        print(f"\n{summary(lines)}")
-    assert [f"seed {line['seed']}: {problem}" for line in lines for problem in line["problems"]] == []
-    assert [line["lost"] for line in lines] == [0] * len(seeds)
-    assert all(line["kills"] and line["checked"] and line["poison"] for line in lines)
+        kills, checked = (sum(getattr(each, name) for each in schedules) for name in ("kills", "checked"))
+        print(f"\n{len(schedules)} schedules, {kills} kills, {checked} messages checked")
+    assert [f"seed {each.seed}: {problem}" for each in schedules for problem in each.problems] == []
+    assert [each.lost for each in schedules] == [0] * len(seeds)
+    assert all(each.kills and each.checked and each.poison for each in schedules)
 
 
 @pytest.mark.parametrize("mistake", sorted(MISTAKES))
 def test_a_mistake_planted_on_purpose_is_found(stage: Stage, mistake: str, tmp_path: Path) -> None:
     for seed in range(1, 17):  # what it takes is a kill at the right moment; most often the first schedule has one
-        [line] = run_campaign([seed], stage, results=tmp_path / "results.jsonl", kills=5, mistake=mistake)
-        if line["lost"]:
+        if stage.play(seed, folder=tmp_path / f"seed-{seed}", kills=5, mistake=mistake).lost:
             return
     raise AssertionError(f"nothing was lost in 80 kills of a stream with this mistake: {mistake}")

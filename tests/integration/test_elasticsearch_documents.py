@@ -12,8 +12,8 @@ from similarity.company import EmbeddedCompany
 from similarity.index.elastic import ElasticIndex
 from similarity.index.elastic.connection import Cluster
 from similarity.index.protocol import WriteOutcome
-from tests.contract.steps import add_live, found, outcomes
-from tests.factories import make_embedded, make_refused
+from tests.contract.steps import add_live, outcomes
+from tests.factories import make_embedded
 from tests.integration.elasticsearch_place import Place
 from tests.similarity.index.elastic.companies import DOCUMENTS
 
@@ -88,16 +88,3 @@ def test_companies_of_every_kind_come_back_as_they_were(place: Place) -> None:
 
     check()
     assert next(numbers) > 10
-
-
-def test_a_poison_document_does_not_keep_its_batch_from_being_written(place: Place) -> None:
-    index = place.open()
-    add_live(index, "first")
-    documents = [make_embedded(f"c{number}") for number in range(40)]
-    documents[17] = make_refused("c17")
-    results = index.upsert("first", documents)
-    assert [result.id for result in results if result.outcome is not WriteOutcome.APPLIED] == ["c17"]
-    assert results[17].outcome is WriteOutcome.REJECTED
-    assert "1000" in results[17].reason
-    assert index.stats("first").companies == 39
-    assert "c17" not in found(index.similar("first", documents[17].vector, k=100))

@@ -15,8 +15,8 @@ from similarity.index.elastic.settings import OVERSAMPLE, VectorType
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
-from tests.contract.steps import found
-from tests.factories import make_embedded, make_generation
+from tests.contract.steps import add_candidate, found
+from tests.factories import make_embedded
 from tests.integration.elasticsearch_place import Place
 
 pytestmark = pytest.mark.integration
@@ -61,8 +61,7 @@ def corpus() -> Corpus:
 
 
 def fill(index: CompanyIndex, documents: Sequence[EmbeddedCompany]) -> None:
-    index.create_generation(make_generation("first", dimension=DIMENSION))
-    index.register_candidate("first")
+    add_candidate(index, "first", dimension=DIMENSION)
     index.upsert("first", documents)
     index.promote("first")
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from similarity.errors import IndexUnavailable, SimilarityError
+from similarity.errors import IndexUnavailable
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.elastic.settings import PREFIX
 from tests.contract.steps import add_live, found
@@ -94,16 +93,6 @@ def test_without_the_authority_the_message_is_about_the_certificate(secured_plac
     message = problem_of(replace(secured_place.settings, ca_certs=""))
     assert "CERTIFICATE_VERIFY_FAILED" in message
     assert f"{PREFIX}CA_CERTS" in message
-
-
-def test_a_file_of_authorities_that_is_not_there_is_named(secured_place: Place, tmp_path: Path) -> None:
-    empty = tmp_path / "empty.pem"
-    empty.write_text("no certificate")
-    for path in (tmp_path / "missing.pem", empty):
-        settings = replace(secured_place.settings, ca_certs=str(path))
-        with pytest.raises(SimilarityError, match=str(path)) as raised:
-            ElasticIndex(settings)
-        assert f"{PREFIX}CA_CERTS" in str(raised.value)
 
 
 class Recorder(BaseHTTPRequestHandler):

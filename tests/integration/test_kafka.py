@@ -21,8 +21,9 @@ from similarity.kafka import (
     group_positions,
     topic_partitions,
 )
-from tests.servers.kafka import BrokerNotReady, KafkaBroker
+from tests.servers.kafka import KafkaBroker
 from tests.servers.ports import free_ports
+from tests.servers.program import NotReady
 
 pytestmark = pytest.mark.integration
 
@@ -194,6 +195,6 @@ def test_what_was_acknowledged_is_there_after_a_crash_and_a_pause(startable_kafk
 
 def test_a_broker_that_cannot_start_says_why(startable_kafka: None, tmp_path: Path) -> None:
     broker = KafkaBroker(tmp_path / "bad", settings={"node.id": "no number"})
-    with pytest.raises(BrokerNotReady, match="Invalid value no number"), broker:
+    with pytest.raises(NotReady, match="Invalid value no number"), broker:
         pass
     assert not broker.running

@@ -134,10 +134,6 @@ def test_the_next_job_reads_only_what_is_new(topic: Topic) -> None:
     run(topic.read(), [])
 
 
-def test_a_topic_without_messages_ends_at_once(topic: Topic) -> None:
-    run(topic.read(), [])
-
-
 def fail_at(key: str) -> Callable[[Message], Message]:
     def failing(message: Message) -> Message:
         if message.key == key.encode():
@@ -208,13 +204,6 @@ def test_a_parked_reader_goes_on_with_its_consumer(single: Topic) -> None:
     single.send("b")
     assert keys(drain(reader, 1)) == ["b"]
     assert reader._consumer is consumer
-    reader.close()
-
-
-def test_without_partitions_of_its_own_a_reader_reads_all(topic: Topic) -> None:
-    topic.send(*names(30))
-    reader = topic.source().create_reader(None, None)
-    assert sorted(keys(drain(reader, 30))) == sorted(names(30))
     reader.close()
 
 

@@ -9,14 +9,13 @@ import pytest
 
 from pipelines import reembed, schedule
 from pipelines.options import beam_options
-from pipelines.reembed import ReembedOptions, run_once, succeeded, told
+from pipelines.reembed import ReembedOptions, run_once, told
 from pipelines.workplace import Workplace
 from similarity.bundle import ModelBundle
 from similarity.company import DeletedCompany, utc_now
 from similarity.encoder import TextEncoder
-from similarity.errors import InvalidInput, LeaseHeld
+from similarity.errors import InvalidInput
 from similarity.generations.gate import GateReport, trained_on_path
-from similarity.generations.leases import REEMBED, KeptLease
 from similarity.generations.reembed import ReembedReport
 from similarity.index.bundle_store import StoredEncoders
 from similarity.index.sqlite import SqliteIndex
@@ -91,32 +90,6 @@ def test_the_corpus_moves_to_the_new_bundle(
     assert (report.documents, report.encoded) == (COMPANIES + 1, COMPANIES)
     assert filled.stats(live.name) == filled.stats(before.name)
     assert "is live; back with" in told(report)
-
-
-def test_a_bundle_that_ranks_worse_is_refused_with_the_numbers(
-    filled: SqliteIndex, workplace: Workplace, worse: ModelBundle, judged: Path
-) -> None:
-    before = filled.live()
-    report = run(worse, workplace, judged)
-    assert filled.live() == before
-    assert not succeeded(report, ReembedOptions(workplace=workplace, judged=judged))
-    assert "does not pass the gate" in told(report)
-    assert "nDCG@10" in told(report)
-
-
-def test_what_is_there_is_not_embedded_again(
-    filled: SqliteIndex, workplace: Workplace, better: ModelBundle, tmp_path: Path
-) -> None:
-    run(better, workplace, None, promote=False)
-    fill(filled, tmp_path / "index.db.bundles", companies=COMPANIES + 3)
-    report = run(better, workplace, None)
-    assert (report.promoted, report.encoded) == (True, 0)
-    assert filled.stats(filled.live().name).companies == COMPANIES + 3
-
-
-def test_one_runs_at_a_time(filled: SqliteIndex, workplace: Workplace, better: ModelBundle) -> None:
-    with KeptLease(filled, REEMBED), pytest.raises(LeaseHeld):
-        run(better, workplace, None)
 
 
 def test_the_command_says_how_it_went(

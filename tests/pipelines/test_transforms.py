@@ -49,11 +49,6 @@ def counted(result: PipelineResult) -> dict[str, int]:
     return {counter.key.metric.name: counter.committed for counter in counters}
 
 
-def live_vector(index: SqliteIndex, company_id: str) -> list[float]:
-    stored = index.get(index.live().name, [company_id])[company_id]
-    return [float(value) for value in np.round(stored.vector, 3)]
-
-
 def test_a_message_becomes_a_company_in_the_index(index: SqliteIndex, workplace: Workplace) -> None:
     run([message(1, record("a"))], workplace, ends=[("test#1", "applied")])
     stored = index.get(index.live().name, ["a"])["a"]
@@ -103,29 +98,6 @@ def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, w
     }
     # Company a's text is stored; that of cars is read once, and b's.
     assert (counts["embedded_texts"], counts["reused_vectors"]) == (2, 2)
-
-
-def test_versions_decide_not_the_order_of_arrival(index: SqliteIndex, workplace: Workplace) -> None:
-    versions = [
-        message(1, record("a", "Anvils."), minutes=1),
-        message(2, record("a", "Cars."), minutes=3),
-        message(3, record("a", "Boats."), minutes=2),
-    ]
-    for number, each in enumerate(versions):
-        run([each], workplace, ends=[(each.position, "applied" if number < 2 else "superseded")])
-    assert live_vector(index, "a") == live_vector_of(index, workplace, "Cars.")
-
-
-def live_vector_of(index: SqliteIndex, workplace: Workplace, description: str) -> list[float]:
-    run([message(9, record("other", description))], workplace, ends=[("test#9", "applied")])
-    return live_vector(index, "other")
-
-
-def test_what_was_deleted_stays_deleted(index: SqliteIndex, workplace: Workplace) -> None:
-    run([message(1, record("a"), minutes=1)], workplace, ends=[("test#1", "applied")])
-    run([message(2, None, key="a", minutes=3)], workplace, ends=[("test#2", "applied")])
-    run([message(3, record("a"), minutes=2)], workplace, ends=[("test#3", "superseded")])
-    assert index.get(index.live().name, ["a"]) == {}
 
 
 def test_batches_are_cut_and_nothing_is_left_in_one(index: SqliteIndex, workplace: Workplace) -> None:

@@ -32,7 +32,6 @@ from tests.servers.server import Server
 
 SECONDS_TO_START = 120.0
 SECONDS_TO_ANSWER = 3.0
-LINES_OF_LOG = 25
 USER = "elastic"
 # Half of Java's compiler: starts sooner on few cores, is slow later. For tests that measure no speed.
 QUICK_START = ("-XX:TieredStopAtLevel=1",)
@@ -130,7 +129,7 @@ class ElasticsearchCluster(Server):
         """
         running = [node for node in self.nodes if node.running]
         if not running:
-            raise NotHealthy(f"no node runs. The end of a log:\n{_tail(self.nodes[0].log)}")
+            raise NotHealthy(f"no node runs. The end of a log:\n{self.nodes[0].tail()}")
         expected = f"wait_for_nodes={nodes or len(running)}&wait_for_status={status}&timeout=1s&master_timeout=1s"
         deadline = time.monotonic() + timeout
         waiting = list(running)
@@ -140,10 +139,10 @@ class ElasticsearchCluster(Server):
             if health and not health["timed_out"]:
                 waiting.remove(node)
             elif not node.running:
-                raise NotHealthy(f"{node.name} ended. The end of its log:\n{_tail(node.log)}")
+                raise NotHealthy(f"{node.name} ended. The end of its log:\n{node.tail()}")
             elif time.monotonic() > deadline:
                 seen = health or "no answer"
-                raise NotHealthy(f"after {timeout:.0f} s, {node.name} said: {seen}. Its log:\n{_tail(node.log)}")
+                raise NotHealthy(f"after {timeout:.0f} s, {node.name} said: {seen}. Its log:\n{node.tail()}")
             else:
                 time.sleep(0.1)
 
@@ -193,12 +192,6 @@ def _security(certificates: Certificates | None) -> dict[str, Any]:
         settings[f"{prefix}.certificate"] = certificates.certificate.name
         settings[f"{prefix}.certificate_authorities"] = certificates.authority.name
     return settings
-
-
-def _tail(log: Path) -> str:
-    if not log.exists():
-        return "(there is none: it was never started)"
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES_OF_LOG:])
 
 
 def main() -> None:

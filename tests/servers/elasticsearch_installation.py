@@ -4,19 +4,17 @@ The distribution is the one that Elastic publishes for integration tests of othe
 without a Java of its own and without most modules (no ingest, no scripting, no machine learning).
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.servers import maven
 from tests.servers.cache import cache_folder
 from tests.servers.certificates import find_openssl
+from tests.servers.installing import install_once
 from tests.servers.java import find_java
 
 JAVA_VARIABLE = "ES_JAVA_HOME"
@@ -36,7 +34,7 @@ def unavailable_reason(version: str = DEFAULT_VERSION) -> str | None:
             f"Elasticsearch needs Java {OLDEST_JAVA} or newer (25 is best): install one, or name its folder "
             f"in {JAVA_VARIABLE}"
         )
-    if not (_home(version).exists() or _zip(version).exists() or maven.find_maven()):
+    if not (_home(version).exists() or maven.find_maven()):
         return "Maven is needed to download Elasticsearch: install it (Debian: apt-get install maven)"
     if not find_openssl():
         return "openssl is needed to make certificates for Elasticsearch: install it"
@@ -61,59 +59,20 @@ def install(version: str = DEFAULT_VERSION) -> Path:
     """
     if version not in VERSIONS:
         raise ValueError(f"Elasticsearch {version} is not known here; add it and the SHA-256 of its zip to VERSIONS")
-    home = _home(version)
-    if not home.exists():
-        with _locked(home.with_name(f"{home.name}.lock")):
-            if not home.exists():
-                _download(version)
-                _unpack(version)
-    return home
+    return install_once(_home(version), partial(_download, version))
 
 
 def _home(version: str) -> Path:
     return cache_folder() / f"elasticsearch-{version}"
 
 
-def _zip(version: str) -> Path:
-    return cache_folder() / "dl" / f"elasticsearch-{version}.zip"
-
-
-@contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    """Holds the lock, which the system frees when its holder dies."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def _unfinished(folder: Path) -> Iterator[Path]:
-    """A new folder beside the final place: what is complete in it is renamed to its place, the rest goes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="unfinished-") as unfinished:
-        yield Path(unfinished)
-
-
-def _download(version: str) -> None:
-    target = _zip(version)
-    if not target.exists():
-        with _unfinished(target.parent) as folder:
-            maven.fetch(f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{version}:zip", folder)
-            (folder / target.name).rename(target)
-    with target.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != VERSIONS[version]:
-        raise ValueError(
-            f"{target} is not the zip that was expected (its SHA-256 is {digest}); remove it and try again"
-        )
-
-
-def _unpack(version: str) -> None:
-    home = _home(version)
-    with _unfinished(home.parent) as folder:
-        with zipfile.ZipFile(_zip(version)) as file:
-            file.extractall(folder)
-        for program in (folder / home.name / "bin").iterdir():
-            program.chmod(0o755)  # zipfile does not keep modes
-        (folder / home.name).rename(home)
+def _download(version: str, folder: Path) -> None:
+    """Fetches the zip beside the folder and unpacks it there: the folder has the name of the one in the zip."""
+    maven.fetch(f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{version}:zip", folder.parent)
+    found = folder.parent / f"elasticsearch-{version}.zip"
+    if (digest := hashlib.sha256(found.read_bytes()).hexdigest()) != VERSIONS[version]:
+        raise ValueError(f"Maven brought another zip of Elasticsearch {version} than expected ({digest}); try again")
+    with zipfile.ZipFile(found) as file:
+        file.extractall(folder.parent)
+    for program in (folder / "bin").iterdir():
+        program.chmod(0o755)  # zipfile does not keep modes

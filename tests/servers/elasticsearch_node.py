@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers.elasticsearch_installation import java_home
-from tests.servers.processes import ServerProcess
+from tests.servers.program import Program
 
 # Elasticsearch refuses to run as root. It runs as "nobody" then, but may go where root may: test folders and caches
 # of root are closed to others, and no account, copy or change of owner is needed. Without no_setuid_fixup Java's
@@ -20,29 +20,14 @@ AS_NOBODY = (
 )
 
 
-class ElasticsearchNode:
+class ElasticsearchNode(Program):
     """One node. Its data, configuration and log are under `folder` and survive `kill` and `stop`."""
 
     def __init__(self, folder: Path, *, home: Path, heap: str, java_options: Sequence[str]) -> None:
+        super().__init__(folder.name, folder, ())
         self.folder = folder
-        self.log = folder / "console.log"
         self.home = home
         self._java_options = (f"-Xms{heap}", f"-Xmx{heap}", *java_options)
-        self._process: ServerProcess | None = None
-
-    @property
-    def name(self) -> str:
-        return self.folder.name
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the server, None while it does not run."""
-        return self._process.pid if self._process and self._process.running else None
-
-    @property
-    def running(self) -> bool:
-        """Whether its process is there; a paused node and one that still starts are running."""
-        return bool(self._process and self._process.running)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Writes the configuration of a node that does not run yet."""
@@ -56,43 +41,18 @@ class ElasticsearchNode:
     def store_secret(self, name: str, value: str) -> None:
         """Puts a secret setting into the node's keystore, before it starts."""
         for arguments, text in ((("create",), ""), (("add", "--stdin", name), value)):
-            command = self._command("elasticsearch-keystore", *arguments)
+            command = self._tool("elasticsearch-keystore", *arguments)
             done = subprocess.run(
                 command, env=self.environment(), input=text, capture_output=True, text=True, check=False
             )
             if done.returncode:
                 raise RuntimeError(f"elasticsearch-keystore failed: {done.stdout}{done.stderr}")
 
-    def start(self) -> None:
-        """Starts the process and returns at once; `ElasticsearchCluster.wait_until_healthy` waits for it."""
-        if self.running:
-            raise RuntimeError(f"{self.name} runs already; kill or stop it first")
-        pid_file = self.folder / "pid"
-        command = self._command("elasticsearch", "-p", str(pid_file))
-        self._process = ServerProcess(command, environment=self.environment(), pid_file=pid_file, log=self.log)
+    def command_line(self) -> list[str]:
+        """Elasticsearch's own: it writes the process id itself."""
+        return self._tool("elasticsearch", "-p", str(self._pid_file))
 
-    def kill(self) -> None:
-        """Ends the node with SIGKILL, as a crash does; its ports and files are free afterwards."""
-        if self._process:
-            self._process.kill()
-
-    def stop(self) -> None:
-        """Shuts the node down in order."""
-        if self._process:
-            self._process.stop()
-
-    def pause(self) -> None:
-        """Freezes the node (SIGSTOP): its connections stay open and it answers nothing."""
-        if not self._process:
-            raise RuntimeError(f"{self.name} was never started")
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Lets a paused node go on (SIGCONT)."""
-        if self._process:
-            self._process.resume()
-
-    def _command(self, name: str, *arguments: str) -> list[str]:
+    def _tool(self, name: str, *arguments: str) -> list[str]:
         return [*(AS_NOBODY if os.geteuid() == 0 else ()), str(self.home / "bin" / name), *arguments]
 
     def environment(self) -> dict[str, str]:

@@ -9,13 +9,10 @@ One broker that is its own controller (KRaft); topics have one replica.
 `python -m tests.servers.kafka` installs what the tests need, or says why it cannot.
 """
 
-import os
-import shlex
 import socket
 import struct
 import subprocess
 import sys
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -24,11 +21,10 @@ from pathlib import Path
 from tests.servers.kafka_installation import install, java_home, unavailable_reason
 from tests.servers.maven import DownloadFailed
 from tests.servers.ports import free_ports
-from tests.servers.processes import ServerProcess
+from tests.servers.program import NotReady, Program
 from tests.servers.server import Server
 
 SECONDS_TO_START = 60.0
-LINES_OF_LOG = 25
 # Half of Java's compiler: starts sooner on few cores.
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 # API key 18 (ApiVersions) version 0, correlation 1, no client id: a broker that is up answers it.
@@ -40,11 +36,7 @@ LOGGING = """<Configuration status="ERROR">
 """
 
 
-class BrokerNotReady(Exception):
-    """The broker did not start in time; the message ends with its log."""
-
-
-class KafkaBroker(Server):
+class KafkaBroker(Program, Server):
     """A broker on free ports of this machine, all of whose files are under one folder.
 
     As a context manager it runs inside, and no process of it is left afterwards.
@@ -58,10 +50,9 @@ class KafkaBroker(Server):
             settings: properties that go before those chosen here.
         """
         self.folder = folder
-        self.log = folder / "console.log"
         self._jars = install()
         self._heap = heap
-        self._process: ServerProcess | None = None
+        super().__init__("broker", folder, [*self._java("kafka.Kafka"), str(self._properties)])
         self._port, controller_port = free_ports(2)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.xml").write_text(LOGGING, encoding="utf-8")
@@ -84,55 +75,18 @@ class KafkaBroker(Server):
         lines = [f"{name}={value}\n" for name, value in self._settings.items()]
         self._properties.write_text("".join(lines), encoding="utf-8")
 
-    @property
-    def pid(self) -> int | None:
-        """The process id of the broker, None while it does not run."""
-        return self._process.pid if self._process and self._process.running else None
-
-    @property
-    def running(self) -> bool:
-        """Whether its process is there; a paused broker and one that still starts are running."""
-        return bool(self._process and self._process.running)
-
     def start(self, *, timeout: float = SECONDS_TO_START) -> None:
         """Starts the broker and waits until it answers clients."""
-        if self.running:
-            raise RuntimeError("the broker runs already; kill or stop it first")
         if not (self.folder / "data").exists():
             self._format()
-        pid_file = self.folder / "pid"
-        # Java writes no file with its process id; the shell does and then becomes it.
-        script = f"echo $$ > {shlex.quote(str(pid_file))} && exec {shlex.join(self._command('kafka.Kafka'))}"
-        command = ["sh", "-c", f"{script} {shlex.quote(str(self._properties))}"]
-        self._process = ServerProcess(command, environment=os.environ, pid_file=pid_file, log=self.log)
-        self._wait_until_it_answers(timeout)
-
-    def kill(self) -> None:
-        """Ends the broker with SIGKILL, as a crash does; its ports and files are free afterwards."""
-        if self._process:
-            self._process.kill()
-
-    def stop(self) -> None:
-        """Shuts the broker down in order."""
-        if self._process:
-            self._process.stop()
-
-    def pause(self) -> None:
-        """Freezes the broker (SIGSTOP): its connections stay open and it answers nothing."""
-        if not self._process:
-            raise RuntimeError("the broker was never started")
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Lets a paused broker go on (SIGCONT)."""
-        if self._process:
-            self._process.resume()
+        super().start()
+        self.wait_until(self._answers, timeout=timeout)
 
     @property
     def _properties(self) -> Path:
         return self.folder / "server.properties"
 
-    def _command(self, program: str) -> list[str]:
+    def _java(self, program: str) -> list[str]:
         java = [str(java_home() or "") + "/bin/java", f"-Xms{self._heap}", f"-Xmx{self._heap}", *JAVA_OPTIONS]
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.xml'}"
         return [*java, logging, "-cp", f"{self._jars}/*", program]
@@ -140,19 +94,10 @@ class KafkaBroker(Server):
     def _format(self) -> None:
         # Not beginning with "-", as one in 64 would: Kafka would take it for an option.
         identity = "k" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:].rstrip("=")
-        command = [*self._command("kafka.tools.StorageTool"), "format", "-t", identity, "-c", str(self._properties)]
+        command = [*self._java("kafka.tools.StorageTool"), "format", "-t", identity, "-c", str(self._properties)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise BrokerNotReady(f"Kafka could not prepare its data folder:\n{done.stdout}{done.stderr}")
-
-    def _wait_until_it_answers(self, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
-        while not self._answers():
-            if not self.running:
-                raise BrokerNotReady(f"the broker ended. The end of its log:\n{self._tail()}")
-            if time.monotonic() > deadline:
-                raise BrokerNotReady(f"no answer after {timeout:.0f} s. The end of the log:\n{self._tail()}")
-            time.sleep(0.1)
+            raise NotReady(f"Kafka could not prepare its data folder:\n{done.stdout}{done.stderr}")
 
     def _answers(self) -> bool:
         try:
@@ -161,10 +106,6 @@ class KafkaBroker(Server):
                 return bool(connection.recv(1))
         except OSError:
             return False
-
-    def _tail(self) -> str:
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join(lines[-LINES_OF_LOG:])
 
 
 def _settings(data: Path, port: int, controller_port: int) -> dict[str, object]:

@@ -26,12 +26,12 @@ class Program:
         self.log = folder / f"{name}.log"
         self._pid_file = folder / f"{name}.pid"
         self._command = command
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = dict(environment or {})
         self._process: ServerProcess | None = None
 
     @property
     def running(self) -> bool:
-        """Whether its process is there; one that still starts is running."""
+        """Whether its process is there; a paused one and one that still starts are running."""
         return bool(self._process and self._process.running)
 
     @property
@@ -43,11 +43,18 @@ class Program:
         """Starts the process and returns at once; `wait_until` waits for it."""
         if self.running:
             raise RuntimeError(f"{self.name} runs already; kill or stop it first")
-        # Few programs write a file with their process id; the shell does and then becomes the program.
-        script = f"echo $$ > {shlex.quote(str(self._pid_file))} && exec {shlex.join(self._command)}"
         self._process = ServerProcess(
-            ["sh", "-c", script], environment=self._environment, pid_file=self._pid_file, log=self.log
+            self.command_line(), environment=self.environment(), pid_file=self._pid_file, log=self.log
         )
+
+    def command_line(self) -> list[str]:
+        """The command that writes the process id to its file and becomes the program."""
+        # Few programs write a file with their process id; the shell does and then becomes the program.
+        return ["sh", "-c", f"echo $$ > {shlex.quote(str(self._pid_file))} && exec {shlex.join(self._command)}"]
+
+    def environment(self) -> dict[str, str]:
+        """The variables of the program."""
+        return {**os.environ, **self._environment}
 
     def kill(self) -> None:
         """Ends it and what it started with SIGKILL, as a crash does; its ports and files are free afterwards."""
@@ -58,6 +65,17 @@ class Program:
         """Shuts it down in order (SIGTERM)."""
         if self._process:
             self._process.stop()
+
+    def pause(self) -> None:
+        """Freezes it (SIGSTOP): its connections stay open and it answers nothing."""
+        if not self._process:
+            raise RuntimeError(f"{self.name} was never started")
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Lets a paused program go on (SIGCONT)."""
+        if self._process:
+            self._process.resume()
 
     def wait_until(self, ready: Callable[[], bool], *, timeout: float) -> None:
         """Asks `ready` until it says yes.

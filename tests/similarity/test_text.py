@@ -129,7 +129,7 @@ def test_any_name_and_description_give_a_text_and_the_same_one_again(name: str, 
     assert text == embedding_text(acme)
 
 
-def test_long_texts_are_prepared_in_linear_time() -> None:
+def test_a_long_text_is_prepared() -> None:
     text = embedding_text(company("Acme Ltd. makes anvils in Paris and London. " * 2_400))
     assert text.startswith("The company makes anvils")
 

@@ -1,6 +1,7 @@
 """The demonstration trains on nothing that is held out, and prints what it measured."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -8,7 +9,20 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tests.training.data.pair_data import made_pairs, said
 from tests.training.tiny_model import TOPICS
+from training.data.pairs import Pairs, read_pairs
+from training.demo import (
+    SETTINGS,
+    SampleCompanies,
+    both_orders,
+    demonstrate,
+    main,
+    prepared,
+    read_sample,
+    retrieval,
+    split_groups,
+)
 
 pytestmark = pytest.mark.training
 
@@ -36,8 +50,6 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_groups_are_in_one_part_each() -> None:
-    from training.demo import split_groups
-
     names = [f"group-{number}" for number in range(50)]
     parts = split_groups(names, seed=0)
     assert sorted(parts.training | parts.selection | parts.held_out) == sorted(names)
@@ -47,11 +59,6 @@ def test_groups_are_in_one_part_each() -> None:
 
 
 def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path) -> None:
-    from dataclasses import replace
-
-    from training.data.pairs import read_pairs
-    from training.demo import SETTINGS, prepared, read_sample, split_groups
-
     companies = read_sample(sample / "companies.jsonl")
     pairs = read_pairs(sample / "pairs.csv", companies=sample / "companies.jsonl")
     parts = split_groups(sorted(set(companies.groups.values())), seed=0)
@@ -63,17 +70,11 @@ def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path)
 
 
 def test_every_pair_is_there_in_both_orders() -> None:
-    from tests.training.data.pair_data import made_pairs, said
-    from training.demo import both_orders
-
     twice = both_orders(made_pairs([("a", "b"), ("a", "c")], ["competitor", ""]))
     assert said(twice) == [("a", "b", "competitor"), ("a", "c", ""), ("b", "a", "competitor"), ("c", "a", "")]
 
 
 def test_figures_are_those_worked_by_hand() -> None:
-    from training.data.pairs import Pairs
-    from training.demo import SampleCompanies, retrieval
-
     ids = ("a1", "a2", "b1", "b2", "b3", "b4", "b5")
     groups = {company: company[0] for company in ids}
     companies = SampleCompanies(groups=groups, names={company: company for company in ids})
@@ -99,10 +100,6 @@ def test_figures_are_those_worked_by_hand() -> None:
 
 
 def test_the_demonstration_trains_and_prints_what_it_measured(sample: Path, model: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from training.demo import SETTINGS, demonstrate
-
     settings = replace(SETTINGS, model=str(model), frozen_layers=1, steps=6, batch_pairs=16, evaluate_every=3)
     console = Console(record=True, width=120, file=StringIO())
     before, after = demonstrate(settings, sample=sample, output=tmp_path / "run", console=console)
@@ -118,8 +115,6 @@ def test_the_demonstration_trains_and_prints_what_it_measured(sample: Path, mode
 
 
 def test_a_missing_model_is_refused_in_one_line(sample: Path, tmp_path: Path) -> None:
-    from training.demo import main
-
     (tmp_path / "model").mkdir()
     with pytest.raises(SystemExit, match=r"^refused: "):
         main(["--sample", str(sample), "--model", str(tmp_path / "model"), "--output", str(tmp_path / "run")])

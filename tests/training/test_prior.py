@@ -9,6 +9,8 @@ from similarity.bundle import seed_folder
 from similarity.errors import InvalidInput
 from tests.training.data.pair_data import made_pairs, numbered_pairs, written
 from tests.training.prior_data import PAIRS, pool, write_pairs_of_sentences
+from training.papers.prior_sensitivity import score_counts
+from training.prior import estimate_prior, likelihood_loss, main, parts, pool_prior
 
 pytestmark = pytest.mark.training
 
@@ -16,8 +18,6 @@ pytestmark = pytest.mark.training
 @pytest.mark.parametrize("prior_at_mean", [0.05, 0.2, 0.5])
 @pytest.mark.parametrize("labelled", [0.1, 0.5])
 def test_a_known_prior_is_found_from_labelled_competitors_alone(prior_at_mean: float, labelled: float) -> None:
-    from training.prior import estimate_prior
-
     scores, positive, anchors, truth = pool(prior_at_mean=prior_at_mean, labelled=labelled, seed=0)
     found = estimate_prior(scores, positive, anchors=anchors, seed=0, resamples=40)
     assert found.prior == pytest.approx(truth, abs=0.06)
@@ -25,8 +25,6 @@ def test_a_known_prior_is_found_from_labelled_competitors_alone(prior_at_mean: f
 
 
 def test_more_labels_narrow_the_interval() -> None:
-    from training.prior import estimate_prior
-
     widths = []
     for labelled in (0.03, 0.5):
         scores, positive, anchors, _ = pool(prior_at_mean=0.2, labelled=labelled, seed=1)
@@ -36,8 +34,6 @@ def test_more_labels_narrow_the_interval() -> None:
 
 
 def test_the_unit_of_the_scores_does_not_matter() -> None:
-    from training.prior import estimate_prior
-
     scores, positive, anchors, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=2)
     one = estimate_prior(scores, positive, anchors=anchors, seed=0, resamples=0).prior
     other = estimate_prior(1000 * scores - 7, positive, anchors=anchors, seed=0, resamples=0).prior
@@ -46,8 +42,6 @@ def test_the_unit_of_the_scores_does_not_matter() -> None:
 
 def test_competitors_picked_for_their_likeness_make_the_prior_too_small() -> None:
     """The assumption that no interval covers, and which the guide warns of."""
-    from training.prior import estimate_prior
-
     scores, _, anchors, _ = pool(prior_at_mean=0.2, labelled=0.5, seed=3)
     random = np.random.default_rng(3)
     competitor = random.random(PAIRS) < 1 / (1 + np.exp(-(np.log(0.25) + 20 * (scores - 0.5))))
@@ -57,9 +51,6 @@ def test_competitors_picked_for_their_likeness_make_the_prior_too_small() -> Non
 
 
 def test_the_gradient_of_the_likelihood_is_right() -> None:
-    from training.papers.prior_sensitivity import score_counts
-    from training.prior import likelihood_loss
-
     scores, positive, _, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=4)
     counts = score_counts(scores, positive)
     at = np.array([-1.0, -0.5, 1.5])
@@ -71,22 +62,16 @@ def test_the_gradient_of_the_likelihood_is_right() -> None:
 
 
 def test_too_few_competitors_are_refused() -> None:
-    from training.prior import estimate_prior
-
     with pytest.raises(InvalidInput, match=r"29 labelled competitors .* too few.*drawn at random"):
         estimate_prior(np.arange(100.0), np.arange(100) >= 71, anchors=np.arange(100), seed=0)
 
 
 def test_competitors_that_score_no_higher_are_refused() -> None:
-    from training.prior import estimate_prior
-
     with pytest.raises(InvalidInput, match="no higher cosines"):
         estimate_prior(np.arange(100.0), np.arange(100) < 40, anchors=np.arange(100), seed=0)
 
 
 def test_labelled_competitors_are_subtracted_from_the_prior() -> None:
-    from training.prior import pool_prior
-
     share, rate = 0.2, 0.1
     left = pool_prior(share, positives=20, negatives=0, unlabelled=980)
     assert left == pytest.approx((share - share * rate) / (1 - share * rate))
@@ -94,23 +79,17 @@ def test_labelled_competitors_are_subtracted_from_the_prior() -> None:
 
 
 def test_a_share_below_what_is_labelled_is_refused() -> None:
-    from training.prior import pool_prior
-
     with pytest.raises(InvalidInput, match="cannot be right"):
         pool_prior(0.01, positives=20, negatives=0, unlabelled=980)
 
 
 def test_other_classes_than_competitors_are_refused() -> None:
-    from training.prior import parts
-
     pairs = made_pairs([("a", "b"), ("a", "c")], ["entailment", ""], classes=("entailment", "neutral"))
     with pytest.raises(InvalidInput, match="entailment, neutral"):
         parts(pairs)
 
 
 def test_data_without_unlabelled_pairs_have_no_prior() -> None:
-    from training.prior import parts
-
     with pytest.raises(InvalidInput, match=r"no pair is unlabelled.*training\.generate"):
         parts(numbered_pairs(["competitor", "other"]))
 
@@ -121,8 +100,6 @@ def company_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_prints_the_option_for_training(company_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from training.prior import main
-
     main(["--pairs", str(company_file), "--bundle", str(seed_folder())])
     printed = capsys.readouterr().out
     assert "435 pairs:" in printed
@@ -131,8 +108,6 @@ def test_the_command_prints_the_option_for_training(company_file: Path, capsys: 
 
 
 def test_a_known_share_needs_no_estimate(company_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from training.prior import main
-
     main(["--pairs", str(company_file), "--known", "0.14"])
     printed = capsys.readouterr().out
     positives = int(printed.split("pairs: ")[1].split()[0])
@@ -141,8 +116,6 @@ def test_a_known_share_needs_no_estimate(company_file: Path, capsys: pytest.Capt
 
 
 def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:
-    from training.prior import main
-
     pairs = written(tmp_path, "pairs.csv", "text_a,text_b,label\na,b,positive\na,c,negative\n")
     with pytest.raises(SystemExit, match=r"^refused: no pair is unlabelled"):
         main(["--pairs", str(pairs)])

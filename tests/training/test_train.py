@@ -11,10 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from similarity.errors import InvalidInput
 from tests.training.tiny_model import fit_pairs, losses, topic_pairs
+from training import calibrate, train
 from training.config import TrainSettings, settings_values
+from training.data.selection import Selection, TrainingData, prepare
+from training.data.texts import Texts
+from training.evaluate import __main__ as evaluate
+from training.model.encoder import Encoder
+from training.model.pair_model import load_pair_model
+from training.run.checkpoint import NoFit
+from training.run.journal import read_journal
+from training.run.task import fingerprint_of
+from training.train import TrainingStopped, learning_rate, main
 
 pytestmark = pytest.mark.training
 
@@ -35,8 +47,6 @@ def tiny(model: Path, **changes: Any) -> TrainSettings:
 
 
 def run(settings: TrainSettings, output: Path, *, share: float = 0.3) -> Any:
-    from training.data.selection import prepare
-
     data = prepare(topic_pairs(), replace(settings, label_share=share), selection=6)
     return fit_pairs(replace(settings, label_share=share), data, output)
 
@@ -57,12 +67,6 @@ def test_a_batch_in_pieces_trains_as_the_whole_batch(model: Path, tmp_path: Path
 
 def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -> None:
     """Then the vectors that the loss saw and those that the gradient goes through are the same."""
-    import torch
-
-    from training.data.selection import prepare
-    from training.model.encoder import Encoder
-    from training.model.pair_model import load_pair_model
-
     settings = tiny(dropping_model)
     data = prepare(topic_pairs(), settings, selection=6)
     pair_model = load_pair_model(settings, classes=2)
@@ -78,9 +82,6 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
 def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
     class Killed(Exception):
         pass
-
-    from training import train
-    from training.data.selection import prepare
 
     settings = tiny(dropping_model, method="pause+listwise", label_share=0.3, head_learning_rate=1e-2)
     data = prepare(topic_pairs(), settings, selection=6)
@@ -103,9 +104,6 @@ def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_p
 
 
 def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> None:
-    from training.data.selection import prepare
-    from training.run.checkpoint import NoFit
-
     run(tiny(model, steps=4), tmp_path)
     with pytest.raises(NoFit, match="learning_rate"):
         run(tiny(model, steps=4, learning_rate=1e-3), tmp_path)
@@ -116,8 +114,6 @@ def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> Non
 
 
 def test_frozen_layers_stay_and_their_cached_states_change_nothing(model: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     fitted = run(tiny(model, frozen_layers=1), tmp_path)
     before, after = load_file(model / "model.safetensors"), load_file(tmp_path / "best" / "model.safetensors")
     same = {name for name in after if before[name].equal(after[name])}
@@ -127,10 +123,6 @@ def test_frozen_layers_stay_and_their_cached_states_change_nothing(model: Path, 
 
 
 def test_frozen_layers_encode_as_without_cached_states(model: Path) -> None:
-    import torch
-
-    from training.model.pair_model import load_pair_model
-
     whole, split = (load_pair_model(tiny(model, frozen_layers=frozen), classes=2) for frozen in (0, 1))
     ids = torch.tensor([[2, 9, 10, 3], [2, 11, 3, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
@@ -138,8 +130,6 @@ def test_frozen_layers_encode_as_without_cached_states(model: Path) -> None:
 
 
 def test_the_head_may_have_a_learning_rate_of_its_own(model: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     usual = tiny(model, steps=1, warmup=0, final_learning_rate=3e-3)
     still: dict[str, Any] = {"learning_rate": 1e-12, "final_learning_rate": 1e-12}
     runs: dict[str, dict[str, Any]] = {
@@ -165,8 +155,6 @@ def test_the_head_may_have_a_learning_rate_of_its_own(model: Path, tmp_path: Pat
 
 
 def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Path) -> None:
-    from training.train import TrainingStopped
-
     with pytest.raises(TrainingStopped, match="lower the learning rate"):
         run(tiny(model, learning_rate=1e30, clip_norm=0, warmup=0), tmp_path)
 
@@ -193,33 +181,22 @@ def test_settings_that_do_not_fit_are_refused(
 
 
 def test_a_rate_below_the_usual_last_one_does_not_rise() -> None:
-    from training.train import learning_rate
-
     settings = TrainSettings(learning_rate=1e-6)
     rates = [learning_rate(step, 100, settings) for step in range(10, 101)]
     assert max(rates) == rates[0] == 1e-6
 
 
 def test_other_gains_are_other_data() -> None:
-    from training.run.task import fingerprint_of
-
     pairs = topic_pairs()
     assert fingerprint_of(replace(pairs, gains=pairs.gains + 1)) != fingerprint_of(pairs)
 
 
 def test_evaluation_and_training_hold_out_the_same_anchors_by_default() -> None:
-    from training import calibrate
-    from training.evaluate import __main__ as evaluate
-
     for parser in (calibrate._parser(), evaluate._parser()):
         assert parser.get_default("seed") == TrainSettings().seed
 
 
 def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_path: Path) -> None:
-    from training.data.selection import Selection, TrainingData
-    from training.data.texts import Texts
-    from training.run.journal import read_journal
-
     pairs = topic_pairs()
     hidden = pairs.with_hidden(pairs.targets[:, 0] == 0)
     positives = replace(hidden, classes=("competitor",), targets=hidden.targets[:, :1], known=hidden.known[:, :1])
@@ -245,8 +222,6 @@ def test_positives_alone_train_by_the_unlabelled_risk_alone(model: Path, tmp_pat
 def test_the_best_step_is_the_one_of_the_first_score_then_of_the_second(
     model: Path, tmp_path: Path, scores: list[tuple[float, float]], best_step: int
 ) -> None:
-    from training.data.selection import prepare
-
     settings = tiny(model, method="cross-entropy", steps=30, evaluate_every=10, checkpoint_every=15)
     reached = iter([{"ndcg10": order, "auc": scale} for order, scale in scores])
     data = replace(prepare(topic_pairs(), settings, selection=6), select=lambda encoder: next(reached))
@@ -293,8 +268,6 @@ def test_two_processes_train_as_one(model: Path, tmp_path: Path, method: str) ->
 
 
 def test_a_process_may_be_left_without_a_text(model: Path, tmp_path: Path) -> None:
-    from training.data.selection import prepare
-
     usual = tiny(model, method="cross-entropy")
     pairs = len(prepare(topic_pairs(), usual, selection=6).pairs)
     settings = replace(usual, batch_pairs=pairs - 1, steps=2)  # the second batch has one pair: two texts
@@ -344,8 +317,6 @@ def test_a_bug_in_a_loss_is_not_called_refused(command: list[str]) -> None:
 def test_input_that_cannot_be_used_is_refused_in_one_line(
     command: list[str], options: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training.train import main
-
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SystemExit) as stopped:
         main([*command, *options])
@@ -354,8 +325,6 @@ def test_input_that_cannot_be_used_is_refused_in_one_line(
 
 
 def test_classes_other_than_competitors_need_their_order(command: list[str], tmp_path: Path) -> None:
-    from training.train import main
-
     (tmp_path / "pairs.csv").write_text("text_a,text_b,label\na,b,entailment\nc,d,contradiction\n")
     with pytest.raises(SystemExit, match="which of the classes contradiction, entailment has the most similar texts"):
         main(command)

@@ -6,15 +6,10 @@ from itertools import islice
 
 import pytest
 
-from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import EventConflict, Shown, Workspace
 from tests.workspace_records import make_event, moment
 
 SHOWN = Shown(rank=3, score=0.7312345678, probability=0.81, generation="2026-01-31", bundle_id="04c1e0f3a2b8d955")
-
-
-def ids(workspace: Workspace, *, company: str = "", user: str = "") -> list[str]:
-    return [event.id for event in workspace.events(company=company, user=user)]
 
 
 def test_an_event_comes_back_as_it_was_given(workspace: Workspace) -> None:
@@ -23,19 +18,10 @@ def test_an_event_comes_back_as_it_was_given(workspace: Workspace) -> None:
     assert list(workspace.events()) == [event]
 
 
-def test_what_was_not_shown_comes_back_as_unknown(workspace: Workspace) -> None:
-    workspace.add_event(make_event())
-    assert next(workspace.events()).shown == Shown()
-
-
 def test_a_workspace_that_answers_has_no_trouble(workspace: Workspace) -> None:
     workspace.check()
     workspace.add_event(make_event())
     workspace.check()
-
-
-def test_an_empty_workspace_has_no_events(workspace: Workspace) -> None:
-    assert list(workspace.events()) == []
 
 
 def test_events_are_read_newest_first_and_ties_in_one_order(workspace: Workspace) -> None:
@@ -43,13 +29,6 @@ def test_events_are_read_newest_first_and_ties_in_one_order(workspace: Workspace
         workspace.add_event(make_event(event_id, user=user, at=moment(at)))
     read = [(event.user, event.id) for event in workspace.events()]
     assert read == [("bob", "b"), ("bob", "a"), ("ann", "z"), ("ann", "c"), ("ann", "a")]
-
-
-def test_the_same_event_sent_again_is_kept_once_with_its_first_time(workspace: Workspace) -> None:
-    first = make_event(shown=SHOWN)
-    workspace.add_event(first)
-    assert workspace.add_event(make_event(shown=SHOWN, at=moment(9))) == first
-    assert list(workspace.events()) == [first]
 
 
 @pytest.mark.parametrize(
@@ -63,51 +42,12 @@ def test_an_id_that_says_something_else_is_a_conflict(workspace: Workspace, othe
     assert list(workspace.events()) == [first]
 
 
-def test_ids_of_two_users_do_not_meet(workspace: Workspace) -> None:
-    workspace.add_event(make_event(user="ann"))
-    workspace.add_event(make_event(user="bob", verdict="not_competitor"))
-    assert len(list(workspace.events())) == 2
-
-
-def test_a_company_is_found_on_either_side(workspace: Workspace) -> None:
-    workspace.add_event(make_event("1", anchor="nike", hit="adidas", at=moment(1)))
-    workspace.add_event(make_event("2", anchor="puma", hit="nike", at=moment(2)))
-    workspace.add_event(make_event("3", anchor="puma", hit="adidas", at=moment(3)))
-    workspace.add_event(make_event("4", anchor="Nike", hit="puma", at=moment(4)))
-    assert ids(workspace, company="nike") == ["2", "1"]
-
-
-def test_events_of_one_user_and_company_are_told_apart(workspace: Workspace) -> None:
-    workspace.add_event(make_event("1", user="ann", at=moment(1)))
-    workspace.add_event(make_event("2", user="bob", at=moment(2)))
-    workspace.add_event(make_event("3", user="bob", at=moment(3), hit="puma"))
-    assert ids(workspace, user="bob") == ["3", "2"]
-    assert ids(workspace, user="bob", company="adidas") == ["2"]
-
-
-def test_a_withdrawal_is_an_event_like_others_and_leaves_what_others_say(workspace: Workspace) -> None:
-    workspace.add_event(make_event("1", user="ann", at=moment(1)))
-    workspace.add_event(make_event("1", user="bob", at=moment(2)))
-    workspace.add_event(make_event("2", user="ann", at=moment(3), verdict="withdrawn"))
-    assert ids(workspace) == ["2", "1", "1"]
-    [by_user] = latest_verdicts(workspace.events()).values()
-    assert list(by_user) == ["bob"]
-
-
 def test_reading_goes_on_from_a_place(workspace: Workspace) -> None:
     for number in range(6):
         workspace.add_event(make_event(str(number), at=moment(number // 2)))
     first = list(islice(workspace.events(), 3))
     rest = list(workspace.events(before=first[-1].place))
     assert [event.id for event in (*first, *rest)] == ["5", "4", "3", "2", "1", "0"]
-
-
-def test_two_processes_see_each_others_events_at_once(open_named: Callable[[str], Workspace]) -> None:
-    one, other = open_named("shared"), open_named("shared")
-    one.add_event(make_event("1", at=moment(1)))
-    assert ids(other) == ["1"]
-    other.add_event(make_event("2", at=moment(2)))
-    assert ids(one) == ["2", "1"]
 
 
 def test_an_id_sent_from_everywhere_at_once_is_kept_once(open_named: Callable[[str], Workspace]) -> None:

@@ -1,6 +1,5 @@
 """Lists are a name and a question, shared; what each user saw last is kept beside them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,14 +26,6 @@ def test_a_list_comes_back_as_it_was_saved(workspace: Workspace) -> None:
     saved = make_list("Schuhe / Läufer — 2026", at=moment(5), **QUESTION)
     assert workspace.save_list(saved) is True
     assert workspace.saved_list(saved.name) == saved
-
-
-def test_a_list_saved_again_replaces_the_one_of_that_name(workspace: Workspace) -> None:
-    workspace.save_list(make_list(by="ann"))
-    newer = make_list(by="bob", at=moment(1), k=3)
-    assert workspace.save_list(newer) is False
-    assert workspace.saved_list("shoes") == newer
-    assert workspace.lists() == [newer]
 
 
 def test_lists_are_named_in_order(workspace: Workspace) -> None:
@@ -65,30 +56,6 @@ def test_the_last_look_of_each_user_is_kept(workspace: Workspace) -> None:
     workspace.add_look(look("clogs", name="boots"))
     assert workspace.looks("ann") == [look("clogs", name="boots"), look("puma", "asics", at=1)]
     assert workspace.looks("cid") == []
-
-
-def test_looks_stay_when_a_list_is_saved_again_and_go_with_it(workspace: Workspace) -> None:
-    workspace.save_list(make_list())
-    workspace.save_list(make_list("other"))
-    workspace.add_look(look("adidas"))
-    workspace.add_look(look("adidas", name="other"))
-    workspace.save_list(make_list(k=3))
-    assert workspace.last_look("shoes", "ann") == look("adidas")
-    workspace.remove_list("shoes")
-    assert [each.name for each in workspace.lists()] == ["other"]
-    workspace.save_list(make_list())
-    assert workspace.last_look("shoes", "ann") is None
-    assert workspace.last_look("other", "ann") == look("adidas", name="other")
-
-
-def test_two_processes_share_lists_and_looks(open_named: Callable[[str], Workspace]) -> None:
-    one, other = open_named("shared"), open_named("shared")
-    one.save_list(make_list())
-    assert other.lists() == one.lists() == [make_list()]
-    other.add_look(look("adidas"))
-    assert one.last_look("shoes", "ann") == look("adidas")
-    one.remove_list("shoes")
-    assert other.lists() == []
 
 
 def test_a_long_list_of_exclusions_is_kept(workspace: Workspace) -> None:

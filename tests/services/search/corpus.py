@@ -11,7 +11,8 @@ from similarity.company import EmbeddedCompany, Vector
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from similarity.model.calibration import Calibration
-from tests.factories import DIMENSION, make_embedded, make_generation
+from tests.contract.steps import add_candidate
+from tests.factories import DIMENSION, make_embedded
 
 UPDATED_AT = datetime(2025, 1, 2, tzinfo=UTC)
 VERSION = 2 * int(UPDATED_AT.timestamp()) * 1_000_000
@@ -53,6 +54,5 @@ def add_generation(
     index: CompanyIndex, name: str, documents: list[EmbeddedCompany], *, calibration: Calibration | None = None
 ) -> None:
     """A candidate generation that holds `documents`."""
-    index.create_generation(make_generation(name, calibration=calibration))
-    index.register_candidate(name)
+    add_candidate(index, name, calibration=calibration)
     index.upsert(name, documents)

@@ -93,11 +93,6 @@ def test_everything_that_can_be_said_is_taken(ask: Asks) -> None:
     assert [negative.company.id for negative in ranking.negatives] == ["as-nord"]
 
 
-def test_a_range_of_an_attribute_is_taken(ask: Asks) -> None:
-    ranking = ask("similar", "acme", filters=[FieldFilter(field="attributes.employees", at_least=10, at_most=20)])
-    assert [hit.company.id for hit in ranking.hits] == ["boots"]
-
-
 def test_a_description_is_taken(ask: Asks) -> None:
     ranking = ask("similar_text", "makes shoes of wood", k=3)
     assert len(ranking.hits) == 3
@@ -145,13 +140,6 @@ def test_what_is_out_of_range_is_named(ask: Asks) -> None:
     with pytest.raises(InvalidRequest) as raised:
         ask("similar", "acme", k=251)
     assert any("k" in offence.parameter for offence in raised.value.errors)
-
-
-def test_a_cursor_of_another_question_is_refused(ask: Asks) -> None:
-    cursor = ask("similar", "acme", k=1).next_cursor
-    with pytest.raises(Problem) as raised:
-        ask("similar", "boots", k=1, cursor=cursor)
-    assert raised.value.status == 422
 
 
 def test_companies_are_looked_up(ask: Asks) -> None:

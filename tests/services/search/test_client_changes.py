@@ -109,6 +109,8 @@ def test_a_verdict_on_a_hit_keeps_what_was_shown(service: Client) -> None:
     assert (event.user, event.hit, event.rank, event.generation) == ("local", "boots", 1, "first")
     assert event.probability == ranking.hits[0].probability
     assert [(each.hit, each.verdict) for each in service.verdicts("acme")] == [("boots", "competitor")]
+    assert (event.score, event.bundle_id) == (ranking.hits[0].score, "bundle-1")
+    assert service.history(user="nobody", limit=5).events == ()
     assert service.history(anchor="acme").events == (event,)
 
 
@@ -157,11 +159,12 @@ def test_a_list_says_what_is_new_since_the_last_look(service: Client) -> None:
     assert service.saved_list("shoes").question is not None
 
 
-def test_a_list_that_is_deleted_is_unknown(service: Client) -> None:
-    service.save_list("shoes", Question.about("acme"))
-    service.delete_list("shoes")
+def test_a_look_may_be_at_some_hits_and_a_deleted_list_is_unknown(service: Client) -> None:
+    service.save_list("shoes & more", Question.about("acme"))
+    assert service.looked("shoes & more", ids=["boots"]).seen == 1
+    service.delete_list("shoes & more")
     with pytest.raises(UnknownList):
-        service.list_hits("shoes")
+        service.list_hits("shoes & more")
 
 
 def test_a_map_places_anchors_and_hits(service: Client) -> None:

@@ -92,11 +92,6 @@ def test_the_address_may_come_from_the_environment(run: Run, url: str) -> None:
     assert [(hit["rank"], hit["id"]) for hit in json.loads(said.out)] == [(1, "clogs")]
 
 
-def test_filters_go_along(run: Run, url: str) -> None:
-    said = run("similar", "acme", "--filter", "attributes.employees>=10", "--format", "json", "--url", url)
-    assert [hit["id"] for hit in json.loads(said.out)] == ["boots"]
-
-
 def test_the_key_is_that_of_the_environment(run: Run) -> None:
     keys: list[str | None] = []
 

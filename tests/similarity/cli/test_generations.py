@@ -143,25 +143,6 @@ def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell:
     assert generations(shell)["live"]["name"] == name
 
 
-def test_a_worse_bundle_does_not_go_live(shell: Shell) -> None:
-    (shell.folder / "wrong.tsv").write_text(
-        (shell.folder / "judged.tsv").read_text().replace("\t2\n", "\tx\n").replace("\t0\n", "\t2\n")
-        .replace("\tx\n", "\t0\n")
-    )  # fmt: skip
-    (shell.folder / "trained.txt").write_text("\n".join(f"c{number:02}" for number in range(30)))
-    message = shell(
-        "generations", "reembed", "--bundle", "new", "--judged", "wrong.tsv", "--trained-on", "trained.txt", fails=True
-    )
-    assert "does not pass the gate: 30 of 30 judged anchors can be used" in message
-    assert {"live", "candidate"} == set(generations(shell))
-
-
-def test_a_recalibrated_bundle_is_copied_not_encoded(shell: Shell) -> None:
-    text = shell("generations", "reembed", "--bundle", "recalibrated", "--without-gate", "--format", "json")
-    assert json.loads(text)["encoded"] == 0
-    assert generations(shell)["live"]["bundle_id"] == bundle(shell, "recalibrated").bundle_id
-
-
 def test_a_copy_goes_live_and_old_generations_are_removed(shell: Shell) -> None:
     first = generations(shell)["live"]["name"]
     assert json.loads(shell("generations", "copy", "--compact", "--format", "json"))["documents"] == COUNT

@@ -157,11 +157,6 @@ def test_similar_answers_free_text_as_csv(filled: Shell) -> None:
     assert {row["id"] for row in rows} == {"brew", "hops", "keg"}
 
 
-def test_filters_narrow_the_answer(filled: Shell) -> None:
-    rows = json.loads(filled("similar", "brew", "--country", "ireland", "-f", "json"))
-    assert {row["id"] for row in rows} == {"keg", "bank"}
-
-
 def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
     records = [
         {"id": name, "name": name.title(), "description": f"{name} brews beer.", "staff": staff, "tags": tags}

@@ -12,12 +12,8 @@ import pytest
 from similarity.client import (
     AsyncClient,
     Client,
-    Question,
-    RateLimited,
     Retries,
     TimedOut,
-    Unauthorized,
-    UnknownCompany,
     Unreachable,
     UnreadableAnswer,
 )
@@ -105,15 +101,6 @@ def test_attempts_at_one_call_share_their_id(ask: Asks) -> None:
     assert len(service.requests) == 3
 
 
-def test_a_problem_is_raised_as_its_class_with_the_services_id_of_the_request(ask: Asks) -> None:
-    answer = refused(404, "unknown-company", suggestions=[{"id": "nike"}])
-    answer.headers["x-request-id"] = "from-the-service"
-    with pytest.raises(UnknownCompany) as raised:
-        ask(Played(answer), "company", "nikee")
-    assert raised.value.request_id == "from-the-service"
-    assert [each.id for each in raised.value.suggestions] == ["nike"]
-
-
 def test_a_service_that_cannot_be_reached_is_tried_again_and_then_named(ask: Asks) -> None:
     service = Played(*[httpx2.ConnectError("connection refused")] * 4)
     with pytest.raises(Unreachable, match=r"http://service cannot be asked \(connection refused\)"):
@@ -131,18 +118,6 @@ def test_an_answer_of_something_else_is_not_mistaken_for_one(ask: Asks) -> None:
         ask(Played(httpx2.Response(200, text="<html>hello")), "ready")
 
 
-def test_pages_follow_the_cursor_to_the_end(ask: Asks) -> None:
-    service = Played(fine(ranking("a", "b", next_cursor="c1")), fine(ranking("c", next_cursor=None)))
-    pages = ask(service, "pages", "nike", k=2)
-    assert [[hit.company.id for hit in page.hits] for page in pages] == [["a", "b"], ["c"]]
-    assert [body.get("cursor") for body in service.bodies()] == [None, "c1"]
-
-
-def test_hits_are_those_of_all_pages(ask: Asks) -> None:
-    service = Played(fine(ranking("a", "b", next_cursor="c1")), fine(ranking("c")))
-    assert [hit.company.id for hit in ask(service, "hits", "nike", k=2)] == ["a", "b", "c"]
-
-
 def test_no_page_is_asked_for_before_it_is_needed() -> None:
     service = Played(fine(ranking("a", "b", next_cursor="c1")))
     with httpx2.Client(transport=httpx2.MockTransport(service)) as http:
@@ -150,18 +125,6 @@ def test_no_page_is_asked_for_before_it_is_needed() -> None:
         assert service.requests == []
         assert [next(hits).company.id, next(hits).company.id] == ["a", "b"]
     assert len(service.requests) == 1
-
-
-def test_a_batch_answers_each_question_with_a_ranking_or_a_problem(ask: Asks) -> None:
-    answers = [
-        {"status": 200, "answer": ranking("adidas")},
-        {"status": 404, "problem": problem(404, "unknown-company", "no such company")},
-    ]
-    service = Played(fine({"answers": answers}))
-    found, missing = ask(service, "batch", ["nike", Question.about("nikee", k=3)])
-    assert found.hits[0].company.id == "adidas"
-    assert isinstance(missing, UnknownCompany)
-    assert service.bodies()[0]["questions"][1]["k"] == 3
 
 
 def test_names_of_companies_are_quoted_in_addresses(ask: Asks) -> None:
@@ -188,14 +151,9 @@ def test_bulk_goes_in_parts_and_numbers_the_lines_over_all_of_them(ask: Asks) ->
     assert service.requests[0].headers["content-type"] == "application/x-ndjson"
 
 
-def test_a_company_is_put_without_its_id_in_the_body(ask: Asks) -> None:
-    service = Played(fine({"id": "a", "outcome": "applied", "version": 7, "warnings": []}))
-    written = ask(service, "put", Company(id="a", name="A", description="Does a.", tags=("x",)))
-    assert (written.outcome, written.version) == ("applied", 7)
-    body = service.bodies()[0]
-    assert service.requests[0].url.path == "/companies/a"
-    assert "id" not in body
-    assert body["tags"] == ["x"]
+def test_pairs_that_are_no_json_are_unreadable(ask: Asks) -> None:
+    with pytest.raises(UnreadableAnswer, match="a line is no JSON"):
+        ask(Played(httpx2.Response(200, text="text_a,text_b\n")), "pairs")
 
 
 def test_the_services_address_may_have_a_path() -> None:
@@ -216,14 +174,6 @@ def test_an_answer_that_drips_past_the_deadline_is_given_up() -> None:
         pytest.raises(TimedOut),
     ):
         Client(URL, http=http, retries=Retries(deadline=0.02, attempts=1)).similar("nike")
-
-
-@pytest.mark.parametrize("status", [401, 429])
-def test_refusals_of_the_door_have_their_classes(status: int) -> None:
-    service = Played(*[refused(status, "whatever")] * 4)
-    with pytest.raises((Unauthorized, RateLimited)):
-        ask_plainly(service, "similar", "nike")
-    assert len(service.requests) == (1 if status == 401 else 4)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from similarity.client.problems import (
     Forbidden,
     InternalFailure,
     InvalidRequest,
-    Offence,
     Problem,
     RateLimited,
     Unauthorized,
@@ -55,19 +54,6 @@ def test_an_unknown_company_comes_with_suggestions() -> None:
     error = problem_of(document, status=404)
     assert isinstance(error, UnknownCompany)
     assert error.suggestions == (CompanyReference(id="nike", name="Nike, Inc."),)
-
-
-def test_a_contested_name_comes_with_candidates() -> None:
-    error = problem_of(problem(409, "contested-name", candidates=[{"id": "delta"}]), status=409)
-    assert isinstance(error, ContestedName)
-    assert error.candidates == (CompanyReference(id="delta"),)
-
-
-def test_an_invalid_request_names_each_offence() -> None:
-    errors = [{"parameter": "k", "where": "query", "reason": "must be at most 250"}]
-    error = problem_of(problem(422, "invalid-request", errors=errors), status=422)
-    assert isinstance(error, InvalidRequest)
-    assert error.errors == (Offence(parameter="k", where="query", reason="must be at most 250"),)
 
 
 def test_a_problem_without_the_list_that_belongs_to_it_has_none() -> None:

@@ -19,6 +19,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
 from similarity.ingest.load import CHUNK_ROWS, LoadReport
 from similarity.ingest.records import Columns
+from tests.contract.steps import add_live
 from tests.factories import make_embedded, make_generation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -239,9 +240,7 @@ def test_progress_counts_every_row(index: SqliteIndex, tmp_path: Path) -> None:
 def test_names_that_only_the_live_generation_has_are_remembered_for_erasures(
     index: SqliteIndex, tmp_path: Path
 ) -> None:
-    index.create_generation(make_generation("live"))
-    index.register_candidate("live")
-    index.promote("live")
+    add_live(index, "live")
     index.upsert("live", [make_embedded("a", name="Old Name"), make_embedded("b", name="Firm b")])
     run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0]), record("b", [1, 0, 0])]))
     assert index.ledger.remembered("a") == hashes_of(index.ledger.key(), ["Old Name"])
@@ -249,9 +248,7 @@ def test_names_that_only_the_live_generation_has_are_remembered_for_erasures(
 
 
 def test_only_the_named_generation_is_written_to(index: SqliteIndex, tmp_path: Path) -> None:
-    index.create_generation(make_generation("live", dimension=3, encoder_id=EXTERNAL))
-    index.register_candidate("live")
-    index.promote("live")
+    add_live(index, "live", dimension=3, encoder_id=EXTERNAL)
     run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0])]))
     assert (index.stats("external").companies, index.stats("live").companies) == (1, 0)
 

@@ -22,6 +22,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.changes import embed_changes
 from similarity.ingest.writers import Writer
 from tests.contract.clock import Clock
+from tests.contract.steps import add_candidate
 from tests.factories import make_generation
 from tests.fakes import CountingEncoder
 from tests.similarity.generations.staging import (
@@ -235,8 +236,7 @@ def test_the_gate_judges_the_full_candidate_and_its_word_holds(index: SqliteInde
 
 
 def test_a_candidate_of_another_bundle_is_in_the_way(index: SqliteIndex, clock: Clock) -> None:
-    index.create_generation(make_generation("other", encoder_id="encoder-3", bundle_id="bundle-3"))
-    index.register_candidate("other")
+    add_candidate(index, "other", encoder_id="encoder-3", bundle_id="bundle-3")
     with pytest.raises(GenerationConflict, match=r"candidate other of bundle bundle-3 .* generations retire other"):
         run(index, clock)
 

@@ -13,7 +13,7 @@ from similarity.bundle import ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
 from similarity.index.bundle_store import StoredEncoders, bundle_for, keep_bundle, store_folder, stored_bundle
 from similarity.index.sqlite import SqliteIndex
-from tests.factories import make_generation
+from tests.contract.steps import add_candidate, add_live
 from tests.fakes import CountingEncoder
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -32,9 +32,7 @@ def bundle(tmp_path: Path) -> ModelBundle:
 
 
 def go_live(index: SqliteIndex, bundle: ModelBundle) -> None:
-    index.create_generation(make_generation("first", encoder_id=bundle.encoder_id))
-    index.register_candidate("first")
-    index.promote("first")
+    add_live(index, "first", encoder_id=bundle.encoder_id)
 
 
 def test_a_new_index_starts_with_the_bundle_that_ships(index: SqliteIndex) -> None:
@@ -167,8 +165,7 @@ def test_a_bundle_whose_copy_fails_is_not_kept_by_half(index: SqliteIndex, bundl
 
 
 def test_a_candidates_bundle_serves_where_nothing_is_live(index: SqliteIndex, bundle: ModelBundle) -> None:
-    index.create_generation(make_generation("first", encoder_id=bundle.encoder_id))
-    index.register_candidate("first")
+    add_candidate(index, "first", encoder_id=bundle.encoder_id)
     keep_bundle(bundle, store_folder(index.path))
     assert bundle_for(index, store_folder(index.path)).encoder_id == bundle.encoder_id
 

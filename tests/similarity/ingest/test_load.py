@@ -16,7 +16,7 @@ from similarity.ingest.files import RejectsFile
 from similarity.ingest.load import LoadReport, check_columns, load_file, sync_file
 from similarity.ingest.records import Columns
 from similarity.ingest.writers import Writer
-from tests.factories import make_generation
+from tests.contract.steps import add_candidate, add_live
 from tests.fakes import CountingEncoder
 from tests.similarity.generations.staging import SecondEncoder, Watched
 
@@ -26,9 +26,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     index = SqliteIndex(tmp_path / "index.db")
-    index.create_generation(make_generation("first"))
-    index.register_candidate("first")
-    index.promote("first")
+    add_live(index, "first")
     yield index
     index.close()
 
@@ -196,23 +194,20 @@ def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
 
 
 def test_writes_go_to_every_generation_that_must_have_them(loader: Loader) -> None:
-    loader.index.create_generation(make_generation("second"))
-    loader.index.register_candidate("second")
+    add_candidate(loader.index, "second")
     loader.load([record("a")])
     assert set(loader.index.get("first", ["a"])) == set(loader.index.get("second", ["a"])) == {"a"}
 
 
 def test_a_missing_encoder_is_noticed_before_anything_is_written(loader: Loader) -> None:
-    loader.index.create_generation(make_generation("second", encoder_id="encoder-2"))
-    loader.index.register_candidate("second")
+    add_candidate(loader.index, "second", encoder_id="encoder-2")
     with pytest.raises(EncoderMismatch, match=r"generation second .* holds vectors of encoder encoder-2"):
         loader.load([record("a")])
     assert loader.companies() == 0
 
 
 def test_a_text_is_encoded_once_for_all_generations_of_its_encoder(loader: Loader) -> None:
-    loader.index.create_generation(make_generation("second"))
-    loader.index.register_candidate("second")
+    add_candidate(loader.index, "second")
     loader.load([record("a")])
     loader.load([record("a", description="Makes other things.")])
     assert len(loader.encoder.texts) == 2
@@ -223,8 +218,7 @@ def test_a_text_is_encoded_once_for_all_generations_of_its_encoder(loader: Loade
 
 def test_a_text_that_only_one_generation_holds_is_not_encoded_again(loader: Loader) -> None:
     loader.load([record("a")])
-    loader.index.create_generation(make_generation("second"))
-    loader.index.register_candidate("second")
+    add_candidate(loader.index, "second")
     loader.load([record("a")])
     assert len(loader.encoder.texts) == 1
 
@@ -233,8 +227,7 @@ def test_a_generation_that_appears_while_texts_are_encoded_is_written_to(loader:
     class Slow(CountingEncoder):
         def encode(self, texts: Sequence[str], progress: Any = None) -> NDArray[np.float32]:
             if not self.texts:
-                loader.index.create_generation(make_generation("second", encoder_id="encoder-2"))
-                loader.index.register_candidate("second")
+                add_candidate(loader.index, "second", encoder_id="encoder-2")
             return super().encode(texts)
 
     loader.encoder = Slow()
@@ -244,8 +237,7 @@ def test_a_generation_that_appears_while_texts_are_encoded_is_written_to(loader:
 
 
 def test_a_generation_that_is_retired_while_texts_are_encoded_costs_nothing(loader: Loader) -> None:
-    loader.index.create_generation(make_generation("second"))
-    loader.index.register_candidate("second")
+    add_candidate(loader.index, "second")
     upsert = loader.index.upsert
 
     class Retiring(Refusing):
@@ -269,8 +261,7 @@ def test_rows_that_the_store_did_not_take_are_counted_and_the_rest_is_loaded(loa
 
 
 def test_a_change_that_one_generation_did_not_take_has_failed(loader: Loader) -> None:
-    loader.index.create_generation(make_generation("second"))
-    loader.index.register_candidate("second")
+    add_candidate(loader.index, "second")
     loader.index = cast(SqliteIndex, Refusing(loader.index, "a", generation="second"))
     assert loader.load([record("a"), record("b")]).failed == 1
     assert loader.index.get("first", ["a"])

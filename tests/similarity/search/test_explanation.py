@@ -15,7 +15,6 @@ from similarity.preparation.phrases import MOST_PHRASES
 from similarity.search import explanation
 from similarity.search.explanation import (
     PHRASES_SHOWN,
-    SMALLEST_WEIGHT,
     CarryingPhrase,
     Described,
     SharedFact,
@@ -227,26 +226,3 @@ def test_deleting_a_shown_phrase_by_hand_costs_what_it_says(
         assert shown
         for phrase in shown:
             assert drop(encoder, anchor, hit, phrase) == pytest.approx(phrase.weight, abs=SAME)
-
-
-def test_a_shown_phrase_carries_more_than_the_weakest(
-    encoder: TextEncoder, pairs: list[tuple[Company, Company]]
-) -> None:
-    for anchor, hit in pairs:
-        of_anchor, of_hit = encode_occlusions(
-            [occlusion_texts(each, encoder.text_settings) for each in (anchor, hit)], encoder.encode
-        )
-        weakest = float(((of_hit.full - of_hit.without) @ of_anchor.full).min())
-        for phrase in carrying_phrases([of_anchor], of_hit):
-            if phrase.of is Side.HIT:
-                assert drop(encoder, anchor, hit, phrase) > weakest
-
-
-def test_free_words_are_explained_as_honestly(encoder: TextEncoder, pairs: list[tuple[Company, Company]]) -> None:
-    for anchor, hit in pairs[:3]:
-        text = anchor.description
-        shown = explained(encoder, [text], hit)
-        assert shown
-        for phrase in shown:
-            assert drop(encoder, text, hit, phrase) == pytest.approx(phrase.weight, abs=SAME)
-            assert phrase.weight >= SMALLEST_WEIGHT

@@ -24,16 +24,15 @@ from similarity.search.neighbours import all_neighbours
 from similarity.search.question import Anchor, Question
 from similarity.search.resolution import Role
 from similarity.search.searcher import Ranking, Searcher
-from tests.factories import make_embedded, make_generation, unit_vector
+from tests.contract.steps import add_candidate, add_live
+from tests.factories import make_embedded, unit_vector
 from tests.fakes import CountingEncoder
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     index = SqliteIndex(tmp_path / "index.db")
-    index.create_generation(make_generation("first"))
-    index.register_candidate("first")
-    index.promote("first")
+    add_live(index, "first")
     companies = [
         make_embedded("a", name="Alpha", domain="alpha.com"),
         make_embedded("b", name="Beta", aliases=("Bee",)),
@@ -145,8 +144,7 @@ def test_a_least_probability_needs_a_calibration(index: SqliteIndex, searcher: S
     question = Question(anchors=[Anchor(company="a")], min_probability=0.5)
     with pytest.raises(NotCalibrated, match="generation first has no calibration"):
         searcher.search(question)
-    index.create_generation(make_generation("second", calibration=Calibration(slope=0.0, intercept=0.0)))
-    index.register_candidate("second")
+    add_candidate(index, "second", calibration=Calibration(slope=0.0, intercept=0.0))
     index.upsert("second", [make_embedded("a"), make_embedded("b")])
     index.promote("second")
     assert [hit.probability for hit in searcher.search(question).hits] == [0.5]
@@ -159,9 +157,7 @@ def test_pages_go_on_where_the_last_one_ended_until_their_generation_is_gone(
     second = searcher.search(about("a", k=1), after=first.next)
     assert ids(first) + ids(second) == ids(searcher.search("a"))
     assert second.next is None
-    index.create_generation(make_generation("second"))
-    index.register_candidate("second")
-    index.promote("second")
+    add_live(index, "second")
     index.retire("first")
     with pytest.raises(RankingExpired, match="generation first, which the page before came from, was retired"):
         searcher.search(about("a", k=1), after=first.next)

@@ -8,15 +8,14 @@ import pytest
 
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.suggestions import SUGGESTIONS, suggest_companies
-from tests.factories import make_embedded, make_generation
+from tests.contract.steps import add_live
+from tests.factories import make_embedded
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
-        index.create_generation(make_generation("first"))
-        index.register_candidate("first")
-        index.promote("first")
+        add_live(index, "first")
         brewers = [make_embedded(f"brewer-{number}", name=f"Brewer {number}") for number in range(9)]
         heineken = make_embedded("heineken", name="Heineken N.V.", description="Brews beer.")
         index.upsert("first", [*brewers, heineken, make_embedded("other", name="Hans", aliases=("Heirloom",))])

@@ -20,7 +20,8 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.sqlite import SqliteIndex
 from similarity.upkeep.backup import back_up
-from tests.factories import make_embedded, make_generation
+from tests.contract.steps import add_live
+from tests.factories import make_embedded
 from tests.tiny_bundle import write_tiny_bundle
 
 BREWERS = SavedList(name="Brewers", question={}, saved_by="ann", saved_at=datetime(2026, 1, 1, tzinfo=UTC))
@@ -35,9 +36,7 @@ def bundle(tmp_path: Path) -> ModelBundle:
 def index(tmp_path: Path, bundle: ModelBundle) -> Iterator[SqliteIndex]:
     """One company, embedded by `bundle`, which lies in the index's store."""
     with closing(SqliteIndex(tmp_path / "index.db")) as index:
-        index.create_generation(make_generation("first", encoder_id=bundle.encoder_id))
-        index.register_candidate("first")
-        index.promote("first")
+        add_live(index, "first", encoder_id=bundle.encoder_id)
         index.upsert("first", [make_embedded("a", encoder_id=bundle.encoder_id)])
         keep_bundle(bundle, store_folder(index.path))
         yield index

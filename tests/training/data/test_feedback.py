@@ -11,6 +11,7 @@ from similarity.feedback.labels import labelled_pairs, latest_verdicts, text_rec
 from similarity.feedback.sqlite import SqliteWorkspace
 from tests.training.tiny_model import TOPICS
 from tests.workspace_records import make_event, moment
+from training.train import main
 
 pytestmark = pytest.mark.training
 
@@ -31,8 +32,6 @@ def exported(folder: Path) -> Path:
 
 
 def test_a_model_trains_on_the_export_alone(model: Path, tmp_path: Path) -> None:
-    from training.train import main
-
     output = tmp_path / "run"
     numbers = {"steps": 8, "evaluate-every": 4, "batch-pairs": 12, "selection": 3, "learning-rate": 3e-3}
     files = {"pairs": exported(tmp_path), "model": model, "output": output}

@@ -7,6 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
+from training.data.pairs import Pairs
+from training.data.selection import Selection
 
 pytestmark = pytest.mark.training
 
@@ -20,9 +22,6 @@ def encode(texts: Sequence[str]) -> NDArray[np.float32]:
 
 def selection(targets: list[float], *, known: list[bool], gains: list[float]) -> dict[str, float]:
     """The scores of `encode` on company a's pairs with near, middle and far."""
-    from training.data.pairs import Pairs
-    from training.data.selection import Selection
-
     pairs = Pairs(
         texts=tuple(ANGLES),
         ids=tuple(ANGLES),
@@ -58,9 +57,6 @@ def test_unlabelled_pairs_count_as_negatives_where_only_positives_are_labelled()
 
 
 def test_an_order_of_equal_gains_decides_nothing() -> None:
-    from training.data.pairs import Pairs
-    from training.data.selection import Selection
-
     pairs = Pairs(
         texts=tuple(ANGLES),
         ids=tuple(ANGLES),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 
 def unit_rows(count: int, *, seed: int = 0) -> Any:
@@ -11,6 +12,4 @@ def unit_rows(count: int, *, seed: int = 0) -> Any:
 
 
 def sparse(rows: Any) -> Any:
-    from scipy.sparse import csr_array
-
     return csr_array(np.asarray(rows, dtype=np.float32))

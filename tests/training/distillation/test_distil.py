@@ -6,13 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from similarity.errors import InvalidInput
 from similarity.generations.gate import trained_on_path
+from similarity.text import TextSettings
 from tests.training.distillation.near_texts import sparse, unit_rows
 from tests.training.tiny_model import TOPICS, fit_pairs, losses, topic_pairs, write_tiny_model
+from training import distil, train
 from training.config import DISTILLATION, TrainSettings, settings_values
+from training.data.batches import TextBatch
+from training.data.selection import prepare
+from training.distil import main
+from training.distillation import lexical_overlap as words
+from training.distillation import task
+from training.distillation import teachers as teaching
 from training.distillation.targets import TeacherTargets
+from training.distillation.task import DistillationTask
+from training.distillation.teachers import joint_vectors, load_teachers
+from training.distillation.weak_labels import shared_values
+from training.export.bundle_export import FLOAT32, ExportSettings, export
+from training.run.trained_run import read_run
 
 pytestmark = pytest.mark.training
 
@@ -26,9 +40,6 @@ def test_settings_of_distillation_are_stored_for_distillation_only() -> None:
 @pytest.fixture(scope="module")
 def teachers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two bundles: of a tiny model that learnt the topics, and of one that did not."""
-    from training.data.selection import prepare
-    from training.export.bundle_export import FLOAT32, ExportSettings, export
-
     folder = tmp_path_factory.mktemp("teachers")
     untrained = write_tiny_model(folder / "tiny")
     usual = TrainSettings(
@@ -78,9 +89,6 @@ def arguments(files: Path, teachers: list[Path], model: Path, *extra: str) -> li
 def test_distillation_lowers_the_loss_and_records_the_teachers(
     model: Path, teachers: list[Path], files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.distil import main
-    from training.run.trained_run import read_run
-
     main(arguments(files, teachers[:1], model))
     found = losses(files / "run")
     assert found[-1] < 0.7 * found[0]
@@ -94,8 +102,6 @@ def test_distillation_lowers_the_loss_and_records_the_teachers(
 
 
 def test_several_teachers_are_the_mean_of_their_cosines(teachers: list[Path]) -> None:
-    from training.distillation.teachers import joint_vectors, load_teachers
-
     encoders = load_teachers(teachers)
     texts = ["The company makes boats.", "The company makes jam and tea.", "The company makes nails."]
     said: list[str] = []
@@ -106,8 +112,6 @@ def test_several_teachers_are_the_mean_of_their_cosines(teachers: list[Path]) ->
 
 
 def test_weak_labels_add_their_weight_to_the_similarity(files: Path) -> None:
-    from training.distillation.weak_labels import shared_values
-
     companies = files / "companies.jsonl"
     described = [f"text {number // 2}" for number in range(60)]  # two companies each
     texts = tuple(dict.fromkeys(described))
@@ -120,8 +124,6 @@ def test_weak_labels_add_their_weight_to_the_similarity(files: Path) -> None:
 
 
 def distillation_task(model: Path, targets: TeacherTargets, **changes: Any) -> Any:
-    from training.distillation.task import DistillationTask
-
     settings = TrainSettings(**{"model": str(model), "method": DISTILLATION, "batch_texts": 16, **changes})
     texts = [f"text {n}" for n in range(len(targets))]
     return DistillationTask(settings, texts, targets, select=lambda encode: {}, selection_anchors=0, teachers=["one"])
@@ -129,11 +131,6 @@ def distillation_task(model: Path, targets: TeacherTargets, **changes: Any) -> A
 
 def test_the_target_is_cosine_plus_lexical_overlap_minus_hubness(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: for texts i and j, vectors_i · vectors_j + lexical_i · lexical_j − hubness_i − hubness_j."""
-    import torch
-
-    from training.data.batches import TextBatch
-    from training.distillation import task
-
     vectors, hubness = unit_rows(20), np.linspace(-0.1, 0.2, 20, dtype=np.float32)
     lexical = np.random.default_rng(3).random((20, 7), dtype=np.float32)
     seen: list[Any] = []
@@ -164,9 +161,6 @@ def test_other_lexical_overlap_is_other_data(model: Path) -> None:
 
 
 def test_local_scaling_is_recorded(model: Path, teachers: list[Path], files: Path) -> None:
-    from training.distil import main
-    from training.run.trained_run import read_run
-
     main(arguments(files, teachers[:1], model, "--local-scaling", ".5", "--steps", "2"))
     run = read_run(files / "run" / "best")
     assert run is not None
@@ -174,9 +168,6 @@ def test_local_scaling_is_recorded(model: Path, teachers: list[Path], files: Pat
 
 
 def test_companies_that_teachers_were_trained_on_count_as_seen(model: Path, teachers: list[Path], files: Path) -> None:
-    from training.distil import main
-    from training.run.trained_run import read_run
-
     lists = [trained_on_path(folder) for folder in teachers[:2]]
     for companies, path in zip(("c1 c2", "c2 c3"), lists, strict=True):
         path.write_text("\n".join(companies.split()))
@@ -189,9 +180,6 @@ def test_companies_that_teachers_were_trained_on_count_as_seen(model: Path, teac
 
 
 def test_weak_labels_are_recorded_beside_the_teachers(model: Path, teachers: list[Path], files: Path) -> None:
-    from training.distil import main
-    from training.run.trained_run import read_run
-
     main(arguments(files, teachers[:1], model, "--weak-labels", "industry=.05", "--steps", "2"))
     run = read_run(files / "run" / "best")
     assert run is not None
@@ -201,10 +189,6 @@ def test_weak_labels_are_recorded_beside_the_teachers(model: Path, teachers: lis
 def test_lexical_overlap_changes_the_targets_and_is_recorded(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training.distil import main
-    from training.distillation import lexical_overlap as words
-    from training.run.trained_run import read_run
-
     main(arguments(files, teachers[:1], model, "--steps", "2"))
     without = losses(files / "run")
     (files / "run").rename(files / "without")
@@ -226,8 +210,6 @@ def test_lexical_overlap_changes_the_targets_and_is_recorded(
 def test_a_weight_out_of_range_is_refused(
     model: Path, teachers: list[Path], files: Path, option: str, given: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.distil import main
-
     with pytest.raises(SystemExit):
         main(arguments(files, teachers, model, option, given))
     assert option in capsys.readouterr().err
@@ -236,9 +218,6 @@ def test_a_weight_out_of_range_is_refused(
 def test_teachers_encode_once_and_a_killed_run_continues(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training import distil, train
-    from training.distillation import teachers as teaching
-
     class Killed(Exception):
         pass
 
@@ -266,10 +245,6 @@ def test_teachers_encode_once_and_a_killed_run_continues(
 def test_another_method_or_text_preparation_is_refused(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from similarity.text import TextSettings
-    from training.distil import main
-    from training.distillation import teachers as teaching
-
     monkeypatch.setattr(teaching, "DEFAULT_SETTINGS", TextSettings(drop_places=True))
     with pytest.raises(SystemExit, match="prepares texts in another way"):
         main(arguments(files, teachers, model))

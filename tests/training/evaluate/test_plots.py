@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from training.evaluate.plots import COLOURS, reliability_plot
 from training.evaluate.reliability import reliability
 
 pytestmark = pytest.mark.training
 
 
 def test_a_reliability_plot_is_a_png(tmp_path: Path) -> None:
-    from training.evaluate.plots import reliability_plot
-
     predicted = np.linspace(0.05, 0.95, 40)
     table = reliability(predicted, predicted > 0.5, np.ones(40))
     path = tmp_path / "figures" / "reliability.png"
@@ -21,8 +20,6 @@ def test_a_reliability_plot_is_a_png(tmp_path: Path) -> None:
 
 
 def test_more_lines_than_colours_are_drawn(tmp_path: Path) -> None:
-    from training.evaluate.plots import COLOURS, reliability_plot
-
     table = reliability(np.array([0.5]), np.array([True]), np.ones(1))
     tables = {f"method {number}": table for number in range(len(COLOURS) + 2)}
     reliability_plot(tables, tmp_path / "many.png", title="")

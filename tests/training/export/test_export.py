@@ -7,11 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx
 import pytest
+import torch
 from numpy.typing import NDArray
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, BertTokenizerFast
 
 from similarity.bundle import ModelBundle
+from similarity.encoder import OnnxRuntimeSession, TextEncoder
 from similarity.errors import InvalidInput
+from similarity.text import DEFAULT_SETTINGS
+from training.evaluate.tasks import held_out_judgements
+from training.export import bundle_export as exporter
+from training.export import gates
+from training.export.__main__ import main
+from training.export.bundle_export import ExportSettings, export, sample_texts
+from training.export.graph import load_encoder, to_onnx
+from training.export.quantise import quantise, quantised_columns, smooth
 
 if TYPE_CHECKING:
     import onnx
@@ -29,9 +41,6 @@ def sentence(length: int) -> str:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two layers whose vocabulary is large enough to be quantised as a table."""
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
     folder = tmp_path_factory.mktemp("models") / "random"
     folder.mkdir()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "company", "makes", *WORDS]
@@ -56,9 +65,6 @@ def sample(tmp_path: Path) -> Path:
 
 def torch_vectors(model: Path, texts: Sequence[str], max_tokens: int) -> NDArray[np.float32]:
     """The reference, written apart from the exporter: one text at a time, no padding."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
     tokenizer, transformer = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).eval()
     rows = []
     for text in texts:
@@ -73,9 +79,6 @@ def torch_vectors(model: Path, texts: Sequence[str], max_tokens: int) -> NDArray
 def test_an_exported_bundle_agrees_with_torch(
     model: Path, sample: Path, tmp_path: Path, precision: str, lowest_cosine: float
 ) -> None:
-    from similarity.encoder import TextEncoder
-    from training.export.bundle_export import ExportSettings, export
-
     settings = ExportSettings(
         model=str(model),
         base_model="random",
@@ -99,9 +102,6 @@ def test_an_exported_bundle_agrees_with_torch(
 
 
 def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: Path, tmp_path: Path) -> None:
-    from similarity.encoder import TextEncoder
-    from training.export.bundle_export import ExportSettings, export
-
     settings = ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
     encoder = TextEncoder(export(settings, output=tmp_path, sample=sample, log=lambda line: None), threads=1)
     texts = [sentence(length) for length in range(1, 40)]
@@ -112,8 +112,6 @@ def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: 
 
 
 def test_a_model_with_too_few_positions_is_not_exported(model: Path, sample: Path, tmp_path: Path) -> None:
-    from training.export import bundle_export as exporter
-
     settings = exporter.ExportSettings(
         model=str(model), base_model="random", licence="none", training_data="none", max_tokens=5_000
     )
@@ -125,9 +123,6 @@ def test_a_model_with_too_few_positions_is_not_exported(model: Path, sample: Pat
 def test_a_graph_that_differs_from_torch_is_not_written(
     model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training.export import bundle_export as exporter
-    from training.export import gates
-
     monkeypatch.setattr(gates, "largest_difference", lambda encoder, graph: float("nan"))
     settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
     with pytest.raises(gates.ExportRefused, match="differs from torch"):
@@ -138,9 +133,6 @@ def test_a_graph_that_differs_from_torch_is_not_written(
 def test_an_int8_model_that_moves_vectors_too_far_is_not_written(
     model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training.export import bundle_export as exporter
-    from training.export import gates
-
     monkeypatch.setattr(gates, "LOWEST_MEAN_COSINE", 1.1)
     settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
     with pytest.raises(gates.ExportRefused, match="mean cosine"):
@@ -152,9 +144,6 @@ def test_an_int8_model_that_moves_vectors_too_far_is_not_written(
 def test_judged_pairs_gate_the_export_and_fill_the_card(
     model: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: float, refused: bool
 ) -> None:
-    from training.export import bundle_export as exporter
-    from training.export import gates
-
     (tmp_path / "dev.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc30\t0\n")
     monkeypatch.setattr(gates, "KEPT_QUALITY", kept)
     settings = exporter.ExportSettings(model=str(model), base_model="random", licence="none", training_data="none")
@@ -173,9 +162,6 @@ def test_judged_pairs_gate_the_export_and_fill_the_card(
 def test_a_run_fills_manifest_and_card_and_its_held_out_anchors_fit_the_calibration(
     model: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.evaluate.tasks import held_out_judgements
-    from training.export.__main__ import main
-
     best = tmp_path / "best"
     shutil.copytree(model, best)
     stored = {
@@ -219,15 +205,10 @@ def test_a_run_fills_manifest_and_card_and_its_held_out_anchors_fit_the_calibrat
 
 @pytest.fixture(scope="module")
 def graph(model: Path) -> "onnx.ModelProto":
-    from training.export.graph import load_encoder, to_onnx
-
     return to_onnx(load_encoder(str(model)))
 
 
 def test_smoothing_changes_no_vector(graph: "onnx.ModelProto") -> None:
-    from similarity.encoder import OnnxRuntimeSession
-    from training.export.quantise import smooth
-
     ids = np.arange(5, 25, dtype=np.int64).reshape(2, 10)
     smoothed = smooth(graph, [{"input_ids": ids, "attention_mask": np.ones_like(ids)}])
     assert len(smoothed.graph.node) > len(graph.graph.node)
@@ -238,33 +219,22 @@ def test_smoothing_changes_no_vector(graph: "onnx.ModelProto") -> None:
 
 
 def test_each_column_of_a_weight_has_its_own_scale() -> None:
-    from training.export.quantise import quantised_columns
-
     values, scale = quantised_columns(np.array([[127.0, 0.0], [-63.5, 0.001]], dtype=np.float32))
     assert values.tolist() == [[127, 0], [-64, 127]]
     assert scale == pytest.approx([1.0, 0.001 / 127])
 
 
 def test_a_graph_without_weights_cannot_be_quantised() -> None:
-    import onnx
-
-    from training.export.quantise import quantise
-
     with pytest.raises(InvalidInput, match="no matrix product"):
         quantise(onnx.ModelProto(), [{}])
 
 
 def test_calibration_needs_texts(graph: "onnx.ModelProto") -> None:
-    from training.export.quantise import quantise
-
     with pytest.raises(InvalidInput, match="no calibration texts"):
         quantise(graph, [])
 
 
 def test_a_long_file_is_sampled_and_a_short_one_is_used_in_order(tmp_path: Path) -> None:
-    from similarity.text import DEFAULT_SETTINGS
-    from training.export.bundle_export import sample_texts
-
     def written(count: int) -> Path:
         path = tmp_path / f"{count}.jsonl"
         rows = [{"id": f"c{n}", "name": "Firm", "description": f"Makes number {n}."} for n in range(count)]
@@ -281,8 +251,6 @@ def test_a_long_file_is_sampled_and_a_short_one_is_used_in_order(tmp_path: Path)
 
 
 def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    from training.export.__main__ import main
-
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--judged", "z"])
     assert "--judged and --calibrate need --companies" in capsys.readouterr().err

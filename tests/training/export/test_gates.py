@@ -9,6 +9,8 @@ import pytest
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from tests import tiny_bundle
+from training.evaluate.ranking import RankedAnchor, measure
+from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking, difference_to_reference
 
 pytestmark = pytest.mark.training
 
@@ -40,9 +42,6 @@ def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextEncoder:
 
 
 def test_the_difference_is_over_usable_anchors_only() -> None:
-    from training.evaluate.ranking import RankedAnchor, measure
-    from training.export.gates import difference_to_reference
-
     grades = np.array([2, 0])
     new = measure([RankedAnchor(anchor=name, scores=np.array([0.9, 0.1]), grades=grades) for name in "abc"])
     old = measure([RankedAnchor(anchor=name, scores=np.array([0.5, 0.5]), grades=grades) for name in "abc"])
@@ -54,8 +53,6 @@ def test_the_difference_is_over_usable_anchors_only() -> None:
 def test_a_better_model_passes_and_both_figures_are_kept(
     judged_folder: Path, good: TextEncoder, blind: TextEncoder
 ) -> None:
-    from training.export.gates import JudgedData, Reference, check_ranking
-
     judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
     said: list[str] = []
     found = check_ranking(good, judged, said.append, float32=good, reference=Reference(encoder=blind))
@@ -68,8 +65,6 @@ def test_a_better_model_passes_and_both_figures_are_kept(
 
 
 def test_a_worse_model_is_refused_unless_allowed(judged_folder: Path, good: TextEncoder, blind: TextEncoder) -> None:
-    from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking
-
     judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
     said: list[str] = []
     with pytest.raises(ExportRefused, match=r"nDCG@10 -0\.1845 .* against .*, 50 anchors: the lower bound is under"):
@@ -80,8 +75,6 @@ def test_a_worse_model_is_refused_unless_allowed(judged_folder: Path, good: Text
 
 
 def test_too_few_anchors_refuse_even_an_equal_model(judged_folder: Path, good: TextEncoder) -> None:
-    from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking
-
     lines = (judged_folder / "dev.tsv").read_text().splitlines()
     (judged_folder / "dev.tsv").write_text("\n".join(lines[:-2]) + "\n")
     judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
@@ -92,8 +85,6 @@ def test_too_few_anchors_refuse_even_an_equal_model(judged_folder: Path, good: T
 def test_candidates_that_training_saw_are_left_out_of_the_strict_figures(
     judged_folder: Path, good: TextEncoder
 ) -> None:
-    from training.export.gates import JudgedData, check_ranking
-
     judged = JudgedData(
         folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",), seen=frozenset({"b"})
     )
@@ -104,8 +95,6 @@ def test_candidates_that_training_saw_are_left_out_of_the_strict_figures(
 
 
 def test_anchors_that_training_saw_are_refused(judged_folder: Path, good: TextEncoder) -> None:
-    from training.export.gates import ExportRefused, JudgedData, check_ranking
-
     judged = JudgedData(
         folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",), seen=frozenset({"a7", "x"})
     )
@@ -114,8 +103,6 @@ def test_anchors_that_training_saw_are_refused(judged_folder: Path, good: TextEn
 
 
 def test_a_judged_company_without_a_text_is_an_error(judged_folder: Path, good: TextEncoder) -> None:
-    from training.export.gates import JudgedData, check_ranking
-
     (judged_folder / "few.jsonl").write_text('{"id": "a0", "name": "Firm", "description": "anvils"}')
     judged = JudgedData(folder=judged_folder, companies=judged_folder / "few.jsonl", splits=("dev",))
     with pytest.raises(InvalidInput, match="51 judged companies have no text"):

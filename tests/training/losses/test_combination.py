@@ -1,17 +1,10 @@
 """A combination is an interpolation."""
 
-from __future__ import annotations
-
-from contextlib import suppress
-
 import pytest
+import torch
 
 from tests.training.losses.cases import tensor
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.combination import combination
+from training.losses.combination import combination
 
 pytestmark = pytest.mark.training
 

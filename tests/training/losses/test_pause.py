@@ -1,15 +1,10 @@
 """PAUSE by its equations, with our corrections: rows of other classes, empty parts, annealing."""
 
-from __future__ import annotations
-
 import math
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
+import torch
 
 from similarity.errors import InvalidInput
 from tests.training.losses.cases import (
@@ -21,15 +16,8 @@ from tests.training.losses.cases import (
     assert_zero_with_zero_gradient,
     tensor,
 )
-
-if TYPE_CHECKING:
-    from training.losses.pause import Correction, Supervised
-
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
-    from training.losses.pause import annealing, check_priors, pause, positive_unlabelled
+from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
+from training.losses.pause import Correction, Supervised, annealing, check_priors, pause, positive_unlabelled
 
 pytestmark = pytest.mark.training
 
@@ -126,31 +114,6 @@ def test_the_risk_equals_the_equations(seed: int, correction: Correction) -> Non
     assert risk.loss.item() == pytest.approx(reference(logits, targets, known, priors, correction))
 
 
-@given(
-    rows=some.lists(
-        some.tuples(some.floats(-1e6, 1e6), some.floats(-50, 50), some.sampled_from([None, 0, 1])),
-        min_size=1,
-        max_size=8,
-    ),
-    prior=some.floats(0.01, 0.99),
-    correction=some.sampled_from(CORRECTIONS),
-)
-@settings(max_examples=60, deadline=None)
-def test_any_two_class_batch_equals_the_equations(
-    rows: list[tuple[float, float, int | None]], prior: float, correction: Correction
-) -> None:
-    logits = np.array([row[:2] for row in rows])
-    labels = [row[2] for row in rows]
-    targets = np.array([[label == 0, label == 1] for label in labels], dtype=float)
-    known = np.array([[label is not None] * 2 for label in labels])
-    priors = np.array([prior, 1 - prior])
-    expected = reference(logits, targets, known, priors, correction)
-    risk = positive_unlabelled(*map(tensor, (logits, targets, known)), priors=tensor(priors), correction=correction)
-    # A risk within rounding of zero may fall on either side of the correction.
-    if np.abs(risk.negative.numpy()).min(initial=1, where=risk.contributed.numpy()) > 1e-9:
-        assert risk.loss.item() == pytest.approx(expected, abs=1e-9)
-
-
 def test_a_class_without_positives_contributes_nothing_and_is_still_divided_by() -> None:
     logits, targets, known = one_class([LN3], [0.0, LN3])
     two = torch.cat([logits, torch.full_like(logits, 5.0)], dim=1)
@@ -159,15 +122,6 @@ def test_a_class_without_positives_contributes_nothing_and_is_still_divided_by()
     assert risk.loss.item() == pytest.approx(1 / 2 / 2)
     assert risk.contributed.tolist() == [True, False]
     assert risk.negative[1].item() == risk.positive[1].item() == 0
-
-
-def test_rows_labelled_with_another_class_never_enter() -> None:
-    logits, targets, known = torch.randn(5, 2), tensor([[1.0, 0.0]] * 3 + [[0.0, 0.0]] * 2), torch.zeros(5, 2).bool()
-    known[:3] = True
-    before = positive_unlabelled(logits, targets, known, priors=tensor([0.5, 0.5]))
-    logits[:3, 1] += 100  # the second class's logits of rows labelled with the first
-    after = positive_unlabelled(logits, targets, known, priors=tensor([0.5, 0.5]))
-    assert torch.equal(before.loss, after.loss)
 
 
 def test_all_unlabelled_or_all_labelled_is_0_and_in_the_graph() -> None:
@@ -181,15 +135,6 @@ def test_all_unlabelled_or_all_labelled_is_0_and_in_the_graph() -> None:
         lambda logits: positive_unlabelled(logits, targets[:0], targets[:0].bool(), priors=priors).loss,
         torch.randn(0, 3),
     )
-
-
-@pytest.mark.parametrize("correction", CORRECTIONS)
-def test_the_order_of_rows_changes_nothing(correction: Correction) -> None:
-    logits, targets, known, priors = map(tensor, random_case(6))
-    order = torch.randperm(len(logits), generator=torch.Generator().manual_seed(0))
-    one = positive_unlabelled(logits, targets, known, priors=priors, correction=correction)
-    other = positive_unlabelled(logits[order], targets[order], known[order], priors=priors, correction=correction)
-    assert one.loss.item() == pytest.approx(other.loss.item())
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)

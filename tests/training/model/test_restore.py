@@ -2,13 +2,17 @@
 
 import json
 import shutil
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+import torch
 from numpy.typing import NDArray
+from transformers import AutoModel
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, ModelBundle, seed_folder, write_manifest
 from similarity.encoder import TextEncoder
@@ -17,6 +21,16 @@ from similarity.generations.gate import trained_on_path
 from similarity.model.calibration import Calibration
 from similarity.text import DEFAULT_SETTINGS, TextSettings
 from tests.training.tiny_model import WORDS, topic_pairs, write_tiny_model
+from training.config import TrainSettings
+from training.data.texts import Texts
+from training.export.bundle_export import ExportSettings, export
+from training.export.graph import load_encoder
+from training.model.pair_model import load_pair_model
+from training.model.restore import restored
+from training.options import settings_of
+from training.papers.convolutions import new_convolutions, save_convolutions
+from training.papers.sentence_models import load_sentence_encoder
+from training.run.journal import read_journal
 
 pytestmark = pytest.mark.training
 
@@ -26,9 +40,6 @@ TEXTS = ["", "boats", "the company makes jam", " ".join(WORDS), "the company mak
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With biases as training leaves them: an exporter keeps only one of several that are all zero."""
-    import torch
-    from transformers import AutoModel
-
     folder = write_tiny_model(tmp_path_factory.mktemp("models") / "tiny")
     model = AutoModel.from_pretrained(folder)
     random = torch.Generator().manual_seed(1)
@@ -55,9 +66,6 @@ def exported(
     text_settings: TextSettings = DEFAULT_SETTINGS,
     load: Any = None,
 ) -> ModelBundle:
-    from training.export.bundle_export import ExportSettings, export
-    from training.export.graph import load_encoder
-
     settings = ExportSettings(
         model=str(model),
         base_model="our/base",
@@ -76,12 +84,6 @@ def bundle(weights: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 def torch_vectors(source: str, texts: list[str]) -> NDArray[np.float32]:
-    import torch
-
-    from training.config import TrainSettings
-    from training.data.texts import Texts
-    from training.model.pair_model import load_pair_model
-
     model = load_pair_model(TrainSettings(model=source)).eval()
     numbered = Texts(texts, source, max_tokens=32)
     with torch.no_grad():
@@ -91,10 +93,6 @@ def torch_vectors(source: str, texts: list[str]) -> NDArray[np.float32]:
 
 
 def test_float32_weights_come_back_as_they_were(weights: Path, sample: Path, tmp_path: Path) -> None:
-    from transformers import AutoModel
-
-    from training.model.restore import restored
-
     before = AutoModel.from_pretrained(weights)
     after = AutoModel.from_pretrained(restored(exported(weights, sample, tmp_path, "float32").folder))
     for name, values in before.state_dict().items():
@@ -106,10 +104,6 @@ def test_float32_weights_come_back_as_they_were(weights: Path, sample: Path, tmp
 
 
 def test_int8_weights_come_back_within_a_rounding_step(weights: Path, bundle: ModelBundle) -> None:
-    from transformers import AutoModel
-
-    from training.model.restore import restored
-
     before = AutoModel.from_pretrained(weights).state_dict()
     after = AutoModel.from_pretrained(restored(bundle.folder)).state_dict()
     for name, values in before.items():
@@ -225,15 +219,6 @@ def test_a_bundle_is_not_replaced_by_its_own_export(bundle: ModelBundle, sample:
         export_by_command(f"--model {begun.folder} --sample {sample}", begun.folder.parent)
 
 
-def test_exported_twice_the_list_of_companies_only_grows(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
-    begun, own = copied(bundle, tmp_path, listed="c1"), tmp_path / "own.txt"
-    own.write_text("c7")
-    given = f"--model {begun.folder} --sample {sample}"
-    export_by_command(f"{given} --companies-trained-on {own}", tmp_path / "models")
-    folder = export_by_command(given, tmp_path / "models")
-    assert trained_on_path(folder).read_text().split() == ["c1", "c7"]
-
-
 def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
     bundle: ModelBundle, sample: Path, tmp_path: Path
 ) -> None:
@@ -247,8 +232,6 @@ def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
 def test_a_killed_run_does_not_continue_from_another_start(
     bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.run.journal import read_journal
-
     begun = copied(bundle, tmp_path, listed="c1")
     train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
     capsys.readouterr()
@@ -272,11 +255,6 @@ def test_a_bundle_is_not_judged_by_companies_that_its_start_was_trained_on(
 
 
 def test_max_tokens_defaults_to_that_of_the_bundle(bundle: ModelBundle) -> None:
-    from argparse import Namespace
-
-    from training.config import TrainSettings
-    from training.options import settings_of
-
     assert settings_of(Namespace(model=str(bundle.folder)), TrainSettings).max_tokens == 32
     assert settings_of(Namespace(model=str(bundle.folder), max_tokens=20), TrainSettings).max_tokens == 20
     assert settings_of(Namespace(model=str(bundle.folder)), TrainSettings, {"max_tokens": 64}).max_tokens == 64
@@ -294,8 +272,6 @@ def test_a_bundle_with_another_text_preparation_is_refused(
 def test_a_run_in_the_folder_of_an_earlier_one_is_not_compared_with_its_start(
     weights: Path, bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.run.journal import read_journal
-
     def starts() -> int:
         return sum(line["step"] == 0 for line in read_journal(tmp_path / "run/metrics.jsonl"))
 
@@ -311,8 +287,6 @@ def test_a_run_in_the_folder_of_an_earlier_one_is_not_compared_with_its_start(
 def test_a_run_logs_the_scores_of_its_bundle_and_whether_they_were_beaten(
     bundle: ModelBundle, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.run.journal import read_journal
-
     train(bundle, pairs, tmp_path / "still", 1e-12)
     assert [line["step"] for line in read_journal(tmp_path / "still/metrics.jsonl") if "auc" in line] == [0, 2, 4]
     assert "no step beats the bundle that the run began with" in capsys.readouterr().out
@@ -321,17 +295,11 @@ def test_a_run_logs_the_scores_of_its_bundle_and_whether_they_were_beaten(
 
 
 def test_the_shipped_bundle_has_a_name_of_its_own() -> None:
-    from training.config import TrainSettings
-
     assert TrainSettings(model="shipped").source == str(seed_folder())
 
 
 def test_another_architecture_is_refused(bundle: ModelBundle, tmp_path: Path) -> None:
     """Its names are BERT's, and its vectors are not: here positions are subtracted."""
-    import onnx
-
-    from training.model.restore import restored
-
     graph = onnx.load(bundle.folder / MODEL_FILE)
     (positions,) = (node.output[0] for node in graph.graph.node if any("position_emb" in name for name in node.input))
     (addition,) = (node for node in graph.graph.node if positions in node.input)
@@ -346,10 +314,6 @@ def test_another_architecture_is_refused(bundle: ModelBundle, tmp_path: Path) ->
 
 
 def test_layers_behind_the_transformer_are_refused(weights: Path, sample: Path, tmp_path: Path) -> None:
-    from training.model.restore import restored
-    from training.papers.convolutions import new_convolutions, save_convolutions
-    from training.papers.sentence_models import load_sentence_encoder
-
     folder = Path(shutil.copytree(weights, tmp_path / "is-bert"))
     save_convolutions(new_convolutions(16, windows=(1, 3, 5), seed=1), folder)
     with pytest.raises(InvalidInput, match=r"holds cnn.safetensors, layers behind the transformer"):
@@ -360,16 +324,12 @@ def test_layers_behind_the_transformer_are_refused(weights: Path, sample: Path, 
 
 
 def test_a_model_that_was_never_trained_is_refused(sample: Path, tmp_path: Path) -> None:
-    from training.model.restore import restored
-
     bundle = exported(write_tiny_model(tmp_path / "fresh"), sample, tmp_path)
     with pytest.raises(InvalidBundle, match=r"its graph has no .*query.bias.* name the weights"):
         restored(bundle.folder)
 
 
 def test_a_bundle_without_berts_names_is_refused(bundle: ModelBundle, tmp_path: Path) -> None:
-    from training.model.restore import restored
-
     folder = tmp_path / "other"
     folder.mkdir()
     (folder / MODEL_FILE).write_bytes(bundle.read(MODEL_FILE).replace(b"embeddings.LayerNorm", b"embeddings.LayerMorn"))

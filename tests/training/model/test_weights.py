@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import InvalidInput
+from training.model.weights import load_tokenizer, load_transformer, weights_source
 
 pytestmark = pytest.mark.training
 
@@ -22,8 +23,6 @@ pytestmark = pytest.mark.training
     ],
 )
 def test_a_damaged_model_is_named(model: Path, tmp_path: Path, name: str, content: bytes | None) -> None:
-    from training.model.weights import load_transformer
-
     folder = shutil.copytree(model, tmp_path / "damaged")
     if content is None:
         (folder / name).unlink()
@@ -37,8 +36,6 @@ def test_a_damaged_model_is_named(model: Path, tmp_path: Path, name: str, conten
 
 
 def test_a_model_without_a_tokenizer_is_named(model: Path, tmp_path: Path) -> None:
-    from training.model.weights import load_tokenizer
-
     folder = shutil.copytree(model, tmp_path / "wordless")
     for path in folder.iterdir():
         if path.name not in ("config.json", "model.safetensors"):
@@ -48,7 +45,5 @@ def test_a_model_without_a_tokenizer_is_named(model: Path, tmp_path: Path) -> No
 
 
 def test_an_impossible_model_name_is_named() -> None:
-    from training.model.weights import load_transformer, weights_source
-
     with pytest.raises(InvalidInput, match="the model 'no such model!' cannot be read"):
         load_transformer(weights_source("no such model!"))

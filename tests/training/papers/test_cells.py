@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from similarity.errors import InvalidInput
+from training.papers.cells import DEFAULTS, kept_or
 
 pytestmark = pytest.mark.training
 
@@ -18,8 +19,6 @@ def kept(folder: Path, settings: dict[str, Any]) -> Path:
 
 
 def test_a_setting_that_came_later_had_its_default(tmp_path: Path) -> None:
-    from training.papers.cells import DEFAULTS, kept_or
-
     older = {name: value for name, value in DEFAULTS.items() if name not in ("head_learning_rate", "selection")}
     file = kept(tmp_path, older)
     assert kept_or(file, DEFAULTS, lambda: pytest.fail("measured again"))["ndcg10"] == 0.8
@@ -30,8 +29,6 @@ def test_a_setting_that_came_later_had_its_default(tmp_path: Path) -> None:
 
 
 def test_figures_of_other_settings_are_refused(tmp_path: Path) -> None:
-    from training.papers.cells import DEFAULTS, kept_or
-
     file = kept(tmp_path, {**DEFAULTS, "pairs": 20})
     with pytest.raises(InvalidInput, match="other settings"):
         kept_or(file, {**DEFAULTS, "pairs": 30}, dict)

@@ -4,17 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.training.tiny_model import topic_pairs
+from training.papers.cross_encoder import Teacher, TeacherSettings, with_expected_gains
 
 pytestmark = pytest.mark.training
 
 
 def test_unlabelled_pairs_get_the_gains_that_the_cross_encoder_expects(model: Path) -> None:
-    import torch
-
-    from training.papers.cross_encoder import TeacherSettings, with_expected_gains
-
     pairs = topic_pairs(companies=30, candidates=12)
     hidden = np.arange(len(pairs)) % 3 == 0
     settings = TeacherSettings(model=str(model), epochs=40, learning_rate=3e-3, precision="float32")
@@ -31,10 +29,6 @@ def test_unlabelled_pairs_get_the_gains_that_the_cross_encoder_expects(model: Pa
 
 
 def test_a_grade_does_not_depend_on_the_order_of_the_pair_or_its_batch(model: Path) -> None:
-    import torch
-
-    from training.papers.cross_encoder import Teacher, TeacherSettings
-
     pairs = topic_pairs()
     teacher = Teacher(pairs, TeacherSettings(model=str(model), precision="float32"), device=torch.device("cpu"))
     rows = np.arange(20)

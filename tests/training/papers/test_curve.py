@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from tests.training.tiny_model import TOPICS
+from training.config import TrainSettings
+from training.papers.curve import Cell, cells_of, main
+from training.papers.curve_report import as_table
 
 pytestmark = pytest.mark.training
 
@@ -49,8 +52,6 @@ def results(output: Path) -> list[dict[str, Any]]:
 def test_the_command_measures_every_method_and_share(
     model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.papers.curve import main
-
     methods = ["cross-entropy", "pause", "listwise"]
     main(command(model, data, tmp_path, "--methods", *methods, "--shares", "1", ".5", "--seeds", "1", "2"))
     found = results(tmp_path)
@@ -64,34 +65,7 @@ def test_the_command_measures_every_method_and_share(
     assert (tmp_path / "curve.png").stat().st_size > 1000
 
 
-def test_finished_cells_are_not_run_again(model: Path, data: Path, tmp_path: Path) -> None:
-    from training.papers import curve
-
-    arguments = command(model, data, tmp_path, "--methods", "cross-entropy", "--shares", "1", "--seeds", "1")
-    curve.main(arguments)
-    before = results(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curve, "run_cell", lambda *_args, **_others: pytest.fail("ran again"))
-        curve.main(arguments)
-    assert results(tmp_path) == before
-    with pytest.raises(SystemExit, match="other settings"):
-        curve.main([*arguments, "--steps", "5"])
-
-
-def test_no_cell_is_started_after_the_budget(
-    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from training.papers.curve import main
-
-    main(command(model, data, tmp_path, "--budget", "0", "--methods", "cross-entropy", "--seeds", "1"))
-    assert [result["method"] for result in results(tmp_path)] == ["untrained"]
-    assert "budget of 0 minutes" in capsys.readouterr().out
-
-
 def test_changes_of_a_method_change_its_settings() -> None:
-    from training.config import TrainSettings
-    from training.papers.curve import Cell, cells_of
-
     settings = Cell(method="pause/half/constant", share=0.1, seed=2).settings(TrainSettings())
     assert (settings.method, settings.labelled_share, settings.alpha, settings.seed) == ("pause", 0.5, 0.0, 2)
     assert [cell.share for cell in cells_of(["pause/half"], [1.0, 0.1], [1])] == [0.1]
@@ -100,8 +74,6 @@ def test_changes_of_a_method_change_its_settings() -> None:
 def test_an_unknown_change_is_refused_with_those_there_are(
     model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.papers.curve import main
-
     with pytest.raises(SystemExit):
         main(command(model, data, tmp_path, "--methods", "pause/quarter"))
     assert "nothing is called 'quarter'" in capsys.readouterr().err
@@ -131,8 +103,6 @@ def two_methods() -> list[dict[str, Any]]:
 
 
 def test_the_table_gives_means_deviations_and_paired_differences(two_methods: list[dict[str, Any]]) -> None:
-    from training.papers.curve_report import as_table
-
     old, new = as_table(two_methods, reference="old").splitlines()[2:]
     # .55 and .75: mean .65, standard deviation .1 * sqrt(2).
     assert "| 0.650 ± 0.141 |" in old
@@ -142,7 +112,5 @@ def test_the_table_gives_means_deviations_and_paired_differences(two_methods: li
 
 
 def test_methods_are_only_compared_over_the_same_seeds(two_methods: list[dict[str, Any]]) -> None:
-    from training.papers.curve_report import as_table
-
     *_, new = as_table([*two_methods[:1], *two_methods[2:]], reference="old").splitlines()
     assert new.endswith("|  | 2 |")

@@ -1,14 +1,11 @@
 """Neighbouring sentences of documents, by hand."""
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
+import torch
 
-with suppress(ModuleNotFoundError):  # without torch these tests are only counted
-    import torch
-
-    from training.papers.neighbours import neighbours
+from training.papers.neighbours import neighbours
 
 pytestmark = pytest.mark.training
 

@@ -9,6 +9,10 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.papers.sentence_pairs import CLASSES, write_nli, write_sts
+from training.config import TrainSettings
+from training.model.pair_model import PairModel
+from training.papers.nli import main, read_nli
+from training.papers.nli_report import conditions
 from training.papers.sts import SETS
 
 pytestmark = pytest.mark.training
@@ -38,8 +42,6 @@ def results(output: Path) -> list[dict[str, Any]]:
 def test_the_command_measures_every_share(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.papers.nli import main
-
     main([*command, "--shares", "1", ".1", "--seeds", "1", "2", "--epochs", "1.5"])
     *start, tenth, whole = sorted(results(tmp_path)[:4], key=lambda result: result["share"])
     assert [result["method"] for result in start] == ["untrained, mean", "untrained, [CLS]"]
@@ -65,8 +67,6 @@ def test_the_start_is_the_same_from_cached_states(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The states of frozen layers are computed once, for the STS sets too, and change no figure."""
-    from training.config import TrainSettings
-    from training.model.pair_model import PairModel
     from training.papers import nli
 
     few = ["--shares", "1", "--seeds", "1", "--steps", "2"]
@@ -90,8 +90,6 @@ def test_the_start_is_the_same_from_cached_states(
 
 
 def test_cross_entropy_takes_as_many_steps_only_when_matched(command: list[str], tmp_path: Path) -> None:
-    from training.papers.nli import main
-
     command[command.index("--output") + 1] = str(tmp_path / "epochs")
     few = ["--methods", "pause", "cross-entropy", "--shares", ".5", "--seeds", "1", "--epochs", "1"]
     main([*command, *few])
@@ -119,8 +117,6 @@ def test_finished_cells_are_kept_and_none_is_started_after_the_budget(
 
 
 def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
-    from training.papers.nli import read_nli
-
     everything, some, again = (read_nli(nli, limit=limit) for limit in (None, 40, 40))
     assert len(everything) == 120
     assert everything.classes == CLASSES
@@ -136,10 +132,6 @@ def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
 
 
 def test_the_report_states_the_start(model: Path, nli: Path) -> None:
-    from training.config import TrainSettings
-    from training.papers.nli import read_nli
-    from training.papers.nli_report import conditions
-
     pairs = read_nli(nli, limit=40)
     starts = {
         name: conditions(TrainSettings(model=name), pairs, reduced=True)
@@ -167,7 +159,5 @@ def test_the_report_states_the_start(model: Path, nli: Path) -> None:
     ],
 )
 def test_input_that_does_not_fit_is_refused(command: list[str], changes: list[str], message: str) -> None:
-    from training.papers.nli import main
-
     with pytest.raises(SystemExit, match=message):
         main([*command, "--shares", "1", "--seeds", "1", "--steps", "1", *changes])

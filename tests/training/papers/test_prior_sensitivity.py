@@ -8,6 +8,8 @@ import pytest
 
 from tests.training.data.pair_data import made_pairs, written
 from tests.training.prior_data import pool, write_pairs_of_sentences
+from training.papers.prior_sensitivity import Sensitivity, linear_classifier, main, misfit, score_counts, sensitivity
+from training.prior import PriorEstimate, fit
 
 pytestmark = pytest.mark.training
 
@@ -18,9 +20,6 @@ def company_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_estimate_has_the_smallest_misfit() -> None:
-    from training.papers.prior_sensitivity import misfit, score_counts
-    from training.prior import fit
-
     scores, positive, _, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=5)
     counts = score_counts(scores, positive)
     best = fit(counts)
@@ -31,8 +30,6 @@ def test_the_estimate_has_the_smallest_misfit() -> None:
 def test_the_plot_shows_each_prior_and_the_accuracy_on_other_anchors(
     company_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.papers.prior_sensitivity import main
-
     check = written(
         tmp_path,
         "check.csv",
@@ -46,8 +43,6 @@ def test_the_plot_shows_each_prior_and_the_accuracy_on_other_anchors(
 
 
 def test_a_linear_classifier_of_least_risk_tells_separable_pairs_apart() -> None:
-    from training.papers.prior_sensitivity import linear_classifier
-
     random = np.random.default_rng(0)
     competitor = random.random(1_000) < 0.3
     features = (random.normal(size=(1_000, 3)) + 3 * competitor[:, None]).astype(np.float32)
@@ -59,9 +54,6 @@ def test_a_linear_classifier_of_least_risk_tells_separable_pairs_apart() -> None
 
 @pytest.fixture
 def curve() -> Callable[..., object]:
-    from training.papers.prior_sensitivity import sensitivity
-    from training.prior import PriorEstimate
-
     def made(**changes: object) -> object:
         sides = [(f"a{row % 20}", f"b{row}") for row in range(600)]
         random = np.random.default_rng(0)
@@ -79,8 +71,6 @@ def curve() -> Callable[..., object]:
 
 
 def test_a_wrong_prior_fits_worse_and_accuracy_needs_labels(curve: Callable[..., object]) -> None:
-    from training.papers.prior_sensitivity import Sensitivity
-
     found = curve()
     assert isinstance(found, Sensitivity)
     assert found.misfit[1] < found.misfit[2]

@@ -1,9 +1,6 @@
 """Methods on sentences, through the same trainer: exact, resumable, exportable."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
+from similarity.encoder import OnnxRuntimeSession, padded
 from similarity.errors import InvalidInput
 from tests.training.tiny_model import TOPICS, losses
+from training import train
 from training.config import TrainSettings, settings_values
-
-pytest.importorskip("torch", reason="torch is not installed here: make test-training")
-
-from training.papers.sentences import METHODS, RECIPES, SentenceSettings, SentenceTask
+from training.export.graph import load_encoder, to_onnx
+from training.model.pair_model import load_pair_model
+from training.papers.convolutions import TokenConvolutions, new_convolutions
+from training.papers.sentence_models import load_sentence_encoder
+from training.papers.sentences import METHODS, RECIPES, NeighbourSelection, SentenceSettings, SentenceTask, main
+from training.run.processes import Processes
+from training.run.trained_run import read_run
+from training.train import fit
 
 pytestmark = pytest.mark.training
 
@@ -51,9 +56,6 @@ def descriptions(count: int = 30) -> list[str]:
 
 
 def run(settings: SentenceSettings, output: Path, texts: list[str] | None = None) -> Any:
-    from training.run.processes import Processes
-    from training.train import fit
-
     task = SentenceTask(settings, texts or descriptions(), selection=6)
     return fit(settings, task, output=output, processes=Processes(), log=lambda line: None)
 
@@ -89,8 +91,6 @@ class Killed(Exception):
 def test_a_killed_run_continues_with_the_same_losses(
     dropping_model: Path, tmp_path: Path, method: str, killed_after: int
 ) -> None:
-    from training import train
-
     settings = tiny(dropping_model, method=method)
     run(settings, tmp_path / "undisturbed")
     whole: Callable[..., dict[str, float]] = train.backward
@@ -108,40 +108,7 @@ def test_a_killed_run_continues_with_the_same_losses(
     assert losses(tmp_path / "killed") == losses(tmp_path / "undisturbed")
 
 
-TWO_PROCESSES = """
-import json, sys
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from tests.training.papers.test_sentence_methods import descriptions
-from training.papers.sentences import SentenceSettings, SentenceTask
-from training.run.processes import joined_processes
-from training.train import fit
-settings = SentenceSettings.from_values(json.loads(sys.argv[1]))
-with joined_processes() as processes:
-    task = SentenceTask(settings, descriptions(), selection=6)
-    fit(settings, task, output=Path(sys.argv[2]), processes=processes, log=lambda line: None)
-"""
-
-
-@pytest.mark.parametrize("method", ["quick-thoughts-block", "is-bert"])
-def test_two_processes_train_as_one(model: Path, tmp_path: Path, method: str) -> None:
-    """The second encoder's and the convolutions' gradients are summed too."""
-    settings = tiny(model, method=method, checkpoint_every=0)
-    run(settings, tmp_path / "one")
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES)
-    arguments = [json.dumps(settings_values(settings)), str(tmp_path / "two")]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    subprocess.run(
-        [*command, *arguments], check=True, env={**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}, timeout=300
-    )
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=2e-4)
-
-
 def test_two_encoders_learn_apart_and_the_first_is_kept(model: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     fitted = run(tiny(model), tmp_path)
     held = load_file(tmp_path / "checkpoint" / "model.safetensors")
     first, second = (
@@ -169,9 +136,6 @@ def test_is_bert_keeps_its_convolutions_and_can_be_trained_on(model: Path, tmp_p
 
 def test_the_product_refuses_a_model_with_convolutions(model: Path, tmp_path: Path) -> None:
     """It would leave them out, and with them what the run learnt."""
-    from training.export.graph import load_encoder
-    from training.model.pair_model import load_pair_model
-
     run(tiny(model, method="is-bert", steps=2, checkpoint_every=0), tmp_path)
     for load in (lambda folder: load_pair_model(TrainSettings(model=folder)), load_encoder):
         with pytest.raises(InvalidInput, match=r"holds cnn\.safetensors, layers behind the transformer"):
@@ -179,10 +143,6 @@ def test_the_product_refuses_a_model_with_convolutions(model: Path, tmp_path: Pa
 
 
 def test_the_exported_graph_holds_the_convolutions(model: Path, tmp_path: Path) -> None:
-    from similarity.encoder import OnnxRuntimeSession, padded
-    from training.export.graph import to_onnx
-    from training.papers.sentence_models import load_sentence_encoder
-
     fitted = run(tiny(model, method="is-bert", steps=2, checkpoint_every=0), tmp_path)
     encoder = load_sentence_encoder(str(tmp_path / "best"))
     assert encoder.dimension == 768
@@ -193,10 +153,6 @@ def test_the_exported_graph_holds_the_convolutions(model: Path, tmp_path: Path) 
 
 
 def test_padding_changes_no_convolution() -> None:
-    import torch
-
-    from training.papers.convolutions import new_convolutions
-
     convolutions = new_convolutions(4, windows=(1, 3, 5), seed=0)
     states = torch.randn(1, 6, 4)
     mask = torch.tensor([[1, 1, 1, 1, 0, 0]])
@@ -206,10 +162,6 @@ def test_padding_changes_no_convolution() -> None:
 
 
 def test_a_window_sees_its_neighbours_only() -> None:
-    import torch
-
-    from training.papers.convolutions import TokenConvolutions
-
     convolutions = TokenConvolutions(1, windows=(1, 3), filters=1)
     with torch.no_grad():
         for layer in convolutions.layers:
@@ -221,8 +173,6 @@ def test_a_window_sees_its_neighbours_only() -> None:
 
 
 def test_neighbour_selection_compares_adjacent_sentences_with_those_of_others() -> None:
-    from training.papers.sentences import NeighbourSelection
-
     selection = NeighbourSelection(["One a. Two a. Three a.", "One b. Two b."])
     assert int(selection.adjacent.sum()) == 3
     assert int(selection.compared.sum()) == 3 + 6
@@ -258,8 +208,6 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("source", ["companies.jsonl", "lines.txt"])
 def test_the_command_needs_descriptions_alone(model: Path, files: Path, source: str) -> None:
-    from training.papers.sentences import main
-
     main(command(model, files, "--method", "is-bert", "--companies", str(files / source)))
     stored = json.loads((files / "run" / "best" / "training.json").read_text())
     assert list(stored["scores"]) == ["neighbour_auc"]
@@ -268,8 +216,6 @@ def test_the_command_needs_descriptions_alone(model: Path, files: Path, source: 
 
 
 def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> None:
-    from training.papers.sentences import main
-
     both = ["--companies", str(files / "companies.jsonl"), "--pairs", str(files / "pairs.csv")]
     main(command(model, files, "--method", "quick-thoughts", "--batch-sentences", "8", *both))
     stored = json.loads((files / "run" / "best" / "training.json").read_text())
@@ -287,8 +233,6 @@ def test_other_methods_and_settings_are_refused(model: Path) -> None:
 
 
 def test_a_run_stores_its_settings_and_the_product_reads_it(model: Path, tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     settings = tiny(model, context=3)
     assert "context" not in settings_values(TrainSettings())
     assert SentenceSettings.from_values(settings_values(settings)) == settings

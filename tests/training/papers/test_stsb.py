@@ -10,7 +10,10 @@ import pytest
 
 from similarity.errors import InvalidInput
 from tests.training.papers.sentence_pairs import write_sts
+from training.papers.scored_pairs import StsSelection, scored_pairs
 from training.papers.sts import StsSet
+from training.papers.stsb import main
+from training.run.task import fingerprint_of
 
 pytestmark = pytest.mark.training
 
@@ -42,8 +45,6 @@ def results(output: Path) -> list[dict[str, Any]]:
 
 
 def test_a_pair_keeps_its_score_and_has_no_class() -> None:
-    from training.papers.scored_pairs import scored_pairs
-
     pairs = scored_pairs(made([0, 2.5, 5]))
     assert pairs.gains.tolist() == [0, 2.5, 5]
     assert pairs.texts == ("text 0", "text 1", "text 2")
@@ -53,23 +54,16 @@ def test_a_pair_keeps_its_score_and_has_no_class() -> None:
 
 
 def test_a_score_out_of_range_is_named() -> None:
-    from training.papers.scored_pairs import scored_pairs
-
     with pytest.raises(InvalidInput, match=r"row 2: the score 5.5 is not from 0 to 5"):
         scored_pairs(made([1, 5.5]))
 
 
 def test_other_scores_are_other_data() -> None:
-    from training.papers.scored_pairs import scored_pairs
-    from training.run.task import fingerprint_of
-
     first, again, other = (fingerprint_of(scored_pairs(made(scores))) for scores in ([1, 2], [1, 2], [1, 3]))
     assert first == again != other
 
 
 def test_selection_is_the_correlation_of_its_set() -> None:
-    from training.papers.scored_pairs import StsSelection
-
     def near_text_0(texts: Any) -> Any:
         angles = np.array([int(text.split()[1]) / 10 for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
@@ -82,8 +76,6 @@ def test_selection_is_the_correlation_of_its_set() -> None:
 def test_the_command_fine_tunes_each_seed_and_reports_test(
     model: Path, sts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.papers.stsb import main
-
     main(command(model, sts, tmp_path, "--seeds", "1", "2", "--epochs", "20"))
     start, *tuned = results(tmp_path)
     assert [result["seed"] for result in tuned] == [1, 2]
@@ -98,21 +90,6 @@ def test_the_command_fine_tunes_each_seed_and_reports_test(
     assert json.loads((best / "training.json").read_text())["classes"] == []
 
 
-def test_finished_seeds_are_kept(model: Path, sts: Path, tmp_path: Path) -> None:
-    from training.papers import cells, stsb
-
-    stsb.main(command(model, sts, tmp_path, "--seeds", "1", "--steps", "2"))
-    before = results(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "fit", lambda *_args, **_others: pytest.fail("ran again"))
-        stsb.main(command(model, sts, tmp_path, "--seeds", "1", "--steps", "2", "--budget", "0"))
-    assert results(tmp_path) == before
-    with pytest.raises(SystemExit, match="other settings"):
-        stsb.main(command(model, sts, tmp_path, "--seeds", "1", "--steps", "3"))
-
-
 def test_a_missing_set_is_named(model: Path, tmp_path: Path) -> None:
-    from training.papers.stsb import main
-
     with pytest.raises(SystemExit, match=r"no STSb-train\.tsv"):
         main(command(model, tmp_path, tmp_path / "out"))

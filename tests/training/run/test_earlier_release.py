@@ -10,6 +10,13 @@ import pytest
 
 from tests.training.tiny_model import TOPICS, losses, topic_pairs
 from training.config import TrainSettings, settings_values
+from training.data.selection import prepare
+from training.papers.cells import kept_or
+from training.papers.sentences import SentenceSettings, SentenceTask
+from training.run.processes import Processes
+from training.run.task import PairTask
+from training.run.trained_run import read_run
+from training.train import fit
 
 pytestmark = pytest.mark.training
 
@@ -27,16 +34,11 @@ USUAL: dict[str, Any] = {
 
 
 def pair_task() -> Any:
-    from training.data.selection import prepare
-    from training.run.task import PairTask
-
     settings = TrainSettings(method="pause+listwise", batch_pairs=24, label_share=0.3, **USUAL)
     return settings, PairTask(settings, prepare(topic_pairs(), settings, selection=6))
 
 
 def sentence_task() -> Any:
-    from training.papers.sentences import SentenceSettings, SentenceTask
-
     random, words = np.random.default_rng(0), list(TOPICS.values())
     descriptions = [
         " ".join(
@@ -53,9 +55,6 @@ def sentence_task() -> Any:
 def test_a_stopped_run_continues_with_the_losses_it_would_have_had(
     name: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training.run.processes import Processes
-    from training.train import fit
-
     monkeypatch.chdir(shutil.copytree(WRITTEN, tmp_path / "written"))
     settings, task = made()
     said: list[str] = []
@@ -67,8 +66,6 @@ def test_a_stopped_run_continues_with_the_losses_it_would_have_had(
 
 
 def test_a_run_on_sentences_is_read() -> None:
-    from training.run.trained_run import read_run
-
     run = read_run(WRITTEN / "sentences" / "best")
     assert run is not None
     assert run.method.startswith(
@@ -77,8 +74,6 @@ def test_a_run_on_sentences_is_read() -> None:
 
 
 def test_the_cells_of_the_reports_are_not_measured_again() -> None:
-    from training.papers.cells import kept_or
-
     files = sorted(REPORTS.glob("*/cells/*.json"))
     assert len(files) > 100
     for file in files:

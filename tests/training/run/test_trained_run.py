@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import InvalidInput
+from training.run.trained_run import read_run
 
 pytestmark = pytest.mark.training
 
@@ -24,8 +25,6 @@ def written(folder: Path, **changes: object) -> Path:
 
 
 def test_a_run_is_described_in_one_sentence(tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     run = read_run(written(tmp_path))
     assert run is not None
     assert run.start.base_model == "sentence-transformers/all-MiniLM-L6-v2"
@@ -38,8 +37,6 @@ def test_a_run_is_described_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_run_from_an_earlier_run_describes_both_and_names_the_first_model(tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     first = written(tmp_path / "first")
     second = written(tmp_path / "second", settings={"model": str(first), "method": "listwise", "epochs": 3})
     run = read_run(second)
@@ -50,8 +47,6 @@ def test_a_run_from_an_earlier_run_describes_both_and_names_the_first_model(tmp_
 
 
 def test_a_base_model_in_a_folder_is_named_without_its_path(tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     (tmp_path / "our-model").mkdir()
     run = read_run(written(tmp_path / "run", settings={"model": str(tmp_path / "our-model")}))
     assert run is not None
@@ -59,30 +54,22 @@ def test_a_base_model_in_a_folder_is_named_without_its_path(tmp_path: Path) -> N
 
 
 def test_weights_without_a_run_have_none(tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     assert read_run(tmp_path) is None
 
 
 @pytest.mark.parametrize("changes", [{"settings": {"methd": "pause"}}, {"scores": None}, {"step": "soon"}])
 def test_a_damaged_training_json_is_an_error(tmp_path: Path, changes: dict[str, object]) -> None:
-    from training.run.trained_run import read_run
-
     with pytest.raises(InvalidInput, match="is not what a training run writes"):
         read_run(written(tmp_path, **changes))
 
 
 def test_a_score_that_is_no_number_does_not_enter_the_manifest(tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     run = read_run(written(tmp_path, scores={"auc": float("nan"), "ndcg10": 0.25}))
     assert run is not None
     assert run.metrics() == {"selection_step": 150, "selection_ndcg10": 0.25}
 
 
 def test_the_description_of_a_run_on_sentences_mentions_no_labels(tmp_path: Path) -> None:
-    from training.run.trained_run import read_run
-
     run = read_run(written(tmp_path, settings={"method": "quick-thoughts", "batch_sentences": 40}))
     assert run is not None
     assert run.method.startswith("quick-thoughts on sentences of descriptions, without labels")

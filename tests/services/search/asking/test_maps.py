@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -17,7 +16,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.searcher import Searcher
 from tests.fakes import CountingEncoder
-from tests.services.search.corpus import CALIBRATION, VERSION, companies, filled_index
+from tests.services.search.corpus import VERSION, filled_index
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -64,27 +63,6 @@ def test_hits_have_scores_and_anchors_have_none(client: TestClient) -> None:
     assert [point["score"] for point in points] == [None, pytest.approx(0.9), pytest.approx(0.8)]
 
 
-def test_probabilities_are_those_of_the_ranking(tmp_path: Any) -> None:
-    index = filled_index(tmp_path / "calibrated.db", calibration=CALIBRATION)
-    hits = client_of(index).get("/map/acme", params={"k": 2}).json()["points"][1:]
-    assert [point["probability"] for point in hits] == [0.982, 0.9526]
-    index.close()
-
-
-def test_the_map_lays_the_vectors_flat_on_their_principal_axes(client: TestClient) -> None:
-    answer = client.get("/map/acme", params={"k": 5}).json()
-    vectors = {company.id: company.vector for company in companies()}
-    placed = np.array([vectors[point["id"]] for point in answer["points"]], dtype=np.float64)
-    centred = placed - placed.mean(axis=0)
-    spreads = np.linalg.eigvalsh(np.cov(centred.T))[::-1]
-    assert answer["explained"] == pytest.approx(spreads[:2].sum() / spreads.sum(), abs=1e-4)
-    points = np.array([(point["x"], point["y"]) for point in answer["points"]])
-    assert np.abs(points).max() == 1.0
-    assert points.var(axis=0, ddof=1)[1] / points.var(axis=0, ddof=1)[0] == pytest.approx(
-        spreads[1] / spreads[0], abs=1e-3
-    )
-
-
 def test_several_anchors_free_words_and_negatives_are_points_too(ask: Ask) -> None:
     points = ask(anchors=[{"company": "acme.com"}, {"text": "sells shoes"}], negatives=[{"company": "delta-air"}], k=1)[
         "points"
@@ -95,30 +73,6 @@ def test_several_anchors_free_words_and_negatives_are_points_too(ask: Ask) -> No
         ("negative", "delta-air", "Delta"),
         ("hit", points[3]["id"], points[3]["name"]),
     ]
-
-
-def test_a_company_without_hits_stands_alone_in_the_middle(client: TestClient) -> None:
-    answer = client.get("/map/acme", params={"country": "Atlantis"}).json()
-    assert [(point["x"], point["y"]) for point in answer["points"]] == [(0.0, 0.0)]
-    assert answer["explained"] == 1.0
-
-
-def test_the_same_question_has_the_same_map_both_ways(client: TestClient, ask: Ask) -> None:
-    assert client.get("/map/acme", params={"k": 4, "country": "France"}).json() == ask(
-        anchors=[{"company": "acme"}], filters=[{"field": "country", "any_of": ["France"]}], k=4
-    )
-
-
-def test_an_unknown_anchor_among_several_is_a_miss(ask: Ask) -> None:
-    answer = ask(anchors=[{"company": "acme"}, {"company": "nobody"}], k=1)
-    assert [(miss["asked"], miss["problem"]) for miss in answer["misses"]] == [("nobody", "unknown-company")]
-    assert len(answer["points"]) == 2
-
-
-def test_an_unknown_company_is_a_problem_even_beside_known_ones(client: TestClient) -> None:
-    response = client.get("/map/nobody", params={"also": "acme"})
-    assert response.status_code == 404
-    assert response.json()["type"] == "/docs#unknown-company"
 
 
 @pytest.mark.parametrize("params", [{"format": "csv"}, {"k": 251}, {"colour": "red"}])

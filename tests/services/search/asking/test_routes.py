@@ -14,7 +14,7 @@ from services.search.app import create_app
 from similarity.index.sqlite import SqliteIndex
 from similarity.text import DEFAULT_SETTINGS
 from tests.factories import ENCODER_ID
-from tests.services.search.corpus import CALIBRATION, add_generation, at_cosine, companies, company, filled_index
+from tests.services.search.corpus import add_generation, at_cosine, companies, company
 
 
 class AxisEncoder:
@@ -96,11 +96,6 @@ def test_a_name_with_a_slash_is_found(client: TestClient) -> None:
     assert client.get("/companies/A%2FS Nord").json()["company"]["id"] == "as-nord"
 
 
-def test_an_id_wins_over_the_name_of_another_company(index: SqliteIndex) -> None:
-    index.upsert("first", [company("impostor", 0.2, 6, name="acme")])
-    assert TestClient(create_app(index=index)).get("/companies/acme").json()["company"]["name"] == "Acme Shoes, Inc."
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -113,14 +108,6 @@ def test_an_id_wins_over_the_name_of_another_company(index: SqliteIndex) -> None
 )
 def test_filters_keep_any_of_their_values(client: TestClient, query: str, expected: list[str]) -> None:
     assert ids(client.get(f"/similar/acme?{query}")) == expected
-
-
-def test_probability_is_the_calibrated_score(tmp_path: Path) -> None:
-    index = filled_index(tmp_path / "calibrated.db", calibration=CALIBRATION)
-    hits = TestClient(create_app(index=index)).get("/similar/acme", params={"k": 3}).json()["hits"]
-    index.close()
-    # 1 / (1 + exp(5 - 10 * cosine)) at .9, .8 and .5
-    assert [hit["probability"] for hit in hits] == pytest.approx([0.9820, 0.9526, 0.5], abs=1e-3)
 
 
 def test_a_description_that_is_not_english_carries_a_warning(client: TestClient) -> None:
@@ -146,11 +133,6 @@ def test_free_text_is_encoded_and_compared_with_every_company(read_only_index: S
     assert (answer.json()["language"], answer.json()["warning"]) == ("und", None)
 
 
-def test_free_text_takes_filters(read_only_index: SqliteIndex) -> None:
-    client = TestClient(create_app(index=read_only_index, encoder=AxisEncoder()))
-    assert ids(client.get("/similar", params={"text": "shoes", "country": "Spain"})) == ["zapatos"]
-
-
 def test_free_text_that_is_not_english_carries_a_warning(read_only_index: SqliteIndex) -> None:
     client = TestClient(create_app(index=read_only_index, encoder=AxisEncoder()))
     text = "Das Unternehmen stellt Schuhe für Wanderer und Bergsteiger her und verkauft sie in eigenen Läden."
@@ -159,23 +141,9 @@ def test_free_text_that_is_not_english_carries_a_warning(read_only_index: Sqlite
     assert answer["warning"].startswith("The text is not in English ('de')")
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [("acm", "acme"), ("boots.de", "boots"), ("north sea cargo", "as-nord"), ("DELTA", "delta-air")],
-)
-def test_companies_are_found_by_prefix_domain_and_words(client: TestClient, query: str, expected: str) -> None:
-    answer = client.get("/companies", params={"q": query}).json()
-    assert expected in [each["id"] for each in answer["companies"]]
-    assert (answer["query"], answer["generation"]) == (query, "first")
-
-
 def test_finding_keeps_to_its_limit(client: TestClient) -> None:
     assert len(client.get("/companies", params={"q": "makes"}).json()["companies"]) > 2
     assert len(client.get("/companies", params={"q": "makes", "limit": 2}).json()["companies"]) == 2
-
-
-def test_a_blank_search_finds_nothing(client: TestClient) -> None:
-    assert client.get("/companies", params={"q": "  "}).json()["companies"] == []
 
 
 def test_a_promote_counts_from_the_next_request_on(index: SqliteIndex) -> None:

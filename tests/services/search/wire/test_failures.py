@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from services.search.app import create_app
 from services.search.wire.failures import allowed_methods
 from services.search.wire.problems import KINDS
-from similarity.company import DeletedCompany, Vector
+from similarity.company import Vector
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index.protocol import Generation, SimilarCompanies
 from similarity.index.sqlite import SqliteIndex
 from tests.services.search.asking.test_routes import AxisEncoder
-from tests.services.search.corpus import VERSION, add_generation, companies, company, filled_index
+from tests.services.search.corpus import add_generation, companies, company, filled_index
 
 STATUS_OF = {kind.slug: kind.status for kind in KINDS}
 
@@ -79,24 +79,6 @@ def test_an_unknown_company_is_404_with_what_may_be_meant(client: TestClient) ->
     assert document["suggestions"] == [
         {"id": "boots", "name": "Boots GmbH", "domain": "boots.de", "country": "Germany", "industry": "Footwear"}
     ]
-
-
-def test_a_misspelt_end_still_finds_what_was_meant(client: TestClient) -> None:
-    document = problem(client.get("/companies/zapattas"), "unknown-company")
-    assert [each["id"] for each in document["suggestions"]] == ["zapatos"]
-
-
-def test_an_unknown_company_that_is_like_no_other_is_404_without_suggestions(client: TestClient) -> None:
-    document = problem(client.get("/companies/qqqq"), "unknown-company")
-    assert document["detail"] == "no company has the id, domain, name or alias 'qqqq'"
-    assert document["suggestions"] == []
-
-
-def test_a_deleted_company_is_unknown(index: SqliteIndex) -> None:
-    index.upsert("first", [DeletedCompany(id="boots", version=VERSION + 1)])
-    client = TestClient(create_app(index=index))
-    problem(client.get("/similar/boots"), "unknown-company")
-    assert "boots" not in client.get("/similar/acme").text
 
 
 def test_a_contested_name_is_409_with_the_candidates(client: TestClient) -> None:
@@ -187,11 +169,6 @@ def test_the_allowed_methods_are_all_those_of_the_address(path: str, methods: li
 def test_an_address_that_is_asked_by_get_and_by_post_says_so(client: TestClient) -> None:
     assert client.put("/similar").headers["allow"] == "GET, POST"
     assert client.put("/similar/batch").headers["allow"] == "POST"
-
-
-@pytest.mark.parametrize("path", ["/similar/a%0Ab", "/similar?text=a%0Ab"])
-def test_a_line_break_in_an_address_is_no_fault(client: TestClient, path: str) -> None:
-    assert client.get(path).status_code in {404, 503}
 
 
 @pytest.mark.parametrize("address", ["/companies/a%0Ab", "/similar/a%0Ab", "/map/a%0Ab"])

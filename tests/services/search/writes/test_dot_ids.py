@@ -10,7 +10,8 @@ import pytest
 
 from similarity.index.bundle_store import keep_bundle, store_folder
 from similarity.index.sqlite import SqliteIndex
-from tests.factories import make_embedded, make_generation
+from tests.contract.steps import add_candidate
+from tests.factories import make_embedded
 from tests.services.search.raw_http import answer, connected, status
 from tests.services.search.serving import Service, running
 from tests.tiny_bundle import DIMENSION, write_tiny_bundle
@@ -26,8 +27,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     keep_bundle(bundle, store_folder(str(file), None))
     made: dict[str, Any] = {"encoder_id": bundle.encoder_id, "dimension": DIMENSION}
     with closing(SqliteIndex(file)) as index:
-        index.create_generation(make_generation("first", **made))
-        index.register_candidate("first")
+        add_candidate(index, "first", **made)
         dots: dict[str, dict[str, Any]] = {".": {}, "..": {"domain": "dots.com"}, "acme": {}}
         index.upsert("first", [make_embedded(each, **made, **fields) for each, fields in dots.items()])
         index.promote("first")

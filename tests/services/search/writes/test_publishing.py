@@ -18,7 +18,8 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import VersionedCompany
 from similarity.kafka import NotDelivered
-from tests.factories import make_embedded, make_generation
+from tests.contract.steps import add_live
+from tests.factories import make_embedded
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import ANVILS, NOON, bulk, client_of, put
 
@@ -57,9 +58,7 @@ def producer() -> FakeProducer:
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     index = SqliteIndex(tmp_path / "index.db")
-    index.create_generation(make_generation("first"))
-    index.register_candidate("first")
-    index.promote("first")
+    add_live(index, "first")
     yield index
     index.close()
 

@@ -26,16 +26,12 @@ from similarity.index.bundle_store import StoredEncoders, keep_bundle, store_fol
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.writers import writer_leases
-from tests.factories import ENCODER_ID, make_generation
+from tests.contract.steps import add_candidate
+from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import AFTERNOON, ANVILS, NOON, bulk, client_of, direct_writing, put
 from tests.tiny_bundle import DIMENSION, expected_vector, write_tiny_bundle
-
-
-def add_candidate(index: SqliteIndex, name: str, **fields: Any) -> None:
-    index.create_generation(make_generation(name, **fields))
-    index.register_candidate(name)
 
 
 @pytest.fixture
@@ -178,12 +174,6 @@ def test_what_breaks_a_rule_is_named(
     assert (document["errors"][0]["parameter"], document["errors"][0]["where"]) == (parameter, "body")
     assert reason in document["errors"][0]["reason"]
     assert index.stats("first").companies == 0
-
-
-def test_hundreds_of_unknown_members_are_answered_briefly(client: TestClient) -> None:
-    answer = put(client, **{"m" * 1000 + str(number): 1 for number in range(900)})
-    assert len(problem(answer, "invalid-request")["errors"]) == 20
-    assert len(answer.content) < 10_000
 
 
 @pytest.mark.parametrize("company_id", ["a b", "a%2Fb", "%00", "a" * 129, "%ED%A0%80", "é"])

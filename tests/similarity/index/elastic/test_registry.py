@@ -59,26 +59,12 @@ def test_everything_comes_back_after_json() -> None:
     assert after_json(registry).live().record.promoted_at == NOW
 
 
-def test_a_step_leaves_the_registry_it_began_with_as_it_was() -> None:
-    before = live(Registry(), "first")
-    copied = after_json(before)
-    take(live(before, "second"))
-    before.add(make_generation("third"), "index-third")
-    assert before == copied
-
-
 def test_an_index_stays_on_the_list_until_its_deletion_is_noted() -> None:
     registry = live(live(Registry(), "first"), "second").retire("first")
     assert registry.retired == ("index-first",)
     assert registry.deleted("index-other") == registry
     assert registry.deleted("index-first").retired == ()
     assert registry.deleted("index-first").revision == registry.revision
-
-
-def test_a_name_is_free_again_while_its_old_index_waits_for_deletion() -> None:
-    registry = live(live(Registry(), "first"), "second").retire("first").add(make_generation("first"), "index-new")
-    assert registry.named("first").index == "index-new"
-    assert registry.retired == ("index-first",)
 
 
 def test_a_rollback_that_was_decided_on_older_news_is_refused() -> None:
@@ -98,31 +84,6 @@ def test_rollback_follows_the_order_of_going_live_not_of_the_clock() -> None:
     assert registry.before_live().record.name == "b"
     back = registry.roll_back(live="index-c", target="index-b", now=NOW - timedelta(days=1))
     assert back.before_live().record.name == "c"
-
-
-def test_the_fence_grows_with_every_lease_that_is_taken_whatever_its_name() -> None:
-    registry = Registry()
-    fences = []
-    for name, holder in (("a", "x"), ("b", "x"), ("a", "x"), ("b", "x")):
-        registry = take(registry, name, holder=holder)
-        fences.append(held(registry, name).fence)
-    assert fences == [1, 2, 3, 4]
-    released = registry.release_lease(held(registry, "a"))
-    assert held(take(released, "a"), "a").fence == 5
-
-
-def test_a_lease_that_ended_is_not_held_though_nobody_took_it() -> None:
-    registry = take(Registry())
-    lease = held(registry)
-    registry.check_held(lease, now=NOW + timedelta(seconds=59))
-    with pytest.raises(LeaseLost):
-        registry.check_held(lease, now=NOW + timedelta(seconds=60))
-
-
-def test_a_lease_of_another_name_is_not_released_with_it() -> None:
-    registry = take(take(Registry(), "a"), "b")
-    assert registry.release_lease(held(registry, "a")).leases == (held(registry, "b"),)
-    assert registry.release_lease(replace(held(registry, "a"), fence=99)) == registry
 
 
 def test_leases_that_ended_a_day_ago_are_forgotten() -> None:

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.test_installations import make_program
 from tests.servers import docker, docker_compose, docker_images, docker_standins
 from tests.servers.docker_debian import NoStandIn, ensure_bookworm
 from tests.servers.prism_installation import BuildFailed
-from tests.servers.test_prism_installation import make_go
 
 
 def make_docker(folder: Path, script: str) -> None:
@@ -70,7 +70,7 @@ def test_compose_is_built_once_and_made_known(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(docker_compose, "PLUGINS", plugins)
     make_docker(tmp_path, f"[ -e {plugins}/docker-compose ]")
     # The arguments of `go build`: the eighth is where to.
-    make_go(tmp_path, 'case $1 in mod) echo "{\\"Dir\\": \\"/source\\"}";; build) echo "$3" > "$8";; esac')
+    make_program(tmp_path, "go", 'case $1 in mod) echo "{\\"Dir\\": \\"/source\\"}";; build) echo "$3" > "$8";; esac')
     docker_compose.ensure_compose()
     assert (plugins / "docker-compose").read_text() == "/source\n"
     (tmp_path / "go").unlink()
@@ -79,7 +79,7 @@ def test_compose_is_built_once_and_made_known(tmp_path: Path, monkeypatch: pytes
 
 def test_of_a_failed_build_of_compose_nothing_is_kept(tmp_path: Path) -> None:
     make_docker(tmp_path, "exit 1")
-    make_go(tmp_path, "echo no network >&2; exit 1")
+    make_program(tmp_path, "go", "echo no network >&2; exit 1")
     with pytest.raises(BuildFailed, match="no network"):
         docker_compose.ensure_compose()
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]

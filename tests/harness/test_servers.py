@@ -148,7 +148,7 @@ def test_no_server_is_left_when_its_start_is_interrupted(
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.integration.test_servers import wait_for_pid
+from tests.harness.test_servers import wait_for_pid
 from tests.servers.elasticsearch import ElasticsearchCluster
 cluster = ElasticsearchCluster(Path(sys.argv[1]), version=sys.argv[2])
 cluster.nodes[0].start()

@@ -1,8 +1,5 @@
 """The judge of killed streams finds what is wrong, and nothing else; and a story is what its seed says."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from similarity.company import utc_now
@@ -12,9 +9,6 @@ from similarity.ingest.records import VersionedCompany
 from similarity.kafka.records import Record
 from tests.faults.stream_check import Content, Topic, Written, acknowledged, invented, outdated, unsettled
 from tests.faults.stream_inputs import Sent, Story
-from tests.faults.stream_kill import Stage, run_campaign
-from tests.faults.stream_report import report
-from tests.faults.stream_schedule import Finished
 
 POISON = Written(sent=Sent(key=b"a", value=b"{", company="a", poison="not JSON"), milliseconds=5)
 
@@ -98,61 +92,3 @@ def test_one_version_of_a_company_has_one_content() -> None:
         if sent.version is not None:
             contents.setdefault((sent.company, sent.version // 2), set()).add(sent.description)
     assert {len(each) for each in contents.values()} == {1}
-
-
-LINE: dict[str, Any] = {
-    "store": "sqlite",
-    "planned": 10,
-    "mistake": "",
-    "code": "c",
-    "commit": "abc",
-    "at": "2026-01-01 12:00",
-    "seed": 7,
-    "seconds": 30.0,
-    "kills": 10,
-    "lives": 11,
-    "messages": 1_200,
-    "companies": 200,
-    "poison": 12,
-    "phases": {"between commits": 10},
-    "written_ahead": 4,
-    "unfinished_letters": 1,
-    "acknowledged": 900,
-    "checked": 5_000,
-    "lost": 1,
-    "problems": ["after kill 3: lost: 0/1"],
-}
-
-
-def test_the_report_counts_and_hides_no_problem() -> None:
-    text = report([LINE, {**LINE, "seed": 8, "lost": 0, "problems": []}])
-    assert "| **kills** | 20 |" in text
-    assert "| **committed messages lost** | 1 |" in text
-    assert "seeds 7 to 8 (2) on embedded index at commit abc" in text
-    assert "- sqlite, seed 7: after kill 3: lost: 0/1" in text
-
-
-def test_the_report_tells_planted_mistakes_apart() -> None:
-    found = {**LINE, "mistake": "commit before the write"}
-    text = report([{**LINE, "lost": 0, "problems": []}, found, {**found, "seed": 8, "lost": 0, "problems": []}])
-    assert "| commit before the write | 2 | 1 |" in text
-    assert "| **kills** | 10 |" in text
-    assert "## Problems" not in text
-
-
-def test_only_what_was_fine_is_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[tuple[int, str]] = []
-
-    def play(stage: Stage, seed: int, *, kills: int, mistake: str, keep: Path) -> Finished:
-        played.append((seed, mistake))
-        return Finished(seed=seed, kills=kills, problems=["lost"] * (seed == 13))
-
-    monkeypatch.setattr(Stage, "play", play)
-    results = tmp_path / "faults" / "results.jsonl"
-    run_campaign([12, 13], Stage(), results=results)
-    with results.open("a") as file:
-        file.write('{"seed": 14, "no')  # ended while it wrote this
-    lines = run_campaign([12, 13, 14], Stage(), results=results)
-    assert [line["seed"] for line in lines] == [12, 13, 14]
-    run_campaign([12], Stage(), results=results, mistake="commit before the write")
-    assert played == [(12, ""), (13, ""), (13, ""), (14, ""), (12, "commit before the write")]
