@@ -27,8 +27,11 @@ SHORT_WORD_CHARACTERS = 3
 HASH_CHARACTERS = 32
 PSEUDONYM_CHARACTERS = 12
 
-# Between the words of "KelvoDrimpax", and within "O'Neill"; "Hill's" is not "hills".
+# Between the words of "KelvoDrimpax"; within "T-Mobile", "E.ON" and "AT&T"; within "O'Neill", though "Hill's" is not
+# "hills"; and any apostrophe within a word.
 _HUMP = re.compile("(?<=[a-zа-я])(?=[A-ZА-Я])")
+_WITHIN_WORD = re.compile("(?<=\\w)[-.·&](?=\\w)")
+_ANY_APOSTROPHE = re.compile("(?<=\\w)['\u2019\u02bc](?=\\w)")
 _APOSTROPHE = re.compile("(?<=\\b\\w)['\u2019\u02bc](?=\\w\\w)")
 
 
@@ -73,7 +76,12 @@ class CompanyNames:
         """
         wanted = self.hashes | hashes_of(self.key, [self.id])
         lengths = {int(each.partition(":")[0]) for each in wanted} - {NOT_IN_TEXTS}
-        return any(_hash(self.key, len(phrase), phrase) in wanted for phrase in _phrases_in(words_of(text), lengths))
+        spellings = {text, _WITHIN_WORD.sub("", text), _ANY_APOSTROPHE.sub("", text)}
+        return any(
+            _hash(self.key, len(phrase), phrase) in wanted
+            for spelling in spellings
+            for phrase in _phrases_in(words_of(spelling), lengths)
+        )
 
     def _is_name(self, reference: str) -> bool:
         phrases = [_phrase(form) for form in _references(reference)]
@@ -89,7 +97,8 @@ def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
     """The phrases that a name is looked for by, each with the length that is kept of it."""
     forms = _forms_of(name)
     for form, is_telling in forms.items():
-        for spelling in {form, _APOSTROPHE.sub("", form)}:
+        several = _ANY_APOSTROPHE.sub("", form) if " " in form else form
+        for spelling in {form, several, _APOSTROPHE.sub("", form), _WITHIN_WORD.sub("", form)}:
             if phrase := _phrase(spelling):
                 yield _length(phrase, is_telling=is_telling), phrase
     shortest = words_of(min((form for form, is_telling in forms.items() if is_telling), key=len, default=""))

@@ -8,14 +8,21 @@ _ALONE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
     "\u3005\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
 )
+# Letters that Unicode does not decompose into a plain one and an accent; a combining iota is a letter in capitals.
+_PLAIN = str.maketrans(
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "ı": "i", "\u0345": "ι"}
+    | {"æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
+)
+# Signs behind a name, which Unicode would decompose into letters and digits: "Acme™", "Acme¹".
+_SIGNS = re.compile("[™℠®©ªº¹²³⁰-⁹₀-₉①-⑳]")
 WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 
 
 def unaccented(text: str) -> str:
-    """The text without accents and invisible characters, and with plain letters for full-width ones."""
+    """The text in plain letters: without accents, invisible characters, full-width forms and signs such as ™."""
     if text.isascii():  # ten times as fast
         return text
-    apart = unicodedata.normalize("NFKD", text)
+    apart = unicodedata.normalize("NFKD", _SIGNS.sub(" ", text)).translate(_PLAIN)
     seen = (each for each in apart if not unicodedata.combining(each) and unicodedata.category(each) != "Cf")
     return unicodedata.normalize("NFC", "".join(seen))
 

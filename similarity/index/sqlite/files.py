@@ -90,9 +90,10 @@ def migrate(
         raise
 
 
-def damaged_pages(connection: sqlite3.Connection) -> Iterator[str]:
-    """What SQLite's own check finds wrong with pages, tables and their indexes, one line each."""
-    return (line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok")
+def damaged_pages(connection: sqlite3.Connection, table: str = "") -> Iterator[str]:
+    """What SQLite's own check finds wrong with pages, tables and their indexes, or with one table, one line each."""
+    check = f"PRAGMA integrity_check({table})" if table else "PRAGMA integrity_check"
+    return (line for (line,) in connection.execute(check) if line != "ok")
 
 
 def _is_damage(error: Exception) -> bool:

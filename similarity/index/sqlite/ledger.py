@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from sqlite3 import Connection
 from typing import Any
 
 from similarity.index.ledger import (
@@ -15,7 +16,7 @@ from similarity.index.ledger import (
 )
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.connections import Connections
-from similarity.index.sqlite.files import DamagedRow
+from similarity.index.sqlite.files import DamagedRow, damaged_pages
 from similarity.index.sqlite.records import Records
 from similarity.index.sqlite.rows import Row
 
@@ -56,6 +57,7 @@ class SqliteLedger:
 
     def remembered(self, company_id: str) -> frozenset[str]:
         with self._connections.reading() as connection:
+            _require_whole(connection)
             rows = FORMER_NAMES.stored(connection)
         # Of all rows, because a damaged id would hide its row from a query by id. Its checksum still tells whose it is.
         hashes = frozenset(each for _, each, expected in rows if checksum(company_id, each) == expected)
@@ -92,6 +94,12 @@ class SqliteLedger:
             records = readable_erasures(ERASURES.stored(connection, "NOT INDEXED"), _readable)
             old = [each.id for each in records if each.state is ErasureState.DONE and each.requested_at < before]
             connection.executemany("DELETE FROM erasures WHERE id = ?", [(each,) for each in old])
+
+
+def _require_whole(connection: Connection) -> None:
+    """Raises DamagedRow where a page of `former_names` is damaged: it may hide rows, which no row's checksum tells."""
+    if found := next(damaged_pages(connection, "former_names"), ""):
+        raise DamagedRow(f"the table former_names: {found:.200}")
 
 
 def _readable(row: Row) -> ErasureRecord:

@@ -164,26 +164,29 @@ def _hidden_commits(path: Path) -> str:
     """
     with path.open("rb") as log:
         header = log.read(HEADER_BYTES)
-        order = MAGIC.get(header[:4], "<u4")
+        if len(header) < HEADER_BYTES:
+            return ""
+        order = MAGIC.get(header[:4], "")
         last = _big_endian(header[24:])
-        if len(header) < HEADER_BYTES or not np.array_equal(_checksums(header[:24], order, NO_SEED), last):
-            # A log that was being made when the power failed may hold nothing yet.
-            return "all" if any(any(block) for block in iter(lambda: log.read(BLOCK_BYTES), b"")) else ""
+        if not order or not np.array_equal(_checksums(header[:24], order, NO_SEED), last):
+            return "all" if log.read(1) else ""
         frame_bytes = FRAME_HEADER_BYTES + int.from_bytes(header[8:12], "big")
         commits, is_readable = 0, True
         while block := log.read(BLOCK_BYTES // frame_bytes * frame_bytes):
             count = len(block) // frame_bytes
             frames = np.frombuffer(block, np.uint8, count * frame_bytes).reshape(count, frame_bytes)
             is_of_run = (frames[:, 8:16] == np.frombuffer(header[16:24], np.uint8)).all(axis=1)
+            stored = _big_endian(frames[:, 16:24].tobytes())
+            content = np.concatenate([frames[:, :8], frames[:, FRAME_HEADER_BYTES:]], axis=1).tobytes()
+            computed = _checksums(content, order, np.concatenate([last, stored])[:count])
+            follows = is_of_run & (computed == stored).all(axis=1)
+            # A frame that the next one follows was whole, whatever salt it has now.
+            is_of_run[:-1] |= follows[1:]
             is_commit = is_of_run & frames[:, 4:8].any(axis=1)  # how many pages the file then has; else 0
             if is_readable:
-                stored = _big_endian(frames[:, 16:24].tobytes())
-                content = np.concatenate([frames[:, :8], frames[:, FRAME_HEADER_BYTES:]], axis=1).tobytes()
-                computed = _checksums(content, order, np.concatenate([last, stored])[:count])
-                follows = is_of_run & (computed == stored).all(axis=1)
                 is_readable = bool(follows.all())
                 is_commit[: count if is_readable else follows.argmin()] = False
-                last = stored[-1:]
+            last = stored[-1:]
             commits += int(is_commit.sum())
     return f"the last {commits}" if commits > 1 else ""
 

@@ -34,6 +34,39 @@ def test_other_texts_are_not(text: str) -> None:
     assert not make_names("c-17", *NAMES).are_in(text)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Vakıfbank", "VAKIFBANK"),
+        ("YILDIZ HOLDING", "Yıldız Holding"),
+        ("Møller-Kelvo", "moller-kelvo"),
+        ("Łukasz Drim", "LUKASZ DRIM"),
+        ("ᾳkelvo", "ΑΙKELVO"),
+        ("Zorvik", "Zorvik™"),
+        ("Zorvik℠", "zorvik"),
+        ("Zorvik", "Zorvik¹ and others"),
+        ("J.P. Morgan Chase", "JP Morgan Chase"),
+        ("BMW", "B.M.W. cars"),
+        ("E.ON SE", "EON is large"),
+        ("AT&T Inc.", "ATT"),
+        ("T-Mobile", "TMobile"),
+        ("TMobile", "the T-Mobile shop"),
+        ("Zor-vik", "zorvik"),
+        ("Dick's Zorvs", "Dicks Zorvs"),
+    ],
+)
+def test_letters_signs_and_punctuation_within_a_name_do_not_matter(name: str, text: str) -> None:
+    assert make_names("c-17", name).are_in(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("Hill's", "over the hills"), ("E.ON SE", "for an eon"), ("3M", "3m of rope"), ("Zorvi", "Zor-vik")],
+)
+def test_other_words_are_not_taken_for_a_name(name: str, text: str) -> None:
+    assert not make_names("c-17", name).are_in(text)
+
+
 @pytest.mark.parametrize("reference", ["c-17", "acme inc", "ACME", "https://www.ACME.com/about", "NESTLÉ"])
 def test_a_reference_that_is_a_name_means_the_company(reference: str) -> None:
     assert make_names("c-17", *NAMES).mean(reference)
