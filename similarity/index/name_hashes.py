@@ -98,7 +98,8 @@ def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
     forms = _forms_of(name)
     for form, is_telling in forms.items():
         several = _ANY_APOSTROPHE.sub("", form) if " " in form else form
-        for spelling in {form, several, _APOSTROPHE.sub("", form), _WITHIN_WORD.sub("", form)}:
+        joined = form if DOMAIN_PATTERN.fullmatch(form) else _WITHIN_WORD.sub("", form)
+        for spelling in {form, several, joined, _APOSTROPHE.sub("", form)}:
             if phrase := _phrase(spelling):
                 yield _length(phrase, is_telling=is_telling), phrase
     shortest = words_of(min((form for form, is_telling in forms.items() if is_telling), key=len, default=""))

@@ -10,11 +10,12 @@ from ..wire import problems
 from ..wire.problem_documents import Problem
 from .callers import CALLER, LOCAL, Caller, current_caller
 from .rate_limits import Allowance, TokenBuckets
-from .refusals import client_address, header, is_open, refuse
+from .refusals import CLOSE, client_address, header, is_open, refuse
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="company similarity"'}
 WRONG_KEY = {"WWW-Authenticate": 'Bearer realm="company similarity", error="invalid_token"'}
 WRONG_KEYS = Allowance(rate=0.2, burst=20)
+REFUSED_ALLOWANCE = Allowance(rate=20, burst=100)
 
 
 class Keys(Protocol):
@@ -29,14 +30,16 @@ class Authentication:
 
     Without `keys` every caller is LOCAL. With them, every path needs a valid key, except the open ones (`is_open`),
     whether or not a route asks for a scope. Wrong keys are counted for each client address and answered 429
-    beyond 20, then one more every 5 seconds; a valid key always passes, so nobody can lock out others
-    behind the same address.
+    beyond 20, then one more every 5 seconds. Refusals are counted too: beyond REFUSED_ALLOWANCE the address loses its
+    connection, and with it the requests that it has pipelined. A valid key always passes, so nobody can lock out
+    others behind the same address.
     """
 
     def __init__(self, app: ASGIApp, *, keys: Keys | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._keys = keys
         self._wrong = TokenBuckets(WRONG_KEYS, clock=clock)
+        self._refused = TokenBuckets(REFUSED_ALLOWANCE, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
@@ -52,6 +55,11 @@ class Authentication:
 
     async def _refuse(self, secret: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         address = client_address(scope)
+        if not self._refused.take(address):
+            detail = "too many requests without a valid key from this address"
+            problem = Problem(problems.RATE_LIMITED, detail, self._refused.seconds_until(address))
+            await refuse(problem, scope, receive, send, headers=CLOSE)
+            return
         if secret is None:
             problem, headers = Problem(problems.KEY_NEEDED, "send a key: Authorization: Bearer KEY"), CHALLENGE
         elif self._wrong.take(address):

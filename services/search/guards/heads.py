@@ -20,6 +20,7 @@ from .refusals import CLOSE, header, refuse
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ANY = "*"
+MOST_HEADERS = 100
 HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 # What a head holds beside method, path, query, and names and values of headers.
 BYTES_OF_LINES, BYTES_OF_HEADER = len(" ? HTTP/1.1\r\n" + "\r\n"), len(": " + "\r\n")
@@ -54,12 +55,15 @@ class Heads:
                 await refuse(problem, scope, receive, send, headers=CLOSE)
                 return
             if problem := self._unwanted(scope):
-                await refuse(problem, scope, receive, send)
+                headers = CLOSE if problem.kind is problems.UNKNOWN_HOST else {}
+                await refuse(problem, scope, receive, send, headers=headers)
                 return
         await self._app(scope, receive, send)
 
     def _unusable(self, scope: Scope) -> Problem | None:
-        # The server's own limit is for heads that arrive in several parts.
+        # The server's own limits are for heads that arrive in several parts, or in one.
+        if len(scope["headers"]) > MOST_HEADERS:
+            return Problem(problems.HEAD_TOO_LARGE, f"a request may have {MOST_HEADERS} headers; send fewer")
         if head_bytes(scope) > self._most_bytes:
             detail = f"path and headers have more than {self._most_bytes:,} bytes; send less"
             return Problem(problems.HEAD_TOO_LARGE, detail)

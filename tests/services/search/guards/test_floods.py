@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -105,12 +106,13 @@ def test_one_address_cannot_take_every_connection(index_file: Path, tmp_path: Pa
         assert asked(service, "/similar/acme")[0] == 200
 
 
-def test_one_address_that_pipelines_the_api_description_delays_no_health_check(
-    index_file: Path, tmp_path: Path
+@pytest.mark.parametrize(("path", "answered", "burst"), [("/openapi.json", 200, 400), ("/similar/acme", 401, 100)])
+def test_one_address_that_pipelines_without_a_key_delays_no_health_check(
+    index_file: Path, tmp_path: Path, path: str, answered: int, burst: int
 ) -> None:
     keys = tmp_path / "keys.json"
     secret = add(keys, "ann", [Scope.READ])
-    flood = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 120
+    flood = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 120
     with (
         running(index_file, tmp_path, keys=keys) as service,
         connections(service.port, 240, flood, source="127.0.0.2") as opened,
@@ -118,7 +120,7 @@ def test_one_address_that_pipelines_the_api_description_delays_no_health_check(
         answers = Counter[int]()
         reading = threading.Thread(target=read_answers, args=(opened, answers))
         reading.start()
-        waited = [asked(service, path) for path in ("/healthz", "/readyz") * 5]
+        waited = [asked(service, health) for health in ("/healthz", "/readyz") * 5]
         ours = service.ask("/similar/acme", {"Authorization": f"Bearer {secret}"})
         reading.join(timeout=60)
         assert not reading.is_alive()
@@ -126,9 +128,29 @@ def test_one_address_that_pipelines_the_api_description_delays_no_health_check(
     assert {code for code, _ in waited} == {200}
     assert ours[0] == 200
     # 28,800 requests: a burst is answered, and each connection ends with its first refusal.
-    assert set(answers) == {200, 429}
-    assert 400 <= answers[200] < 2_000
+    assert set(answers) == {answered, 429}
+    assert burst <= answers[answered] < 5 * burst
     assert answers[429] <= 240
+
+
+CHUNKS = b"POST /similar HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 50_000
+HEADERS = (
+    b"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"h%d: v\r\n" % n for n in range(2400)) + b"\r\n"
+)
+
+
+@pytest.mark.parametrize("flood", [CHUNKS, HEADERS * 10], ids=["tiny chunks", "many headers"])
+def test_what_is_costly_to_parse_delays_no_health_check(index_file: Path, tmp_path: Path, flood: bytes) -> None:
+    keys = tmp_path / "keys.json"
+    add(keys, "ann", [Scope.READ])
+    with running(index_file, tmp_path, keys=keys) as service, connections(service.port, 20, b"") as opened:
+        for each in opened:
+            each.setblocking(False)
+            with suppress(OSError):
+                each.send(flood)
+        waited = [asked(service, path) for path in ("/healthz", "/readyz") * 5]
+    assert {code for code, _ in waited} == {200}
+    assert max(seconds for _, seconds in waited) < 2
 
 
 def read_answers(opened: list[socket.socket], answers: Counter[int]) -> None:
