@@ -1,6 +1,6 @@
 """The commands `similarity generations ...` that move an index from one generation to the next.
 
-They only translate, as in `cli`; those that look after what is there are in `cli_upkeep`.
+They only translate, as in `cli`; the others are in `similarity.cli.generations_maintenance`.
 """
 
 from dataclasses import asdict, is_dataclass
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from similarity.cli.context import IndexOption, Opened, fail, opened, progress
+from similarity.cli.generations_maintenance import maintenance
 from similarity.cli.listing import ListFormat, show_facts, show_rows
-from similarity.cli.upkeep import upkeep
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ generations = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-generations.add_typer(upkeep)
+generations.add_typer(maintenance)
 
 FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]

@@ -165,10 +165,10 @@ def _load(
 
 
 def _left_out(report: "LoadReport") -> str:
-    fields = ", ".join(f"{field} {count:,}" for field, count in report.left_out.most_common())
+    fields = ", ".join(f"{field} {count:,}" for field, count in report.ignored_values.most_common())
     return (
-        f"{report.left_out.total():,} values were left out of companies that were taken: {fields} (a website without "
-        "a host name, or a number that is none)"
+        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields} "
+        "(a website without a host name, or an attribute that is not a number)"
     )
 
 
@@ -177,7 +177,7 @@ def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
     )
-    if report.left_out:
+    if report.ignored_values:
         typer.echo(_left_out(report))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:

@@ -38,7 +38,7 @@ class Line:
     duplicates: tuple[str, ...] | None = None
 
     @classmethod
-    def of_hit(cls, hit: "RankedHit", company: Company) -> "Line":
+    def of_hit(cls, hit: "ScoredHit", company: Company) -> "Line":
         """Return the line of a hit of the library or of a service."""
         return cls(
             company=company, rank=hit.rank, score=hit.score, probability=hit.probability, duplicates=hit.duplicates
@@ -72,7 +72,7 @@ class NamedCompany(Protocol):
     def name(self) -> str: ...
 
 
-class RankedHit(Protocol):
+class ScoredHit(Protocol):
     """What a hit of the library and one of a service have in common."""
 
     @property

@@ -14,8 +14,8 @@ from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, DocumentVersion, Generation, WriteOutcome
-from similarity.ingest.changes import Documents, embed_changes
 from similarity.ingest.records import Change, VersionedCompany
+from similarity.ingest.write_path import Documents, embed_changes
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_DOCUMENTS = 1024

@@ -16,9 +16,9 @@ from similarity.errors import InvalidInput
 from similarity.generations.first import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteResult
-from similarity.ingest.changes import write_changes
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from similarity.settings import Settings
 
 CHUNK = 1_024
@@ -52,7 +52,7 @@ def add_companies(
     version = version_of(now, now=now)
     results: list[WriteResult] = []
     remaining = iter(companies)
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         while chunk := list(islice(remaining, CHUNK)):
             changes = [
                 VersionedCompany(company=each, version=version, untimed=True)

@@ -39,7 +39,7 @@ class _Read:
 
     row: Row
     document: EmbeddedCompany | DeletedCompany
-    left_out: tuple[str, ...] = ()
+    ignored_fields: tuple[str, ...] = ()
 
 
 def import_vectors(
@@ -87,7 +87,7 @@ def import_vectors(
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
-        report.left_out.update(field for read in usable for field in read.left_out)
+        report.ignored_values.update(field for read in usable for field in read.ignored_fields)
         for read, result in zip(usable, _write(index, generation, usable), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:
@@ -167,7 +167,7 @@ def _document(row: Row, generation: Generation, *, columns: Columns, vector_colu
         embedded_at=now,
         language=detect_language(company.description),
     )
-    return _Read(row=row, document=document, left_out=parsed.left_out)
+    return _Read(row=row, document=document, ignored_fields=parsed.ignored_fields)
 
 
 def _write(index: CompanyIndex, generation: str, chunk: Sequence[_Read]) -> list[WriteResult]:

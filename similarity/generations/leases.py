@@ -5,7 +5,7 @@ from types import TracebackType
 
 from similarity.errors import IndexUnavailable, LeaseLost
 from similarity.index.protocol import CompanyIndex, Lease
-from similarity.ingest.writers import new_holder
+from similarity.ingest.writer_leases import new_holder
 
 REEMBED = "reembed"
 """The lease of whoever fills, promotes or removes a candidate: one at a time."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from similarity.errors import GenerationConflict
 from similarity.generations.first import new_name
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
-from similarity.ingest.writers import writer_leases
+from similarity.ingest.writer_leases import writer_leases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

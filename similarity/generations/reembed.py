@@ -2,7 +2,7 @@
 
     lease      one re-embed at a time; whoever takes over, the other can promote nothing
     candidate  a new generation, or the one that an earlier run began; from now on writers write to it too
-    writers    wait until each of them knows that (`similarity.ingest.writers` says why)
+    writers    wait until each of them knows that (`similarity.ingest.writer_leases` says why)
     backfill   copy or embed what the live generation holds and the candidate lacks
     catch-up   again, until nothing lacks
     gate       is the candidate at least as good?
@@ -25,7 +25,7 @@ from similarity.generations.filling import Filled, Filler, Pace
 from similarity.generations.leases import LEASE_SECONDS, REEMBED, KeptLease
 from similarity.generations.plan import begun_earlier, copy_of, documents_in, is_finished
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
-from similarity.ingest.writers import wait_for_writers, writer_leases
+from similarity.ingest.writer_leases import wait_for_writers, writer_leases
 from similarity.model.encoder_protocol import Encoder
 
 MAX_PASSES = 20

@@ -25,7 +25,7 @@ from similarity.feedback.protocol import Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import CompanyNames, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 
 NOT_TAKEN = "not every generation took the deletion: stop whatever writes the company, then erase it again"
 WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
@@ -139,7 +139,7 @@ class Eraser:
         tombstone = DeletedCompany(id=record.id, version=record.version)
         results: dict[str, WriteResult] = {}
         # As a writer: a re-embed that begins meanwhile copies nothing until the tombstones are written.
-        with Writer(self.index):
+        with WriterLease(self.index):
             for generation in self.index.generations():
                 with suppress(UnknownGeneration):  # retired meanwhile, and its documents with it
                     [results[generation.name]] = self.index.upsert(generation.name, [tombstone])

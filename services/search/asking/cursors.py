@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from services.search.wire import problems
 from services.search.wire.problem_documents import Problem
-from similarity.search.ranking import Position
+from similarity.search.paging import Position
 
 SIGNATURE_BYTES = 16
 

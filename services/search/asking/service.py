@@ -124,8 +124,8 @@ class SearchService:
 
         def answer() -> Ready:
             live = self.searcher.live()
-            texts = self.searcher.encoders.texts(live)
-            reason = texts.missing_for(live)
+            texts = self.searcher.encoders.text_vectors(live)
+            reason = texts.reason_unavailable(live)
             trouble = feedback_trouble()
             return Ready(
                 generation=live.name,

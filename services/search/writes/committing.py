@@ -1,6 +1,6 @@
 """Writes of many requests, committed together by one thread.
 
-An index wants one writer per thread that never has two batches under way (`similarity.ingest.writers`), a
+An index wants one writer per thread that never has two batches under way (`similarity.ingest.writer_leases`), a
 producer wants one user, and an encoder and a disk do more with several companies at once. So requests
 queue up here, and one thread takes all that wait, commits them as one batch and gives each request
 its own results. While a batch is under way the next one gathers: nobody waits for company.

@@ -152,7 +152,7 @@ def test_a_service_that_is_not_there_is_named(run: Run) -> None:
         free = listener.getsockname()[1]
     said = run("find", "boo", "--url", f"http://127.0.0.1:{free}")
     assert said.status == 1
-    assert f"http://127.0.0.1:{free} cannot be asked" in said.error
+    assert f"http://127.0.0.1:{free} cannot be reached" in said.error
 
 
 def test_an_index_and_a_service_at_once_are_refused(run: Run, url: str) -> None:

@@ -19,8 +19,8 @@ from similarity.generations.reembed import ReembedReport, copy, reembed
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import embed_changes
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import embed_changes
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.factories import make_generation
 from tests.fakes import CountingEncoder
@@ -135,7 +135,7 @@ def test_a_writer_that_knows_only_the_old_generation_is_waited_for(index: Sqlite
     """Its batch is on the way to the live generation alone; the copy must not pass it by."""
     late = change("a-late-one", 8)
     with ExitStack() as stack:
-        writer = stack.enter_context(Writer(index))
+        writer = stack.enter_context(WriterLease(index))
         targets = writer.targets()
         assert names(targets) == ["first"]
 
@@ -165,7 +165,7 @@ def test_a_writer_that_slept_through_everything_is_made_good_after_the_promote(
 
 def test_a_writer_that_never_answers_stops_the_run_before_anything_is_copied(index: SqliteIndex, clock: Clock) -> None:
     index.take_lease("writer.slow", holder="slow", seconds=3_600)
-    with pytest.raises(LeaseHeld, match="1 writers have not noticed the new candidate after 600 seconds: slow"):
+    with pytest.raises(LeaseHeld, match="1 writers have not acknowledged the new candidate after 600 seconds: slow"):
         run(index, clock)
     assert index.stats("second").companies == 0
 

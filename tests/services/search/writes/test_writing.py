@@ -25,7 +25,7 @@ from similarity.errors import IndexUnavailable, InvalidBundle
 from similarity.index.bundle_store import StoredEncoders, keep_bundle, store_folder
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.writers import writer_leases
+from similarity.ingest.writer_leases import writer_leases
 from tests.factories import ENCODER_ID, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from similarity.client import asking, judging, keeping
+from similarity.client import feedback, queries, saved_lists
 from similarity.client.call import Reply
 from similarity.client.decoding import decode
 from similarity.client.problems import UnreadableAnswer
@@ -23,7 +23,7 @@ def body(call: Any) -> Any:
 
 def test_a_verdict_on_a_hit_says_what_was_shown() -> None:
     seen = decode(Ranking, ranking("adidas", next_cursor=None))
-    call = judging.feedback("nike", seen.hits[0], "competitor", ranking=seen, event_id="e1")
+    call = feedback.feedback("nike", seen.hits[0], "competitor", ranking=seen, event_id="e1")
     assert (call.method, call.path) == ("POST", "/feedback")
     assert body(call) == {
         "id": "e1",
@@ -39,17 +39,17 @@ def test_a_verdict_on_a_hit_says_what_was_shown() -> None:
 
 
 def test_every_verdict_has_an_id_so_that_it_may_be_sent_again() -> None:
-    first, second = (body(judging.feedback("nike", "adidas", "unsure")) for _ in range(2))
+    first, second = (body(feedback.feedback("nike", "adidas", "unsure")) for _ in range(2))
     assert first["id"] != second["id"]
     assert set(first) == {"id", "anchor", "hit", "verdict"}
 
 
 def test_verdicts_and_history_are_two_views_of_feedback() -> None:
     answer = reply(200, {"anchor": "nike", "verdicts": [{"hit": "a", "verdict": "unsure"}], "events": [EVENT]})
-    assert judging.verdicts("nike", who="all").path == "/feedback?anchor=nike&who=all"
-    assert [each.verdict for each in judging.verdicts("nike").read(answer)] == ["unsure"]
-    assert judging.history(user="ann", limit=5).path == "/feedback?user=ann&limit=5"
-    assert [each.id for each in judging.history().read(answer).events] == ["e1"]
+    assert feedback.verdicts("nike", who="all").path == "/feedback?anchor=nike&who=all"
+    assert [each.verdict for each in feedback.verdicts("nike").read(answer)] == ["unsure"]
+    assert feedback.history(user="ann", limit=5).path == "/feedback?user=ann&limit=5"
+    assert [each.id for each in feedback.history().read(answer).events] == ["e1"]
 
 
 def test_labelled_pairs_are_read_line_by_line() -> None:
@@ -57,7 +57,7 @@ def test_labelled_pairs_are_read_line_by_line() -> None:
         b'{"text_a": "x", "text_b": "y", "label": "positive", "users": 2}\n'
         b'{"text_a": "x", "text_b": "z", "label": "", "users": 1}\n'
     )
-    call = judging.pairs()
+    call = feedback.pairs()
     found = call.read(Reply(status=200, headers={}, body=lines))
     assert [(pair.text_b, pair.label, pair.users) for pair in found] == [("y", "positive", 2), ("z", "", 1)]
     with pytest.raises(UnreadableAnswer):
@@ -66,7 +66,7 @@ def test_labelled_pairs_are_read_line_by_line() -> None:
 
 def test_what_to_judge_next_says_why() -> None:
     suggestion = {"anchor": {"id": "nike"}, "hit": {"id": "adidas"}, "worth": 0.6, "why": ["uncertain"]}
-    call = judging.next_to_label(k=1)
+    call = feedback.next_to_label(k=1)
     (found,) = call.read(reply(200, {"pairs": [suggestion], "anchors": ["nike"]}))
     assert call.path == "/feedback/next?k=1"
     assert (found.hit.id, found.why) == ("adidas", ("uncertain",))
@@ -74,7 +74,7 @@ def test_what_to_judge_next_says_why() -> None:
 
 def test_a_list_is_a_question_with_a_name() -> None:
     question = Question.about("nike", "adidas", country="Japan")
-    call = keeping.save_list("sports & shoes", question)
+    call = saved_lists.save_list("sports & shoes", question)
     assert (call.method, call.path) == ("PUT", "/lists/sports%20%26%20shoes")
     assert body(call) == {"question": question.body()}
     saved = {"name": "sports & shoes", "saved_by": "ann", "question": question.body()}
@@ -84,7 +84,7 @@ def test_a_list_is_a_question_with_a_name() -> None:
 def test_hits_of_a_list_say_whether_they_are_new() -> None:
     answer = ranking("a", "b")
     answer["hits"][1]["new"] = True
-    call = keeping.list_hits("shoes", k=5)
+    call = saved_lists.list_hits("shoes", k=5)
     assert call.path == "/lists/shoes/hits?k=5"
     read = call.read(reply(200, {**answer, "name": "shoes", "looked_at": "2026-01-31T12:00:00Z"}))
     assert [hit.new for hit in read.hits] == [None, True]
@@ -93,22 +93,22 @@ def test_hits_of_a_list_say_whether_they_are_new() -> None:
 
 
 def test_lists_say_how_much_is_new_where_they_are_asked() -> None:
-    assert keeping.lists().path == "/lists"
-    call = keeping.lists(new=True)
+    assert saved_lists.lists().path == "/lists"
+    call = saved_lists.lists(new=True)
     assert call.path == "/lists?new=true"
     rows = [{"name": "boots", "new": 3}, {"name": "shoes", "new": None}, {"name": "of an older service"}]
     assert [each.new for each in call.read(reply(200, {"lists": rows}))] == [3, None, None]
 
 
 def test_a_look_is_at_all_hits_or_at_those_that_were_seen() -> None:
-    assert body(keeping.looked("shoes")) == {}
-    call = keeping.looked("shoes", ids=["a"])
+    assert body(saved_lists.looked("shoes")) == {}
+    call = saved_lists.looked("shoes", ids=["a"])
     assert body(call) == {"ids": ["a"]}
     assert call.read(reply(200, {"name": "shoes", "looked_at": "2026-01-31T12:00:00Z", "seen": 1})).seen == 1
 
 
 def test_names_are_matched_as_they_are_or_with_what_is_known_of_them() -> None:
-    call = asking.match(["Nike", {"domain": "adidas.com", "country": "Germany"}])
+    call = queries.match(["Nike", {"domain": "adidas.com", "country": "Germany"}])
     assert body(call) == {"rows": [{"name": "Nike"}, {"domain": "adidas.com", "country": "Germany"}]}
     rows = [
         {"row": 1, "asked": {"name": "Nike"}, "id": "nike", "confidence": 0.98, "how": "name"},
@@ -121,7 +121,7 @@ def test_names_are_matched_as_they_are_or_with_what_is_known_of_them() -> None:
 
 def test_a_map_and_a_table_are_of_a_question_or_of_one_company() -> None:
     point = {"id": "nike", "name": "Nike", "x": 0, "y": -0.5, "role": "anchor", "score": None, "probability": None}
-    drawn = asking.map_of("nike").read(reply(200, {"points": [point], "explained": 0.41}))
+    drawn = queries.map_of("nike").read(reply(200, {"points": [point], "explained": 0.41}))
     assert (drawn.points[0].y, drawn.explained) == (-0.5, 0.41)
-    assert body(asking.map_of("nike")) == body(asking.table(Question.about("nike")))
-    assert asking.table("nike").read(Reply(status=200, headers={}, body="é\n".encode())) == "é\n"
+    assert body(queries.map_of("nike")) == body(queries.table(Question.about("nike")))
+    assert queries.table("nike").read(Reply(status=200, headers={}, body="é\n".encode())) == "é\n"
