@@ -163,7 +163,7 @@ def copy(
     """
     from similarity.company import utc_now
     from similarity.generations.plan import copy_of, plan
-    from similarity.generations.reembed import copy as run
+    from similarity.generations.reembed import copy_generation as run
 
     with opened(index) as work:
         now = utc_now()
@@ -278,9 +278,9 @@ def retire(
 
 
 def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float = 0.5) -> "Gate":
-    from similarity.generations.gate import by_file
+    from similarity.generations.gate import gate_from_file
 
-    return by_file(work.index, judged, trained_on=trained_on, floor=floor)
+    return gate_from_file(work.index, judged, trained_on=trained_on, floor=floor)
 
 
 def _options(

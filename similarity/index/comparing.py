@@ -9,9 +9,9 @@ from typing import NamedTuple
 from similarity.index.protocol import CompanyIndex, DocumentVersion
 from similarity.index.rules import lagging_behind
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 IDS_SHOWN = 10
-MOST_UNDER_WAY = 50_000
+MAX_IN_FLIGHT_DOCUMENTS = 50_000
 """Documents: more than all writers together have between two generations."""
 _END = DocumentVersion(id="\x7f", version=-1)  # behind every id
 
@@ -74,11 +74,11 @@ def lag_that_stays(index: CompanyIndex, *, ahead: str, behind: str, wait: float)
     for a moment. Returns as soon as nothing is missing, and at once if too much is.
     """
     differing = lagging(index, ahead=ahead, behind=behind)
-    lacking = {document.id: document.version for document in islice(differing, MOST_UNDER_WAY)}
+    lacking = {document.id: document.version for document in islice(differing, MAX_IN_FLIGHT_DOCUMENTS)}
     others = sum(1 for _ in differing)
     give_up = time.monotonic() + wait
     while lacking and not others and (left := give_up - time.monotonic()) > 0:
-        time.sleep(min(LOOK_SECONDS, left))
+        time.sleep(min(POLL_SECONDS, left))
         held = index.stored_versions(behind, lacking)
         lacking = {company_id: version for company_id, version in lacking.items() if held.get(company_id, -1) < version}
     return Lag(count=len(lacking) + others, ids=tuple(islice(lacking, IDS_SHOWN)))

@@ -16,7 +16,7 @@ from similarity.company import DeletedCompany, utc_now
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput, LeaseHeld
 from similarity.generations.gate import GateReport, trained_on_path
-from similarity.generations.leases import REEMBED, KeptLease
+from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.generations.reembed import ReembedReport
 from similarity.index.bundle_store import StoredEncoders
 from similarity.index.sqlite import SqliteIndex
@@ -115,7 +115,7 @@ def test_what_is_there_is_not_embedded_again(
 
 
 def test_one_runs_at_a_time(filled: SqliteIndex, workplace: Workplace, better: ModelBundle) -> None:
-    with KeptLease(filled, REEMBED), pytest.raises(LeaseHeld):
+    with RenewedLease(filled, REEMBED), pytest.raises(LeaseHeld):
         run(better, workplace, None)
 
 

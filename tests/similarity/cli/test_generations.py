@@ -136,7 +136,7 @@ def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell:
     assert "passed" in shell("generations", "gate", name, "--judged", "judged.tsv")
     (shell.folder / "few.tsv").write_text("anchor\tcandidate\tgrade\nc00\tc03\t2\nc00\tc01\t0\n")
     refused = shell("generations", "promote", name, "--judged", "few.tsv", fails=True)
-    assert "was not promoted: 1 of 1 judged anchors can be used, fewer than 50" in refused
+    assert "was not promoted: 1 of 1 labelled anchors are usable, fewer than 50" in refused
     shell("generations", "promote", name, "--judged", "judged.tsv", "--dry-run")
     assert generations(shell)["live"]["name"] != name
     shell("generations", "promote", name, "--judged", "judged.tsv")
@@ -152,7 +152,7 @@ def test_a_worse_bundle_does_not_go_live(shell: Shell) -> None:
     message = shell(
         "generations", "reembed", "--bundle", "new", "--judged", "wrong.tsv", "--trained-on", "trained.txt", fails=True
     )
-    assert "does not pass the gate: 30 of 30 judged anchors can be used" in message
+    assert "does not pass the gate: 30 of 30 labelled anchors are usable" in message
     assert {"live", "candidate"} == set(generations(shell))
 
 

@@ -15,7 +15,7 @@ from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, LeaseHeld, LeaseLost
 from similarity.generations.filling import Pace
 from similarity.generations.plan import plan
-from similarity.generations.reembed import ReembedReport, copy, reembed
+from similarity.generations.reembed import ReembedReport, copy_generation, reembed
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
@@ -237,7 +237,7 @@ def test_the_gate_judges_the_full_candidate_and_its_word_holds(index: SqliteInde
 def test_a_candidate_of_another_bundle_is_in_the_way(index: SqliteIndex, clock: Clock) -> None:
     index.create_generation(make_generation("other", encoder_id="encoder-3", bundle_id="bundle-3"))
     index.register_candidate("other")
-    with pytest.raises(GenerationConflict, match=r"candidate other of bundle bundle-3 .* generations retire other"):
+    with pytest.raises(GenerationConflict, match=r"candidate other of bundle bundle-3; .* generations retire other"):
         run(index, clock)
 
 
@@ -256,7 +256,7 @@ def test_a_new_bundle_of_the_same_encoder_copies_the_vectors(index: SqliteIndex,
 
 
 def test_a_copy_encodes_nothing_and_holds_the_same(index: SqliteIndex, clock: Clock) -> None:
-    report = copy(index, now=NOW, options=options(clock))
+    report = copy_generation(index, now=NOW, options=options(clock))
     assert (report.promoted, report.encoded, report.documents) == (True, 0, COMPANIES)
     assert stored(index, report.generation) == stored(index, "first")
     assert index.live().name == report.generation == "20260101-000000-encoder-"
@@ -353,7 +353,7 @@ def test_a_document_that_failed_is_tried_again(index: SqliteIndex, clock: Clock)
 
 def test_a_store_that_takes_nothing_ends_the_run_and_the_next_one_goes_on(index: SqliteIndex, clock: Clock) -> None:
     wanted = expected(index)
-    with pytest.raises(IndexUnavailable, match=r"did not take 1 documents .* run the same command again"):
+    with pytest.raises(IndexUnavailable, match=r"did not accept 1 documents .* run the same command"):
         run(Refusing(index, WriteResult(id="c05", outcome=WriteOutcome.FAILED, reason="busy"), 9), clock)
     run(index, clock)
     assert stored(index, "second") == wanted
@@ -372,7 +372,7 @@ def test_a_writer_who_never_heard_of_the_candidate_is_noticed(index: SqliteIndex
         stray = change("stray", next(versions))
         index.upsert("first", embed_changes([stray], {}, CountingEncoder(), now=NOW))
 
-    with pytest.raises(GenerationConflict, match="second falls behind again and again"):
+    with pytest.raises(GenerationConflict, match="the candidate second still lacks documents"):
         run(Watched(index, disturb), clock)
 
 
