@@ -1,6 +1,6 @@
-"""The commands `similarity generations ...` that move an index from one generation to the next.
+"""The commands `similarity generations` list, reembed, copy, gate, promote, rollback and retire.
 
-They only translate, as in `cli`; the others are in `similarity.cli.generations_maintenance`.
+The other commands of this group are in `similarity.cli.generations_maintenance`.
 """
 
 from dataclasses import asdict, is_dataclass
@@ -123,9 +123,9 @@ def reembed(
     from similarity.index.bundle_store import keep_bundle
 
     if judged is None and promote and not without_gate and not dry_run:
-        raise InvalidInput("say which pairs to judge it by (--judged FILE), or --no-promote, or --without-gate")
+        raise InvalidInput("give labelled pairs for the gate (--judged FILE), or --no-promote, or --without-gate")
     if judged is not None and without_gate:
-        raise InvalidInput("--judged and --without-gate contradict each other; leave one away")
+        raise InvalidInput("--judged and --without-gate contradict each other; remove one of them")
     new = ModelBundle.load(bundle)
     with opened(index) as work:
         now = utc_now()
@@ -340,5 +340,5 @@ def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None
 
 def _facts(report: object) -> dict[str, object]:
     if not is_dataclass(report) or isinstance(report, type):
-        raise TypeError(f"{type(report).__name__} is no report")
+        raise TypeError(f"{type(report).__name__} is not a report")
     return asdict(report)

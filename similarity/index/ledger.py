@@ -1,6 +1,6 @@
-"""What an index keeps for erasures, outside its generations: hashes of former names, and each erasure's state.
+"""The ledger of erasures of an index: hashes of former names, and the state of each erasure.
 
-Nothing here holds a word of a company but its id (`similarity.index.name_hashes`).
+It belongs to no generation. Of a company it holds only the id and hashes (`similarity.index.name_hashes`), no text.
 """
 
 import logging
@@ -15,7 +15,7 @@ from similarity.index.protocol import WriteOutcome, WriteResult
 
 KEY_BYTES = 32
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""What `erasure_of` raises of an object that `erasure_members` did not make."""
+"""The exceptions of `erasure_of` for an object that is not from `erasure_members`."""
 
 Stored = TypeVar("Stored")
 
@@ -23,40 +23,40 @@ log = logging.getLogger(__name__)
 
 
 class DamagedErasure(IndexUnavailable):
-    """What the index keeps for the erasure of one company is damaged. Other erasures do not need it."""
+    """The stored data of one erasure is damaged. Other erasures do not need it."""
 
     @classmethod
     def of(cls, company_id: str, problem: object) -> "DamagedErasure":
-        """The error for one company; `problem` is the part that is damaged."""
-        reason = "what the index keeps for this erasure is damaged; restore a backup, or erase the company again"
+        """Return the error for one company; `problem` describes the damage."""
+        reason = "the stored data of this erasure is damaged; restore a backup, or erase the company again"
         return cls(f"the erasure of {company_id!r:.140}: {problem!s:.300}; {reason}", reason=reason)
 
 
 class ErasureState(StrEnum):
-    """How far an erasure is."""
+    """The state of an erasure."""
 
     RUNNING = "running"
-    """Accepted, and not complete yet; whoever runs the service or the command next goes on with it."""
+    """Accepted, and not complete yet; the next run of the service or of the command continues it."""
     DONE = "done"
     FAILED = "failed"
-    """It ended incomplete: `problem` says why. Erase again."""
+    """It ended before it was complete; `problem` says why. Erase again."""
 
 
 class Compaction(StrEnum):
-    """How far the disk is."""
+    """The state of removing the data from the disk."""
 
     RUNNING = "running"
     DONE = "done"
     SKIPPED = "skipped"
-    """Left to the store, as the caller asked: the words are on the disk until it rewrites its files."""
+    """Not requested by the caller: the text is on the disk until the store rewrites its files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureRecord:
-    """One erasure of the company `id`. `version` is that of its tombstones, and tells erasures of one id apart.
+    """One erasure of the company `id`. `version`: of its tombstones; it differs between erasures of one id.
 
-    `results`: what became of the tombstone in each generation, by name. `forgotten`: how much was taken
-    out of the workspace, by kind. `problem`: why it is not complete; empty if there is no trouble.
+    `results`: the result of writing the tombstone, by generation. `forgotten`: how many records of the workspace were
+    removed or changed, by kind. `problem`: why it is not complete; otherwise empty.
     """
 
     id: str
@@ -71,7 +71,7 @@ class ErasureRecord:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether no search finds the company any more."""
+        """Whether searches no longer find the company."""
         return self.state is ErasureState.DONE or (self.state is ErasureState.RUNNING and bool(self.results))
 
 
@@ -108,12 +108,12 @@ class ErasureLedger(Protocol):
 
 
 def erasure_members(record: ErasureRecord) -> dict[str, Any]:
-    """A record as a JSON object."""
+    """Return a record as a JSON object."""
     return {**asdict(record), "requested_at": record.requested_at.isoformat()}
 
 
 def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
-    """The record that `erasure_members` made an object of. One of `UNREADABLE` if it did not."""
+    """Return the record of an object from `erasure_members`. Raises one of `UNREADABLE` for any other object."""
     results = {
         name: WriteResult(**{**result, "outcome": WriteOutcome(result["outcome"])})
         for name, result in members["results"].items()
@@ -132,7 +132,7 @@ def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
 
 
 def readable_erasures(stored: Iterable[Stored], read: Callable[[Stored], ErasureRecord]) -> Iterator[ErasureRecord]:
-    """The records that `read` makes of what is stored. For each DamagedErasure, the log gets a line instead."""
+    """Yield the records that `read` returns; a DamagedErasure is logged instead."""
     for each in stored:
         try:
             yield read(each)

@@ -248,7 +248,7 @@ def test_nobody_holds_a_lease_when_nothing_runs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reembed", "--bundle", "new"], "say which pairs to judge it by (--judged FILE), or --no-promote, or"),
+        (["reembed", "--bundle", "new"], "give labelled pairs for the gate (--judged FILE), or --no-promote, or"),
         (["reembed", "--bundle", "new", "--judged", "judged.tsv", "--without-gate"], "contradict each other"),
         (["reembed", "--bundle", "nowhere", "--no-promote"], "nowhere"),
         (["reembed", "--bundle", "new", "--no-promote", "--max-rate", "0"], "give more than 0"),

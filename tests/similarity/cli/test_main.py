@@ -205,7 +205,7 @@ def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell
 
 def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:
     shell("ingest", shell.write("companies.csv", COMPANIES))
-    assert "Lucene keeps checksums" in shell("check", "--index", "https://localhost:9/companies", fails=True)
+    assert "Lucene has its own checksums" in shell("check", "--index", "https://localhost:9/companies", fails=True)
     SqliteWorkspace(shell.folder / "similarity.db.workspace").close()
     assert shell("check") == (
         "index similarity.db: no damage found\nworkspace similarity.db.workspace: no damage found\n"
@@ -222,8 +222,8 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["similar", "x"], "there is no index similarity.db yet; make one with: similarity ingest FILE"),
-        (["similar"], "say either a company or --text"),
+        (["similar", "x"], "there is no index similarity.db yet; create one with: similarity ingest FILE"),
+        (["similar"], "give either a company or --text"),
         (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
         (["ingest", "missing.csv"], "there is no file missing.csv"),
         (["ingest", "note.txt"], "is none of .csv"),
@@ -259,7 +259,7 @@ def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
 
 
 def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:
-    assert "SIMILARITY_INDX is no setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
+    assert "SIMILARITY_INDX is not a setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
 
 
 def test_a_file_that_is_no_index_is_not_touched(shell: Shell) -> None:

@@ -157,9 +157,9 @@ def test_the_key_is_the_id_of_a_record_without_one() -> None:
 
 @pytest.mark.parametrize("company_id", [".", ".."])
 def test_an_id_that_addresses_lose_is_refused_and_can_be_deleted(company_id: str) -> None:
-    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+    with pytest.raises(InvalidCompany, match="cannot be part of a URL"):
         decode(message(ACME | {"id": company_id}))
-    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+    with pytest.raises(InvalidCompany, match="cannot be part of a URL"):
         decode(message({name: value for name, value in ACME.items() if name != "id"}, key=company_id.encode()))
     assert decode(message(None, key=company_id.encode())).change.id == company_id
 

@@ -100,7 +100,7 @@ def test_a_login_is_encrypted_unless_that_is_switched_off(given: dict[str, str],
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"SERVER": "a:1"}, "SIMILARITY_KAFKA_SERVER is no setting; there are SIMILARITY_KAFKA_SERVERS"),
+        ({"SERVER": "a:1"}, "SIMILARITY_KAFKA_SERVER is not a setting; the settings are SIMILARITY_KAFKA_SERVERS"),
         ({"SERVERS": "broker"}, "must be HOST:PORT"),
         ({"SERVERS": "a:1,"}, "must be HOST:PORT"),
         ({"SERVERS": "me:s3cret@broker:9092"}, "must not contain a scheme or a password"),
