@@ -36,7 +36,9 @@ def ingest(
     rejects: RejectsOption = None,
     only_if_new: Annotated[
         bool,
-        typer.Option("--only-if-new", help="A first load: does nothing later, and rejected rows are no failure of it"),
+        typer.Option(
+            "--only-if-new", help="A first load: does nothing if there is a live generation; rejects are not failures"
+        ),
     ] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,

@@ -76,35 +76,35 @@ class ErasureRecord:
 
 
 class ErasureLedger(Protocol):
-    """What one index keeps for erasures. Every method raises IndexUnavailable where the store cannot be reached.
+    """The ledger of erasures of one index. Every method raises IndexUnavailable if the store cannot be reached.
 
-    The same tests (`tests/contract/test_ledger.py`) run on each store. Every write is durable when it
-    returns, may be repeated, and is seen by every later read.
+    `tests/contract/test_ledger.py` runs the same tests on each store. Every write is durable when it returns, can be
+    repeated, and is seen by all later reads.
     """
 
     def key(self) -> bytes:
-        """The random secret of this index's hashes; made once, by whoever asks first."""
+        """Return the random secret of this index's hashes; the first call creates it."""
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
-        """Adds hashes of names, by company id."""
+        """Add hashes of names, by company id."""
 
     def remembered(self, company_id: str) -> frozenset[str]:
-        """The hashes that were remembered of a company and not forgotten. DamagedErasure if one is damaged."""
+        """Return the stored hashes of a company. Raises DamagedErasure if one is damaged."""
 
     def forget(self, company_id: str, hashes: Collection[str]) -> None:
-        """Removes hashes of a company."""
+        """Remove hashes of a company."""
 
     def save_erasure(self, record: ErasureRecord) -> None:
-        """Stores the state of an erasure in place of an earlier one of the same company."""
+        """Store the record of an erasure, replacing an earlier one of the same company."""
 
     def erasure(self, company_id: str) -> ErasureRecord | None:
-        """The last erasure of a company; None if there was none. DamagedErasure if its record is damaged."""
+        """Return the last erasure of a company; None if there is none. Raises DamagedErasure if it is damaged."""
 
     def running_erasures(self) -> list[ErasureRecord]:
-        """The erasures in state running, by id. A damaged record is left out, with a line in the log."""
+        """Return the running erasures, by id. A damaged record is skipped, with a line in the log."""
 
     def purge_erasures(self, *, before: datetime) -> None:
-        """Removes the erasures that are done and were asked for before a time: with the tombstones, the ids go too."""
+        """Remove the records of completed erasures that were requested before a time; their ids are then gone."""
 
 
 def erasure_members(record: ErasureRecord) -> dict[str, Any]:

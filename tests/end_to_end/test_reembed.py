@@ -168,7 +168,7 @@ def test_a_killed_re_embed_goes_on_where_it_was(place: Place, tmp_path: Path) ->
             assert time.monotonic() < deadline
             time.sleep(1)
     said = place.run("pipelines.reembed", *asked[:-2])
-    assert "goes on; it will replace" in said
+    assert "continues; it will replace" in said
     assert place.live_encoder() == new.encoder_id
     [encoded] = [int(words[3]) for words in map(str.split, said.splitlines()) if words[:1] == ["backfill"]]
     assert 0 < encoded < 807

@@ -1,4 +1,4 @@
-"""The nearest companies: exact where few pass the filters, by the graph where many do; hybrid with words."""
+"""Search for the nearest companies: exact if few pass the filters, by the graph if many do; hybrid with words."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from similarity.index.fusion import DEPTH, fuse
 from similarity.index.protocol import SimilarCompanies
 from similarity.index.rules import check_query, ranges_would_miss
 
-# So many excluded ids are asked for in addition and dropped here: a filter would cost every search
-# a pass over all documents, and nearly every search excludes its own anchor.
+# Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
+# all documents, and nearly every search excludes its own anchor.
 OVERFETCHED = 100
-# Under a filter the graph leads through companies that do not pass, so it must be searched further: measured,
-# see benchmarks/elasticsearch.py.
+# With a filter, the search of the graph also visits companies that do not pass, so it needs more candidates (measured
+# by benchmarks/elasticsearch.py).
 FILTERED_FACTOR = 2
 
 Answer = Mapping[str, Any]

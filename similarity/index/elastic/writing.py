@@ -135,8 +135,8 @@ class BulkWriter:
             self._sleep(pause)
 
     def _send(self, target: Target, items: list[Item], batch: _Batch) -> list[Item]:
-        """Sends items and settles what can be settled; the rest is returned, to be sent again."""
-        # The client passes bytes on as they are, though its types do not say so.
+        """Send items and store the final results; return the items to send again."""
+        # The client passes bytes on unchanged, although its types do not allow bytes.
         lines = cast("list[Mapping[str, Any]]", [item.lines for item in items])
         try:
             response = self._cluster.client.bulk(
@@ -192,7 +192,7 @@ class BulkWriter:
         return [*again, *self._look_up(target, conflicts, batch)]
 
     def _look_up(self, target: Target, conflicts: list[Item], batch: _Batch) -> list[Item]:
-        """Settles version conflicts by what is stored; what cannot be told is sent again."""
+        """Resolve version conflicts by the stored documents; return the items to send again."""
         if not conflicts:
             return []
         try:
@@ -205,7 +205,7 @@ class BulkWriter:
             held = stored.get(item.id)
             if held is None or held["version"] < item.version:
                 # A tombstone that was purged a moment ago, or a copy that has not caught up.
-                batch.trouble = f"{item.id!r} was changed by another process all the while"
+                batch.trouble = f"{item.id!r} was changed by another process at the same time"
                 again.append(item)
             elif held["version"] > item.version:
                 batch.settle(item, WriteOutcome.SUPERSEDED, stored=held["version"])
@@ -237,7 +237,7 @@ def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Tar
 
 
 def _waves(items: Sequence[Item]) -> list[list[Item]]:
-    """The first of each id, then the second of each, ...: documents of one id are settled one after the other."""
+    """Return the first items of each id, then the second ones, ...: documents of one id are written in their order."""
     waves: list[list[Item]] = []
     seen: dict[str, int] = {}
     for item in items:
