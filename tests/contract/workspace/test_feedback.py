@@ -58,7 +58,7 @@ def test_the_same_event_sent_again_is_kept_once_with_its_first_time(workspace: W
 def test_an_id_that_says_something_else_is_a_conflict(workspace: Workspace, other: dict[str, object]) -> None:
     first = make_event()
     workspace.add_event(first)
-    with pytest.raises(EventConflict, match="an id of its own"):
+    with pytest.raises(EventConflict, match="send the new event with another id"):
         workspace.add_event(make_event(**other))  # type: ignore[arg-type]  # the parameters of one test, of several types
     assert list(workspace.events()) == [first]
 
