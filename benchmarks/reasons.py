@@ -23,7 +23,7 @@ from similarity.company import Company, EmbeddedCompany
 from similarity.encoder import TextEncoder, available_threads
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.explainer import Explainer
-from similarity.search.explanation import CarryingPhrase, Side
+from similarity.search.explanation import ExplainingPhrase, Side
 from similarity.text import embedding_text
 
 HITS = 10
@@ -65,13 +65,13 @@ def print_costs(asked: list[Asked], bundle: ModelBundle) -> None:
         )
 
 
-def without(company: Company, phrase: CarryingPhrase) -> Company:
+def without(company: Company, phrase: ExplainingPhrase) -> Company:
     """The company with that phrase deleted from its description."""
     text = company.description
     return replace(company, description=text[: phrase.start] + " " + text[phrase.end :])
 
 
-def deviation(encoder: TextEncoder, anchor: Company, hit: Company, phrase: CarryingPhrase) -> float:
+def deviation(encoder: TextEncoder, anchor: Company, hit: Company, phrase: ExplainingPhrase) -> float:
     """How far the weight is from the drop that deleting the phrase by hand makes."""
     cut, other = (anchor, hit) if phrase.of is Side.ANCHOR else (hit, anchor)
     texts = [embedding_text(each, encoder.text_settings) for each in (cut, without(cut, phrase), other)]

@@ -17,7 +17,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from similarity.client import Anchor, Client, FieldFilter, Question
-from similarity.client.asking import CompanyMap, MapPoint
+from similarity.client.queries import CompanyMap, MapPoint
 from similarity.client.ranking import Hit, Ranking
 
 # fmt: off

@@ -159,7 +159,7 @@ def steps(
 ) -> Options:
     """How the run behaves, and what it says."""
     return Options(
-        gate=gate.by_file(index, options.judged, trained_on=trained_on) if options.judged else None,
+        gate=gate.gate_from_file(index, options.judged, trained_on=trained_on) if options.judged else None,
         promote=options.promote,
         compact=options.compact,
         max_docs_per_second=options.max_rate,

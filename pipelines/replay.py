@@ -94,7 +94,7 @@ def letters_in(path: str) -> Iterator[DeadLetter]:
     """The dead letters of a file.
 
     Raises:
-        InvalidInput: one of its lines is no dead letter.
+        InvalidInput: one of its lines is not a dead letter.
     """
     with open_to_read(path) as stream:
         for number, line in enumerate(stream, 1):

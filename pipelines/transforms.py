@@ -31,10 +31,10 @@ from similarity.errors import InvalidCompany
 from similarity.index.protocol import WriteOutcome
 from similarity.ingest import messages
 from similarity.ingest.dead_letters import DeadLetter, Stage
-from similarity.ingest.delivery import PATIENCE_SECONDS, Delivery, Settled
+from similarity.ingest.delivery import PATIENCE_SECONDS, Delivery, DeliveryResult
 from similarity.ingest.messages import NO_COLUMNS, Message
 from similarity.ingest.records import Change, Columns, VersionedCompany
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 from similarity.text import TextSettings
 
@@ -145,7 +145,7 @@ class EmbedAndWrite(beam.DoFn):
         self._metrics = JobMetrics()
         self._place: OpenWorkplace = self._shared.acquire(self._workplace.open)
         self._encoders = CountedEncoders(self._place.encoders)
-        self._writer = Writer(self._place.index)
+        self._writer = WriterLease(self._place.index)
         self._writer.__enter__()
         self._delivery = Delivery(
             self._writer,
@@ -189,7 +189,7 @@ class EmbedAndWrite(beam.DoFn):
         self._count([decoded for decoded, _ in batch], ends, seconds=time.monotonic() - began)
         return [_output(decoded.message, end, when) for (decoded, when), end in zip(batch, ends, strict=True)]
 
-    def _count(self, batch: Sequence[Decoded], ends: Sequence[Settled], *, seconds: float) -> None:
+    def _count(self, batch: Sequence[Decoded], ends: Sequence[DeliveryResult], *, seconds: float) -> None:
         now = utc_now()
         self._metrics.batch(len(batch), seconds)
         texts = self._encoders.taken()
@@ -247,7 +247,7 @@ class _Counted:
         return vectors
 
 
-def _output(message: Message, end: Settled, timestamp: Timestamp) -> "Output":
+def _output(message: Message, end: DeliveryResult, timestamp: Timestamp) -> "Output":
     if end.stage is not None:
         return _dead(DeadLetter(message=message, stage=end.stage, reason=end.reason), timestamp)
     return _at(Taken(position=message.position, id=end.id, outcome=end.outcome), timestamp)

@@ -1,4 +1,4 @@
-"""Find the companies that compete with a given company, from what companies say about themselves.
+"""Find the companies that compete with a given company, from their descriptions.
 
     from similarity import Searcher, add_companies, open_index
 
@@ -7,7 +7,7 @@
     for hit in Searcher(index).search("nike").hits:
         print(hit.company.name, hit.probability)
 
-Each name is imported when it is first used, so that `import similarity` costs nothing.
+Each name is imported when it is first used, so that `import similarity` is fast.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Exponential back-off with full jitter: how long to wait before something is tried again."""
+"""Exponential back-off with full jitter: the pauses before retries."""
 
 import random
 from collections.abc import Callable, Iterator

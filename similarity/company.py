@@ -1,7 +1,7 @@
-"""The company record, its version, and what an index stores and returns.
+"""The company record, its version, and the records that an index stores and returns.
 
-All records are frozen and check themselves; none of them changes what it was given. Turning a raw
-row into a record (trimming, Unicode form, domains) is `similarity.ingest.parse_company`'s job.
+All records are frozen and check their fields, but do not change them. `similarity.ingest.records.parse_record`
+turns a raw row into a record (stripping, Unicode form, domains).
 """
 
 import re
@@ -21,7 +21,7 @@ Vector: TypeAlias = NDArray[np.float32]
 AttributeValue: TypeAlias = str | int | float | bool
 
 ID_PATTERN = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-# Clients and proxies remove these from a path (RFC 3986, 5.2.4): /companies/.. is another address.
+# Clients and proxies remove these from a path (RFC 3986, 5.2.4): /companies/.. is another URL.
 DOT_SEGMENTS = frozenset({".", ".."})
 # Underscores are not allowed in host names by RFC 1123, but real websites have them.
 DOMAIN_PATTERN = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+")
@@ -35,11 +35,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """What a company says about itself.
+    """A company, as it describes itself.
 
-    `id` is 1-128 of `[A-Za-z0-9._:-]`, case-sensitive (`check_id` says more of new ones). `domain` is a bare host name
-    (`example.com`, see `normalize_domain`). `attributes` are free scalar values that filters can
-    name as `attributes.<name>`.
+    `id`: 1-128 of `[A-Za-z0-9._:-]`, case-sensitive (`check_id` has a further rule for new ids). `domain`: a bare host
+    name (`example.com`, see `normalize_domain`). `attributes`: scalar values, for filters on `attributes.<name>`.
 
     Raises:
         InvalidCompany: a field breaks a rule; the message names it.
@@ -68,7 +67,7 @@ class Company:
         _check_attributes(self.attributes)
 
     def content(self) -> dict[str, Any]:
-        """Return all fields but the id, as JSON holds them."""
+        """Return all fields except the id, as JSON values."""
         return {
             "name": self.name,
             "description": self.description,
@@ -83,11 +82,10 @@ class Company:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedCompany:
-    """A company with its vector, as an index stores it: the whole document, written at `version`.
+    """The document that an index stores: a company with its version and its vector.
 
-    `vector` is float32 `[dimension]` with unit norm, made by the encoder `encoder_id` from the text
-    whose hash is `text_hash`. `language` is an ISO 639 code, or `und` where a text is too short to
-    tell.
+    `vector`: float32 `[dimension]` with unit norm, made by the encoder `encoder_id` from the text with the hash
+    `text_hash`. `language`: an ISO 639 code, or `und` if the text is too short to tell.
     """
 
     company: Company
@@ -105,10 +103,10 @@ class EmbeddedCompany:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedCompany:
-    """A tombstone document: the company `id` was deleted at `version` and stays known as deleted.
+    """A tombstone: the document of a company that was deleted at `version`.
 
-    It carries no words and no vector; it is what keeps a late, older write from reviving the company.
-    `untimed` is for changes, as in `similarity.ingest.VersionedCompany`; no index stores it.
+    It has no text and no vector. It prevents a late, older write from restoring the company. `untimed`: as in
+    `similarity.ingest.records.VersionedCompany`; no index stores it.
     """
 
     id: str
@@ -121,7 +119,7 @@ class DeletedCompany:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarCompany:
-    """One neighbour: a company and the exact cosine of its vector to the query, in [-1, 1]."""
+    """One neighbour: a company and the exact cosine of its vector and the query vector, in [-1, 1]."""
 
     company: Company
     score: float
@@ -131,16 +129,16 @@ class SimilarCompany:
 
 
 def check_id(company_id: str) -> None:
-    """Raises InvalidCompany unless a new company may have this id: 1-128 of `[A-Za-z0-9._:-]`, but not `.` or `..`."""
+    """Raise InvalidCompany unless a new company may have this id: 1-128 of `[A-Za-z0-9._:-]`, but not `.` or `..`."""
     check_stored_id(company_id)
     if company_id in DOT_SEGMENTS:
-        raise InvalidCompany("id", f"{company_id!r} cannot be part of an address; choose an id with a letter or digit")
+        raise InvalidCompany("id", f"{company_id!r} cannot be part of a URL; choose an id with a letter or digit")
 
 
 def check_stored_id(company_id: str) -> None:
-    """Raises InvalidCompany unless a stored company can have this id.
+    """Raise InvalidCompany unless a stored company can have this id.
 
-    Earlier releases took `.` and `..`: such companies can still be read and deleted.
+    Earlier releases accepted `.` and `..`: such companies can still be read and deleted.
     """
     if not isinstance(company_id, str) or not ID_PATTERN.fullmatch(company_id):
         raise InvalidCompany(
@@ -149,10 +147,9 @@ def check_stored_id(company_id: str) -> None:
 
 
 def version_of(event_time: datetime, *, now: datetime, deleted: bool = False) -> int:
-    """The version of a change: 2 x event time in UTC microseconds, + 1 for a delete (it wins a tie).
+    """Return the version of a change: 2 x event time in UTC microseconds, + 1 for a delete (it wins a tie).
 
-    `now` is the clock that decides what "too far ahead" means; it is an argument so that a batch
-    run has one start time.
+    `now`: the current time, to refuse event times that are too far ahead; a batch run gives its start time.
 
     Raises:
         InvalidCompany: the event time is naive, before 1970, or more than 5 minutes after `now`.
@@ -174,22 +171,22 @@ def version_above(version: int, *, deleted: bool) -> int:
 
 
 def time_of_version(version: int) -> datetime:
-    """The event time a version was made from, in UTC."""
+    """Return the event time of a version, in UTC."""
     return EPOCH + timedelta(microseconds=version // 2)
 
 
 def utc_now() -> datetime:
-    """The clock of composition roots; below them, times are arguments."""
+    """Return the current time. Only composition roots call it; other code has times as arguments."""
     return datetime.now(UTC)
 
 
 def normalize_domain(website: str) -> str:
-    """The bare host name of a website or domain: `https://www.Example.com/x` gives `example.com`.
+    """Return the bare host name of a website or domain: `https://www.Example.com/x` gives `example.com`.
 
-    Empty for empty input. International names become their ASCII (IDNA) form.
+    An empty text gives an empty text. International names are converted to ASCII (IDNA).
 
     Raises:
-        InvalidCompany: there is no host name in it.
+        InvalidCompany: the text contains no host name.
     """
     text = website.strip()
     if not text:
@@ -200,12 +197,12 @@ def normalize_domain(website: str) -> str:
     except ValueError:
         domain = ""
     if not DOMAIN_PATTERN.fullmatch(domain):
-        raise InvalidCompany("domain", f"{website!r:.140} holds no host name such as 'example.com'")
+        raise InvalidCompany("domain", f"{website!r:.140} contains no host name such as 'example.com'")
     return domain
 
 
 def name_key(name: str) -> str:
-    """The form in which names and aliases are compared: NFKC, case-folded, single spaces."""
+    """Return the form in which names and aliases are compared: NFKC, case-folded, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 

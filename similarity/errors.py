@@ -1,4 +1,4 @@
-"""Every error that this library raises on purpose. Each message says what to do next."""
+"""The errors that this library raises for expected problems. Each message says what to do."""
 
 
 class SimilarityError(Exception):
@@ -19,15 +19,15 @@ class InvalidBundle(SimilarityError):
 
 
 class EncoderMismatch(SimilarityError):
-    """Vectors of one encoder were offered to a generation that holds another's."""
+    """The vectors, or the loaded encoder, do not belong to the encoder of the generation."""
 
 
 class EncodingFailed(SimilarityError):
-    """The encoder raised on a batch of texts, one of which may be poison."""
+    """The encoder raised on a batch of texts; one of them may be the cause."""
 
 
 class UnknownGeneration(SimilarityError):
-    """The named generation does not exist (any more)."""
+    """The generation does not exist, or was retired."""
 
 
 class NoLiveGeneration(SimilarityError):
@@ -39,7 +39,7 @@ class GenerationConflict(SimilarityError):
 
 
 class LeaseHeld(SimilarityError):
-    """Another process holds the lease; the message says which and until when."""
+    """Another process holds the lease; the message gives its holder and its end."""
 
 
 class LeaseLost(SimilarityError):
@@ -51,9 +51,9 @@ class InvalidFilter(SimilarityError):
 
 
 class IndexUnavailable(SimilarityError):
-    """The store behind the index cannot be opened or does not answer.
+    """The store of the index cannot be opened or does not answer.
 
-    `reason` says what is wrong without naming a file or a host, for people who may not see these; often empty.
+    `reason`: the cause without names of files or hosts, for people who may not see these; often empty.
     """
 
     def __init__(self, message: str, *, reason: str = "") -> None:
@@ -66,4 +66,4 @@ class AuditUnavailable(SimilarityError):
 
 
 class InvalidInput(SimilarityError):
-    """A file, a column mapping or an option that cannot be used as given."""
+    """An invalid file, column mapping or option."""

@@ -1,6 +1,6 @@
-"""Settings from the environment, read once by the composition roots; nothing is read at import.
+"""Settings from the environment. The composition roots read them once; nothing is read at import.
 
-`read_variables` is the one reader: the settings of Elasticsearch, Kafka and the service are read by it too.
+`read_variables` also reads the settings of Elasticsearch, Kafka and the service.
 """
 
 import math
@@ -15,7 +15,7 @@ from similarity.errors import InvalidInput
 PREFIX = "SIMILARITY_"
 DEFAULT_INDEX = "similarity.db"
 OTHERS = ("ELASTICSEARCH_", "KAFKA_", "SERVICE_")
-"""What follows the prefix in variables that other settings read."""
+"""Beginnings (after the prefix) of the variables of other settings."""
 
 Runtime: TypeAlias = Literal["onnxruntime", "openvino", "auto"]
 RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
@@ -23,17 +23,16 @@ RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a program works on.
+    """The settings of a program.
 
-    `index`: the SQLite file, or `https://host:9200/NAME` of Elasticsearch. `bundle`: a bundle folder,
-    None for the index's own. `bundles`: where an index's bundles are kept, None for beside it.
-    `threads`: of the encoder, None for all cores. `runtime`: of the encoder, "auto" for the faster of
-    those installed. `audit`: the file of the audit record, "-" for standard error, None for beside the
-    index (`similarity.upkeep.audit.audit_target`). `url` and `api_key`: the service that commands ask
-    instead of an index.
+    `index`: the SQLite file, or `https://host:9200/NAME` of Elasticsearch. `bundle`: a bundle folder; by default that
+    of the index. `bundles`: the folder of the index's bundles; by default next to the index. `threads`: of the
+    encoder; by default all cores. `runtime`: of the encoder; "auto" is the fastest one installed. `audit`: the file of
+    the audit record, or "-" for standard error; by default next to the index (`similarity.upkeep.audit.audit_target`).
+    `url`, `api_key`: the service that commands use instead of an index.
 
     Raises:
-        InvalidInput: there is less than one thread.
+        InvalidInput: `threads` is below 1.
     """
 
     index: str = DEFAULT_INDEX
@@ -59,7 +58,7 @@ class Settings:
         bundles: Path | None = None,
         threads: int | None = None,
     ) -> "Settings":
-        """Reads SIMILARITY_ and the names of the fields in capitals; options that are given win over variables.
+        """Read the variables SIMILARITY_ plus a field name in capitals; given options override variables.
 
         Raises:
             InvalidInput: as `read_variables`.
@@ -74,18 +73,18 @@ def read_variables(
 ) -> dict[str, Any]:
     """Return the values of the variables that begin with `prefix`, by their names in `types`.
 
-    A variable is the prefix and a name in capitals. Its type is str, Path, bool, int, float, a Literal of
-    strings, tuple[str, ...] (separated by commas), or a union of these. An empty variable counts as not set,
-    as in compose files. `others`: how names begin that other settings read.
+    The name of a variable is the prefix and a name of `types` in capitals. Its type is str, Path, bool, int, float, a
+    Literal of strings, tuple[str, ...] (separated by commas), or a union of these. An empty variable counts as not
+    set, as in compose files. `others`: beginnings of names that other settings read.
 
     Raises:
-        InvalidInput: a name that is not in `types` (a typing error, most likely), or a value that is not of its type.
+        InvalidInput: a name is not in `types` (probably misspelt), or a value does not have its type.
     """
     known = {name.upper(): name for name in types}
     given = {variable.removeprefix(prefix): text for variable, text in environ.items() if variable.startswith(prefix)}
     if unknown := sorted(name for name in given if name not in known and not name.startswith(others)):
         raise InvalidInput(
-            f"{prefix}{unknown[0]} is no setting; there are {', '.join(prefix + name for name in known)}"
+            f"{prefix}{unknown[0]} is not a setting; the settings are {', '.join(prefix + name for name in known)}"
         )
     return {
         known[name]: _value(prefix + name, text, types[known[name]])
@@ -95,48 +94,48 @@ def read_variables(
 
 
 def _value(variable: str, text: str, type_: Any) -> Any:
-    """The value that `text` stands for: of a union, by the first member that can read it."""
+    """Return the value of `text`; for a union, by the first member that can read it."""
     is_plain = type_ in _READERS or get_origin(type_) is Literal
     members = [type_] if is_plain else [each for each in get_args(type_) if each is not NoneType]
-    wanted = []
+    expected = []
     for member in members:
         choices = get_args(member) if get_origin(member) is Literal else ()
         if text in choices:
             return text
         if choices:
-            wanted.append(f"one of {', '.join(choices)}" if len(choices) > 1 else repr(choices[0]))
+            expected.append(f"one of {', '.join(choices)}" if len(choices) > 1 else repr(choices[0]))
             continue
         reader, description = _READERS[member]
         try:
             return reader(text)
         except ValueError:
-            wanted.append(description)
-    raise InvalidInput(f"{variable} is {text!r:.40}; it must be {' or '.join(wanted)}")
+            expected.append(description)
+    raise InvalidInput(f"{variable} is {text!r:.40}; it must be {' or '.join(expected)}")
 
 
-def _flag(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     if text.casefold() not in {"true", "1", "yes", "false", "0", "no"}:
         raise ValueError(text)
     return text.casefold() in {"true", "1", "yes"}
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)
     return number
 
 
-def _parts(text: str) -> tuple[str, ...]:
+def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 _READERS: Mapping[Any, tuple[Callable[[str], Any], str]] = {
     str: (str, "text"),
     Path: (Path, "a path"),
-    bool: (_flag, "true or false"),
+    bool: (_parse_bool, "true or false"),
     int: (int, "a whole number"),
-    float: (_finite, "a number"),
-    tuple[str, ...]: (_parts, "values separated by commas"),
+    float: (_parse_float, "a number"),
+    tuple[str, ...]: (_parse_list, "values separated by commas"),
 }
-"""How a text of each type is read, and what a text that cannot be read should have been."""
+"""For each type, its parser and a description of valid texts."""

@@ -1,8 +1,8 @@
-"""The one text preparation: what of a company's profile the encoder reads.
+"""Text preparation: the text that the encoder reads for a company.
 
-An untrained encoder is fooled by names and places. On the judged development pairs, masking the
-company's own names and dropping sentences about its origin lifts nDCG@10 from .51 to .78
-(`python -m training.evaluate.judged` prints both for any bundle; the shipped one's card has them).
+Names and places mislead an untrained encoder. On the labelled development pairs, masking the company's own names
+and dropping sentences about its origin raises nDCG@10 from .51 to .78 (`python -m training.evaluate.judged` prints
+both for any bundle; they are in the card of the shipped one).
 """
 
 import hashlib
@@ -18,14 +18,13 @@ TEXT_REVISION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSettings:
-    """What is taken out before encoding; part of a bundle's `encoder_id`.
+    """Settings of the text preparation; part of a bundle's `encoder_id`.
 
-    `mask_names`: the company's own names become "The company".
-    `drop_origin_sentences`: sentences on head office, founding, renaming and ticker symbols go.
-    `drop_places`: place phrases ("in China", "across Europe") go as well; off, because some users
-    want geography to count.
-    `revision`: of the rules themselves. It is raised whenever they change any text, so that vectors
-    of old and new texts never meet in one generation.
+    `mask_names`: replace the company's own names by "The company".
+    `drop_origin_sentences`: drop sentences on head office, founding, renaming and ticker symbols.
+    `drop_places`: also drop place phrases ("in China", "across Europe"); off, because geography matters to some users.
+    `revision`: of the rules. It is increased when they change any text, so that one generation never holds vectors of
+    old and new texts.
     """
 
     mask_names: bool = True
@@ -38,10 +37,10 @@ DEFAULT_SETTINGS = TextSettings()
 
 
 def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) -> str:
-    """The text that is encoded for a company; never empty.
+    """Return the text that is encoded for a company; it is never empty.
 
-    What would leave nothing to read (a profile that only says where a company was founded) is not
-    taken out.
+    If the preparation would leave no words (a profile that only says where a company was founded), the description is
+    returned unprepared.
     """
     text = company.description
     if settings.drop_origin_sentences:
@@ -57,7 +56,7 @@ def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) 
 
 
 def text_hash(text: str) -> str:
-    """32 hexadecimal digits of SHA-256: equal for equal texts, so a stored vector can be reused."""
+    """Return 32 hexadecimal digits of SHA-256: a stored vector with an equal hash can be reused."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
 
 

@@ -113,7 +113,7 @@ def test_the_source_keeps_the_import_rules() -> None:
         ("similarity/cli/main.py", "from services.search import app"),
         ("services/search/app.py", "from training.export import main"),
         ("pipelines/stream.py", "import services"),
-        ("similarity/ingest/changes.py", "import torch"),
+        ("similarity/ingest/write_path.py", "import torch"),
         ("similarity/index/opening.py", "from similarity.search.searcher import Searcher"),
         ("similarity/index/opening.py", "def f():\n    from similarity.generations import gate"),
         ("services/search/app.py", "import onnxruntime"),
@@ -144,7 +144,7 @@ def test_importing_the_library_loads_nothing_heavy_and_opens_nothing() -> None:
     import subprocess
 
     script = (
-        "import sys, similarity.cli.main, similarity.ingest.changes, similarity.index.protocol\n"
+        "import sys, similarity.cli.main, similarity.ingest.write_path, similarity.index.protocol\n"
         "heavy = {'onnxruntime', 'torch', 'fastapi', 'apache_beam', 'elasticsearch', 'pyarrow', 'py3langid'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )

@@ -1,4 +1,4 @@
-"""The command that reads the audit record."""
+"""The command `similarity audit`."""
 
 import json
 import os
@@ -53,15 +53,15 @@ def _json(entry: Mapping[str, Any]) -> str:
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    told = [
+    parts = [
         f"{entry['time']:%Y-%m-%d %H:%M:%S}Z",
         *(str(entry.get(name, "-")) for name in ("who", "action", "outcome")),
     ]
     if "company_sha256" in entry:
-        told.append(f"company={entry['company_sha256'][:HASH_CHARACTERS]}")
-    told += [f"{name}={entry[name]}" for name in ("version", "subject", "request_id") if name in entry]
-    told += [f"{name}={count}" for name, count in entry.get("counts", {}).items()]
-    return printable("  ".join(told)) + "\n"
+        parts.append(f"company={entry['company_sha256'][:HASH_CHARACTERS]}")
+    parts += [f"{name}={entry[name]}" for name in ("version", "subject", "request_id") if name in entry]
+    parts += [f"{name}={count}" for name, count in entry.get("counts", {}).items()]
+    return printable("  ".join(parts)) + "\n"
 
 
 def _time(text: str) -> datetime:
@@ -69,6 +69,6 @@ def _time(text: str) -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInput(
-            f"--since is {text!r}, which is no time; write it like 2026-01-31 or 2026-01-31T12:00:00Z"
+            f"--since is {text!r}, which is not a time; use a form like 2026-01-31 or 2026-01-31T12:00:00Z"
         ) from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)

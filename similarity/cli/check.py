@@ -1,4 +1,4 @@
-"""The command that looks for damage."""
+"""The command `similarity check`."""
 
 import os
 from contextlib import closing
@@ -15,7 +15,7 @@ check = typer.Typer()
 def check_files(index: IndexOption = None) -> None:
     """Read the whole index file and its workspace, and list what is damaged; the exit status is 1 if anything is.
 
-    Searches go on meanwhile; writes wait.
+    Searches continue meanwhile; writes wait.
 
     Example: `similarity check --index similarity.db`
     """
@@ -27,20 +27,20 @@ def check_files(index: IndexOption = None) -> None:
         target = work.settings.index
         if not isinstance(work.index, SqliteIndex):
             raise InvalidInput(
-                "an index in Elasticsearch has no file to check: Lucene keeps checksums of its own; see "
+                "an index in Elasticsearch has no file to check: Lucene has its own checksums; see "
                 "docs/failure-modes.md"
             )
-        found = _tell("index", target, work.index.damage())
+        found = _print_damage("index", target, work.index.damage())
         workspace = open_existing_workspace(target, os.environ)
         if isinstance(workspace, SqliteWorkspace):
             with closing(workspace):
-                found += _tell("workspace", f"{target}.workspace", workspace.damage())
+                found += _print_damage("workspace", f"{target}.workspace", workspace.damage())
     if found:
         fail("restore a backup; an index without one can also be deleted and ingested again")
 
 
-def _tell(kind: str, path: str, damage: list[str]) -> int:
-    """Prints what is damaged in a file; how much it is."""
+def _print_damage(kind: str, path: str, damage: list[str]) -> int:
+    """Print the damage of a file; return the number of lines."""
     typer.echo(f"{kind} {path}: {'damaged' if damage else 'no damage found'}")
     for line in damage:
         typer.echo(f"  {line}")

@@ -1,4 +1,4 @@
-"""What the commands share: their options, the open index, its encoders, progress and failing."""
+"""Parts that the commands share: options, the open index and its encoders, the progress bar, and `fail`."""
 
 import os
 import tempfile
@@ -50,7 +50,7 @@ RejectsOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """An open index and the folder where its bundles are kept."""
+    """An open index, its settings, and the folder of its bundles."""
 
     index: "CompanyIndex"
     settings: Settings
@@ -58,32 +58,32 @@ class Opened:
 
     @property
     def audit(self) -> "AuditRecord":
-        """The record of what is changed in the index."""
+        """The audit record of the index."""
         from similarity.upkeep.audit import AuditRecord, audit_target
 
         return AuditRecord(audit_target(self.settings))
 
     @property
     def audited(self) -> "CompanyIndex":
-        """The index, for what promotes, rolls back or retires: it records that."""
+        """The index, with an audit record of promotions, rollbacks and retirements."""
         from similarity.upkeep.audit import audited, system_user
 
         return audited(self.index, self.audit, who=system_user())
 
     def bundle(self) -> "ModelBundle":
-        """The chosen bundle, else the one that the index was made with, else the one that ships."""
+        """Return the chosen bundle, else that of the index, else the one that ships with the project."""
         from similarity.index.bundle_store import bundle_for
 
         return bundle_for(self.index, self.store, chosen=self.settings.bundle)
 
     def encoder(self, bundle: "ModelBundle") -> "TextEncoder":
-        """An encoder that runs this bundle, as the settings say."""
+        """Return an encoder that runs this bundle with the settings."""
         from similarity.encoder import TextEncoder
 
         return TextEncoder(bundle, threads=self.settings.threads, runtime=self.settings.runtime)
 
     def encoders(self, *bundles: "ModelBundle") -> "StoredEncoders":
-        """The encoders of these bundles, and of those in the store when a generation needs them."""
+        """Return the encoders of these bundles, and of those in the store, which are loaded when needed."""
         from similarity.index.bundle_store import StoredEncoders
 
         return StoredEncoders(self.store, self.encoder, opened=[self.encoder(bundle) for bundle in bundles])
@@ -91,10 +91,10 @@ class Opened:
 
 @contextmanager
 def opened(target: str | None, bundle: Path | None = None, *, create: bool = False) -> Iterator[Opened]:
-    """Opens the index that the option, the environment or the default names; closes it at the end.
+    """Open the index of the option, the environment or the default; close it at the end.
 
     Raises:
-        InvalidInput: there is no such file yet (unless `create`), or a setting is wrong.
+        InvalidInput: the file does not exist (unless `create`), or a setting is invalid.
         IndexUnavailable: the store cannot be opened.
     """
     from similarity.index.bundle_store import store_folder
@@ -109,10 +109,10 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
 
 
 def columns_of(column: list[str] | None, attribute: list[str] | None) -> "Columns":
-    """The mapping that --column and --attribute spell out.
+    """Return the column mapping of --column and --attribute.
 
     Raises:
-        InvalidInput: an option does not read FIELD=COLUMN.
+        InvalidInput: an option does not have the form FIELD=COLUMN.
     """
     from similarity.ingest.records import Columns
 
@@ -120,16 +120,16 @@ def columns_of(column: list[str] | None, attribute: list[str] | None) -> "Column
 
 
 def rejects_path(file: Path) -> Path:
-    """Where the bad rows of a file go by default: beside it, or where that is read-only, into the temporary folder."""
+    """Return the default rejects file: next to the loaded file, or in the temporary folder if that is read-only."""
     folder = file.parent if os.access(file.parent, os.W_OK) else Path(tempfile.gettempdir())
     return folder / f"{file.name}.rejects.jsonl"
 
 
 @contextmanager
 def progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error with rate and remaining time; nothing where that is no terminal.
+    """Show a progress bar on standard error, if that is a terminal.
 
-    What it yields is called with how many more are done.
+    Yields a function to call with the number of additional units that are done.
     """
     from rich.console import Console
     from rich.progress import (
@@ -149,6 +149,6 @@ def progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def fail(message: str) -> NoReturn:
-    """Ends the command: one line on standard error, exit status 1."""
+    """End the command with one line on standard error and exit status 1."""
     typer.echo(f"similarity: {printable(message)}", err=True)
     raise SystemExit(1)

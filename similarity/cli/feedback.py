@@ -1,4 +1,4 @@
-"""The command that fetches what people said of hits, as labelled pairs for training."""
+"""The command `similarity pairs`, which downloads labelled pairs for training from a service."""
 
 import json
 from collections import Counter
@@ -32,7 +32,7 @@ def pairs(
     """
     address = service_address(url, index=None)
     if address is None:
-        raise InvalidInput("feedback is kept by the service; say where it is: --url http://HOST:8080")
+        raise InvalidInput("feedback is stored by the service; give its URL with --url http://HOST:8080")
     with connected(address) as client:
         rows = client.pairs()
     lines = [json.dumps(asdict(row), default=datetime.isoformat, ensure_ascii=False) + "\n" for row in rows]

@@ -1,6 +1,6 @@
-"""The commands `similarity generations ...` that move an index from one generation to the next.
+"""The commands `similarity generations` list, reembed, copy, gate, promote, rollback and retire.
 
-They only translate, as in `cli`; those that look after what is there are in `cli_upkeep`.
+The other commands of this group are in `similarity.cli.generations_maintenance`.
 """
 
 from dataclasses import asdict, is_dataclass
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from similarity.cli.context import IndexOption, Opened, fail, opened, progress
+from similarity.cli.generations_maintenance import maintenance
 from similarity.cli.listing import ListFormat, show_facts, show_rows
-from similarity.cli.upkeep import upkeep
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ generations = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-generations.add_typer(upkeep)
+generations.add_typer(maintenance)
 
 FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
@@ -123,9 +123,9 @@ def reembed(
     from similarity.index.bundle_store import keep_bundle
 
     if judged is None and promote and not without_gate and not dry_run:
-        raise InvalidInput("say which pairs to judge it by (--judged FILE), or --no-promote, or --without-gate")
+        raise InvalidInput("give labelled pairs for the gate (--judged FILE), or --no-promote, or --without-gate")
     if judged is not None and without_gate:
-        raise InvalidInput("--judged and --without-gate contradict each other; leave one away")
+        raise InvalidInput("--judged and --without-gate contradict each other; remove one of them")
     new = ModelBundle.load(bundle)
     with opened(index) as work:
         now = utc_now()
@@ -163,7 +163,7 @@ def copy(
     """
     from similarity.company import utc_now
     from similarity.generations.plan import copy_of, plan
-    from similarity.generations.reembed import copy as run
+    from similarity.generations.reembed import copy_generation as run
 
     with opened(index) as work:
         now = utc_now()
@@ -278,9 +278,9 @@ def retire(
 
 
 def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float = 0.5) -> "Gate":
-    from similarity.generations.gate import by_file
+    from similarity.generations.gate import gate_from_file
 
-    return by_file(work.index, judged, trained_on=trained_on, floor=floor)
+    return gate_from_file(work.index, judged, trained_on=trained_on, floor=floor)
 
 
 def _options(
@@ -340,5 +340,5 @@ def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None
 
 def _facts(report: object) -> dict[str, object]:
     if not is_dataclass(report) or isinstance(report, type):
-        raise TypeError(f"{type(report).__name__} is no report")
+        raise TypeError(f"{type(report).__name__} is not a report")
     return asdict(report)

@@ -1,7 +1,7 @@
-"""Commands that ask a service over HTTP: `--url`, else SIMILARITY_URL; the key is SIMILARITY_API_KEY.
+"""Commands that query a service over HTTP: `--url`, else SIMILARITY_URL; the key is SIMILARITY_API_KEY.
 
-They print what they print of an index. What a command line cannot carry safely stays off it: a key
-would be seen by everybody who lists processes.
+The output is the same as for an index. There is no option for the key, because other users can list the arguments of
+a process.
 """
 
 import os
@@ -25,18 +25,18 @@ UrlOption = Annotated[
 
 
 def service_address(url: str | None, *, index: str | None) -> str | None:
-    """The service to ask, by option or environment; None where an index is to be asked.
+    """Return the URL of the service, from option or environment; None if the command uses an index.
 
     Raises:
-        InvalidInput: both are named by options, or a SIMILARITY_ variable is wrong.
+        InvalidInput: both options are given, or a SIMILARITY_ variable is invalid.
     """
     if url and index:
-        raise InvalidInput("--url asks a service and --index an index; say one of them")
+        raise InvalidInput("--url is for a service and --index for an index; give only one of them")
     return url or (None if index else Settings.from_environment(os.environ).url)
 
 
 def similar_over_http(url: str, question: "Question", output: OutputFormat) -> None:
-    """Prints the answer of the service at `url`; what it did not find is said on standard error."""
+    """Print the ranking of the service at `url`; print unknown companies and warnings on standard error."""
     with connected(url) as client:
         from similarity.client import Anchor
 
@@ -53,12 +53,12 @@ def similar_over_http(url: str, question: "Question", output: OutputFormat) -> N
         [Line.of_hit(hit, hit.company.as_company()) for hit in ranking.hits],
         output,
         anchors=[each.company for each in ranking.anchors if each.company],
-        remarks=[*(miss.detail or f"nothing is called {miss.asked!r}" for miss in ranking.misses), *ranking.warnings],
+        remarks=[*(miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses), *ranking.warnings],
     )
 
 
 def find_over_http(url: str, query: str, *, limit: int, output: OutputFormat) -> bool:
-    """Prints the companies that the service finds; whether there are any."""
+    """Print the companies that the service finds; return whether there are any."""
     with connected(url) as client:
         found = client.find(query, limit=limit).companies
     show([Line(company=each.as_company()) for each in found], output)
@@ -67,10 +67,10 @@ def find_over_http(url: str, query: str, *, limit: int, output: OutputFormat) ->
 
 @contextmanager
 def connected(url: str) -> "Iterator[Client]":
-    """The client of the service at `url`, with the key of the environment.
+    """Yield a client of the service at `url`, with the key of the environment.
 
     Raises:
-        InvalidInput: the client is not installed, or the address or the key cannot be used.
+        InvalidInput: the client is not installed, or the URL or the key is invalid.
     """
     try:
         from similarity.client import Client

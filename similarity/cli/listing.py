@@ -1,4 +1,4 @@
-"""How the command line shows what it found out about an index: for a person to read, or as JSON for a script."""
+"""Output of rows and facts: as a table for people, or as JSON for scripts."""
 
 import json
 import sys
@@ -14,14 +14,14 @@ from similarity.formats.terminal import printable
 
 
 class ListFormat(StrEnum):
-    """How a command prints what it found."""
+    """The output format of lists and facts."""
 
     TABLE = "table"
     JSON = "json"
 
 
 def show_rows(rows: Sequence[Mapping[str, object]], output: ListFormat, *, nothing: str) -> None:
-    """Prints rows with the same keys as a table or as a JSON list; `nothing` is said where there are none."""
+    """Print rows with the same keys as a table or as a JSON list; without rows, the table is replaced by `nothing`."""
     if output is ListFormat.JSON:
         _print_json(list(rows))
         return
@@ -38,7 +38,7 @@ def show_rows(rows: Sequence[Mapping[str, object]], output: ListFormat, *, nothi
 
 
 def show_facts(facts: Mapping[str, object], output: ListFormat) -> None:
-    """Prints named facts, a line each, or as a JSON object. What is None is left out of the lines."""
+    """Print named facts, one per line, or as a JSON object. Facts that are None are not printed as lines."""
     if output is ListFormat.JSON:
         _print_json(dict(facts))
         return
@@ -52,7 +52,7 @@ def show_facts(facts: Mapping[str, object], output: ListFormat) -> None:
 
 
 def _console() -> Console:
-    # Names and reasons may hold brackets that are no mark-up.
+    # Names and reasons may contain brackets that are not mark-up.
     return Console(file=sys.stdout, markup=False, highlight=False)
 
 
@@ -61,9 +61,9 @@ def _words(name: str) -> str:
 
 
 def _text(value: object) -> str:
-    for kinds, told in _TOLD.items():
+    for kinds, format_value in _FORMATTERS.items():
         if isinstance(value, kinds):
-            return told(value)
+            return format_value(value)
     return "" if value is None else printable(str(value))
 
 
@@ -77,7 +77,7 @@ def _plain(value: object) -> object:
 
 
 # Bool before int, because True is an int, too.
-_TOLD: dict[Any, Callable[[Any], str]] = {
+_FORMATTERS: dict[Any, Callable[[Any], str]] = {
     bool: lambda value: "yes" if value else "no",
     int: lambda value: f"{value:,}",
     float: lambda value: f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}",

@@ -1,4 +1,4 @@
-"""The commands that load files: ingest and sync."""
+"""The commands `similarity ingest` and `similarity sync`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,7 +36,9 @@ def ingest(
     rejects: RejectsOption = None,
     only_if_new: Annotated[
         bool,
-        typer.Option("--only-if-new", help="A first load: does nothing later, and rejected rows are no failure of it"),
+        typer.Option(
+            "--only-if-new", help="A first load: does nothing if there is a live generation; rejects are not failures"
+        ),
     ] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,
@@ -86,7 +88,7 @@ def sync(
 
 
 def _live_generation(index: str | None) -> str | None:
-    """What the live generation is called; None where none is yet."""
+    """Return the name of the live generation; None if there is none yet."""
     from similarity.errors import NoLiveGeneration
 
     with opened(index, create=True) as work:
@@ -156,35 +158,34 @@ def _load(
             act.counts = report.counts
         promoted = not report.failed and promote_first(work.audited, generation)
         stats = work.index.stats(generation.name)
-    _tell(report, rejected, stats, promoted=promoted)
+    _print_report(report, rejected, stats, promoted=promoted)
     if rejected.count:
-        told = f"{rejected.count:,} rows were rejected; see {rejected.path}"
+        message = f"{rejected.count:,} rows were rejected; see {rejected.path}"
         if not (is_first and promoted):
-            fail(told)
-        typer.echo(f"similarity: {told}", err=True)  # what waits for the first load can begin: the rest is live
+            fail(message)
+        typer.echo(f"similarity: {message}", err=True)  # a success, because the accepted companies are live
 
 
-def _left_out(report: "LoadReport") -> str:
-    fields = ", ".join(f"{field} {count:,}" for field, count in report.left_out.most_common())
+def _ignored_values(report: "LoadReport") -> str:
+    fields = ", ".join(f"{field} {count:,}" for field, count in report.ignored_values.most_common())
     return (
-        f"{report.left_out.total():,} values were left out of companies that were taken: {fields} (a website without "
-        "a host name, or a number that is none)"
+        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields} "
+        "(a website without a host name, or an attribute that is not a number)"
     )
 
 
-def _tell(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
+def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
     )
-    if report.left_out:
-        typer.echo(_left_out(report))
+    if report.ignored_values:
+        typer.echo(_ignored_values(report))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
         typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
     if report.failed:
         fail(
-            f"{report.failed:,} companies were not taken by the store; running the same command again is safe and "
-            "tries them again"
+            f"the index did not accept {report.failed:,} companies; run the same command again to write them"
             + (f"; {rejected.count:,} rows were rejected, see {rejected.path}" if rejected.count else "")
         )

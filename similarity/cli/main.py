@@ -1,4 +1,4 @@
-"""The command `similarity`. It only translates: each command parses options and calls one function.
+"""The command `similarity`: the list of its commands. Each command parses its options and calls one function.
 
 Heavy parts are imported inside the command that needs them, so that `--help` is instant.
 """
@@ -13,15 +13,10 @@ import typer
 
 from similarity.cli.audit import audit
 from similarity.cli.check import check
-from similarity.cli.context import (
-    BundleOption,
-    IndexOption,
-    fail,
-    opened,
-)
+from similarity.cli.context import BundleOption, IndexOption, fail, opened
 from similarity.cli.feedback import feedback
 from similarity.cli.generations import generations
-from similarity.cli.keep import keep_commands
+from similarity.cli.info_backup_erase import info_backup_erase_commands
 from similarity.cli.load import load_commands
 from similarity.cli.search import search_commands
 from similarity.errors import InvalidInput, SimilarityError
@@ -86,7 +81,7 @@ app.add_typer(search_commands)
 app.command()(serve)
 app.add_typer(feedback)
 app.add_typer(generations, name="generations")
-app.add_typer(keep_commands)
+app.add_typer(info_backup_erase_commands)
 app.add_typer(check)
 app.command()(audit)
 
@@ -98,9 +93,9 @@ def main() -> None:
     except SimilarityError as error:
         fail(str(error))
     except KeyboardInterrupt:
-        fail("interrupted; what was acknowledged is written, run the same command again to go on")
+        fail("interrupted; acknowledged changes are written; run the same command again to continue")
     except BrokenPipeError:
-        # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes.
+        # The reader (`head`, a pager) closed the pipe. Without this, Python would raise again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:  # a folder that is not there, a full disk: the message names the file
+    except OSError as error:  # a missing folder, a full disk: the message names the file
         fail(str(error))

@@ -1,4 +1,4 @@
-"""The commands that ask: similar, find and export."""
+"""The commands `similarity similar`, `similarity find` and `similarity export`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,15 +55,15 @@ def similar(
     `similarity similar nike.com --url http://127.0.0.1:8080`,
     `similarity similar nike.com --filter 'attributes.employees>=100' --filter 'tags!=retail'`
 
-    Of one field, several --filter with = are any of these values, and all else must hold together.
-    The shell takes a bare &gt; or &lt; for itself, so quote it.
+    For one field, several --filter with = match any of the values; all other filters must match.
+    Quote &gt; and &lt;, because the shell interprets them.
     """
     from similarity.index.filters import FieldFilter
     from similarity.search.filter_text import parse_filters
     from similarity.search.question import Anchor, Question
 
     if bool(company) == (text is not None):
-        raise InvalidInput("say either a company or --text, for example: similarity similar nike.com")
+        raise InvalidInput("give either a company or --text, for example: similarity similar nike.com")
     chosen = {"country": country, "industry": industry}
     filters = [FieldFilter(field=name, any_of=tuple(values)) for name, values in chosen.items() if values]
     question = Question(
@@ -85,7 +85,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
     from similarity.search.errors import UnknownCompany
     from similarity.search.searcher import Searcher
 
-    # Stored vectors are compared without the encoder, which takes a second to open.
+    # Stored vectors are compared without the encoder, which takes a second to load.
     has_text = any(anchor.text is not None for anchor in question.anchors)
     encoder = work.encoder(work.bundle()) if has_text else None
     try:

@@ -1,4 +1,4 @@
-"""How the command line shows companies: as a table to read, or as JSON or CSV for other programs."""
+"""Output of companies: as a table for people, or as JSON or CSV for programs."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ SCORE_BAR_CELLS = 10
 
 
 class OutputFormat(StrEnum):
-    """How a command prints its answer."""
+    """The output format of companies."""
 
     TABLE = "table"
     JSON = "json"
@@ -29,7 +29,7 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One printed company; of a plain list only `company` is set."""
+    """One printed company; only `company` is set if it is not a hit."""
 
     company: Company
     rank: int | None = None
@@ -38,14 +38,14 @@ class Line:
     duplicates: tuple[str, ...] | None = None
 
     @classmethod
-    def of_hit(cls, hit: "RankedHit", company: Company) -> "Line":
+    def of_hit(cls, hit: "ScoredHit", company: Company) -> "Line":
         """Return the line of a hit of the library or of a service."""
         return cls(
             company=company, rank=hit.rank, score=hit.score, probability=hit.probability, duplicates=hit.duplicates
         )
 
     def row(self) -> dict[str, object]:
-        """The line as flat columns, for JSON and CSV."""
+        """Return the line as flat columns, for JSON and CSV."""
         about = self.company
         found: dict[str, object] = {}
         if self.rank is not None and self.score is not None:
@@ -72,8 +72,8 @@ class NamedCompany(Protocol):
     def name(self) -> str: ...
 
 
-class RankedHit(Protocol):
-    """What a hit of the library and one of a service have in common."""
+class ScoredHit(Protocol):
+    """The common fields of a hit of the library and a hit of a service."""
 
     @property
     def rank(self) -> int: ...
@@ -88,7 +88,7 @@ class RankedHit(Protocol):
 def show_ranking(
     lines: Sequence[Line], output: OutputFormat, *, anchors: Sequence[NamedCompany], remarks: Iterable[str]
 ) -> None:
-    """Print the competitors of `anchors` (none: of a description), and `remarks` on standard error."""
+    """Print the competitors of `anchors` (empty for a description), and `remarks` on standard error."""
     for remark in remarks:
         sys.stderr.write(f"similarity: {printable(remark)}\n")
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
@@ -96,7 +96,7 @@ def show_ranking(
 
 
 def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream: IO[str] | None = None) -> None:
-    """Prints lines to `stream` (standard output)."""
+    """Print lines to `stream` (by default standard output)."""
     stream = stream or sys.stdout
     if output is OutputFormat.JSON:
         json.dump([line.row() for line in lines], stream, ensure_ascii=False, indent=2)
@@ -111,7 +111,7 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
 
 
 def _table(lines: Sequence[Line], title: str) -> Table:
-    # What was not written here may hold brackets that are no mark-up, and colons that are no emoji.
+    # Texts of companies may contain brackets that are not mark-up, and colons that are not emoji.
     table = Table(
         title=Text(printable(title)) if title else None,
         title_justify="left",
@@ -139,7 +139,7 @@ def _table(lines: Sequence[Line], title: str) -> Table:
 
 
 def _scores(line: Line, *, with_probability: bool) -> list[str]:
-    """The cosine, as a bar too where there is room, and the probability."""
+    """Return the cells of cosine and probability; without probability, the cosine has a bar."""
     score = line.score or 0.0
     if not with_probability:
         return [_bar(score)]

@@ -8,15 +8,16 @@ from typing import Any, Concatenate, ParamSpec, Self
 import anyio
 import httpx2
 
-from similarity.client import asking, judging, keeping, writing
+from similarity.client import feedback as feedback_calls
+from similarity.client import queries, saved_lists, writes
 from similarity.client.call import Answer, Attempt, Call, Reply
-from similarity.client.connection import Connection, late, new_request_id, reply_of
-from similarity.client.methods import like
+from similarity.client.connection import Connection, new_request_id, raise_if_late, reply_of
+from similarity.client.methods import with_signature_of
 from similarity.client.problems import Unreachable
 from similarity.client.question import HITS, PAGES, Question
 from similarity.client.ranking import Hit, Ranking
 from similarity.client.retries import Retries
-from similarity.client.writing import Change, LineResult
+from similarity.client.writes import Change, LineResult
 
 Arguments = ParamSpec("Arguments")
 
@@ -24,9 +25,9 @@ Arguments = ParamSpec("Arguments")
 def _sends(
     build: Callable[Arguments, Call[Answer]],
 ) -> "Callable[Concatenate[AsyncClient, Arguments], Coroutine[Any, Any, Answer]]":
-    """The method that builds a call of these arguments, sends it and returns its answer."""
+    """Return a method that builds a call from its arguments, sends it and returns its answer."""
 
-    @like(build)
+    @with_signature_of(build)
     async def method(client: "AsyncClient", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         return await client.send(build(*args, **kwargs))
 
@@ -36,9 +37,9 @@ def _sends(
 def _pages(
     build: Callable[Arguments, Question],
 ) -> "Callable[Concatenate[AsyncClient, Arguments], AsyncIterator[Ranking]]":
-    """The method that asks a question of these arguments, page after page."""
+    """Return a method that runs a query of its arguments and yields its pages."""
 
-    @like(build, doc=PAGES)
+    @with_signature_of(build, doc=PAGES)
     def pages(client: "AsyncClient", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> AsyncIterator[Ranking]:
         return client.ask_on(build(*args, **kwargs))
 
@@ -48,9 +49,9 @@ def _pages(
 def _hits(
     build: Callable[Arguments, Question],
 ) -> "Callable[Concatenate[AsyncClient, Arguments], AsyncIterator[Hit]]":
-    """The method that asks a question of these arguments and gives hit after hit."""
+    """Return a method that runs a query of its arguments and yields its hits."""
 
-    @like(build, doc=HITS)
+    @with_signature_of(build, doc=HITS)
     def hits(client: "AsyncClient", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> AsyncIterator[Hit]:
         question = build(*args, **kwargs)
         return (hit async for page in client.ask_on(question) for hit in page.hits)
@@ -59,9 +60,9 @@ def _hits(
 
 
 class AsyncClient:
-    """The search service at `url`; an asynchronous context manager, which closes its connections.
+    """A client of the search service at `url`; an asynchronous context manager that closes its connections.
 
-    The same as `Client`, whose documentation counts; `http` is an `httpx2.AsyncClient` of your own.
+    It has the methods of `Client`; see there. `http`: your own `httpx2.AsyncClient`.
     """
 
     def __init__(
@@ -84,12 +85,12 @@ class AsyncClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         if self._owns_http:
             await self._http.aclose()
 
     async def send(self, call: Call[Answer]) -> Answer:
-        """Sends a call, again where that is safe and may help, and returns its answer."""
+        """Send a call, with retries, and return its answer."""
         request_id = new_request_id()
         conversation = self._connection.conversation(call)
         attempt = next(conversation)
@@ -108,59 +109,59 @@ class AsyncClient:
         try:
             async with aclosing(await self._http.send(request, stream=True, follow_redirects=False)) as response:
                 async for chunk in response.aiter_bytes():
-                    late(attempt, time.monotonic())
+                    raise_if_late(attempt, time.monotonic())
                     body += chunk
         except httpx2.RequestError as error:
             return self._connection.failed(error, request_id)
         return reply_of(response, bytes(body), request_id)
 
     async def ask_on(self, question: Question) -> AsyncIterator[Ranking]:
-        """The answer to `question` page by page."""
-        asked: Question | None = question
-        while asked is not None:
-            ranking = await self.send(asking.ask(asked))
+        """Yield the pages of the ranking of `question`."""
+        page: Question | None = question
+        while page is not None:
+            ranking = await self.send(queries.ask(page))
             yield ranking
-            asked = asked.after(ranking)
+            page = page.after(ranking)
 
     async def bulk(
-        self, changes: Iterable[Change], *, at_once: int = writing.LINES_AT_ONCE
+        self, changes: Iterable[Change], *, at_once: int = writes.LINES_PER_REQUEST
     ) -> AsyncIterator[LineResult]:
-        """Sends many changes, `at_once` a request, and yields what became of each, in order.
+        """Send many changes, `at_once` per request, and yield the result of each, in order.
 
-        Nothing is sent before the first result is asked for: iterate over it.
+        Requests are sent only while you iterate over the results.
         """
-        for call in writing.bulk(changes, at_once=at_once):
+        for call in writes.bulk(changes, at_once=at_once):
             for result in await self.send(call):
                 yield result
 
-    ask = _sends(asking.ask)
-    similar = _sends(asking.similar)
-    similar_text = _sends(asking.similar_text)
+    ask = _sends(queries.ask)
+    similar = _sends(queries.similar)
+    similar_text = _sends(queries.similar_text)
     pages = _pages(Question.about)
     hits = _hits(Question.about)
-    batch = _sends(asking.batch)
-    table = _sends(asking.table)
-    find = _sends(asking.find)
-    company = _sends(asking.company)
-    match = _sends(asking.match)
-    map = _sends(asking.map_of)
-    ready = _sends(asking.ready)
+    batch = _sends(queries.batch)
+    table = _sends(queries.table)
+    find = _sends(queries.find)
+    company = _sends(queries.company)
+    match = _sends(queries.match)
+    map = _sends(queries.map_of)
+    ready = _sends(queries.ready)
 
-    put = _sends(writing.put)
-    delete = _sends(writing.delete)
-    write_status = _sends(writing.write_status)
-    erase = _sends(writing.erase)
-    erasure = _sends(writing.erasure)
+    put = _sends(writes.put)
+    delete = _sends(writes.delete)
+    write_status = _sends(writes.write_status)
+    erase = _sends(writes.erase)
+    erasure = _sends(writes.erasure)
 
-    feedback = _sends(judging.feedback)
-    verdicts = _sends(judging.verdicts)
-    history = _sends(judging.history)
-    pairs = _sends(judging.pairs)
-    next_to_label = _sends(judging.next_to_label)
+    feedback = _sends(feedback_calls.feedback)
+    verdicts = _sends(feedback_calls.verdicts)
+    history = _sends(feedback_calls.history)
+    pairs = _sends(feedback_calls.pairs)
+    next_to_label = _sends(feedback_calls.next_to_label)
 
-    lists = _sends(keeping.lists)
-    saved_list = _sends(keeping.saved_list)
-    save_list = _sends(keeping.save_list)
-    delete_list = _sends(keeping.delete_list)
-    list_hits = _sends(keeping.list_hits)
-    looked = _sends(keeping.looked)
+    lists = _sends(saved_lists.lists)
+    saved_list = _sends(saved_lists.saved_list)
+    save_list = _sends(saved_lists.save_list)
+    delete_list = _sends(saved_lists.delete_list)
+    list_hits = _sends(saved_lists.list_hits)
+    looked = _sends(saved_lists.looked)

@@ -1,4 +1,4 @@
-"""What goes out and what comes in, as plain values: nothing here opens a connection."""
+"""Requests and replies as plain values; nothing here opens a connection."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ CSV = "text/csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An HTTP answer: header names in lower case, the body in full."""
+    """A complete HTTP response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,10 +30,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[Answer]):
-    """One request and how its answer is read. `path` begins with a slash and is quoted.
+    """One request, and the function that decodes its reply. `path` begins with a slash and is quoted.
 
-    Whatever is sent here may be sent again, also when nobody knows whether it arrived: questions
-    change nothing, changes carry versions, and feedback carries ids.
+    Every call may be sent again, even if the first request may have arrived: queries change nothing, changes have
+    versions, and feedback has ids.
     """
 
     method: str
@@ -45,66 +45,62 @@ class Call(Generic[Answer]):
 
 
 def path_of(*segments: str, parameters: Parameters | None = None) -> str:
-    """The path `/a/b?c=d`, whatever the segments hold; parameters that are None are left out."""
+    """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted."""
     path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def as_json(members: object) -> bytes:
-    """JSON as a request's body.
+    """Return the JSON body of a request.
 
     Raises:
-        InvalidInput: something in it has no form in JSON, such as a number that is not finite.
+        InvalidInput: a value has no JSON form, such as a number that is not finite.
     """
     try:
         return json.dumps(members, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"this cannot be sent: {error}; use texts, finite numbers, true and false") from None
+        raise InvalidInput(f"the request cannot be sent: {error}; use texts, finite numbers, true and false") from None
 
 
-def reading(record: type[Answer]) -> Callable[[Reply], Answer]:
-    """Reads an answer that is one JSON object.
-
-    The reader raises:
-        UnreadableAnswer: the answer is something else.
-    """
+def json_reader(record: type[Answer]) -> Callable[[Reply], Answer]:
+    """Return a function that decodes a reply with one JSON object into `record`, or raises UnreadableAnswer."""
 
     def read(reply: Reply) -> Answer:
-        return decoded(record, json_of(reply), reply)
+        return decode_value(record, parse_json(reply), reply)
 
     return read
 
 
-def decoded(record: type[Answer], value: object, reply: Reply) -> Answer:
-    """The record that `value`, a part of `reply`, spells out. Raises UnreadableAnswer."""
+def decode_value(record: type[Answer], value: object, reply: Reply) -> Answer:
+    """Return the record decoded from `value`, a part of `reply`. Raises UnreadableAnswer."""
     try:
         return decode(record, value)
     except Undecodable as error:
         raise UnreadableAnswer(str(error), request_id=reply.request_id) from None
 
 
-def json_of(reply: Reply) -> Any:
-    """The JSON that an answer holds. Raises UnreadableAnswer."""
+def parse_json(reply: Reply) -> Any:
+    """Return the parsed JSON body of a reply. Raises UnreadableAnswer."""
     try:
         return json.loads(reply.body)
     except ValueError:
         raise UnreadableAnswer(
-            f"it is no JSON: {reply.body[:100]!r}; is the address that of the search service?",
+            f"it is not JSON: {reply.body[:100]!r}; is this the URL of the search service?",
             request_id=reply.request_id,
         ) from None
 
 
-def nothing(_: Reply) -> None:
-    """Reads an answer of which only the status matters."""
+def ignore_body(_: Reply) -> None:
+    """Decode a reply without a body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One sending of a call, times in seconds.
+    """One attempt to send a call, with times in seconds.
 
-    Wait `after`, then send; give up when the network is silent for `timeout`, or when the clock shows
-    `until` and the answer is not complete.
+    Wait `after`, then send. Give up if the network is silent for `timeout`, or if the reply is not complete when the
+    clock shows `until`.
     """
 
     after: float

@@ -1,7 +1,7 @@
-"""From JSON to frozen dataclasses, by their annotations.
+"""Decode JSON into frozen dataclasses, by their annotations.
 
-Members that a class does not know are left out, so that answers of a newer service can be read; a
-member with a default may be absent, so that an older one's can.
+Unknown JSON members are ignored, so that answers of a newer service can be read. A field with a default may be
+absent, so that answers of an older service can be read.
 """
 
 import types
@@ -18,7 +18,7 @@ JSON_NAMES = {"dict": "an object", "list": "a list", "str": "text", "int": "a wh
 
 
 class Undecodable(ValueError):
-    """A JSON value that is not what the record says; `place` is where it stands, such as `.hits[3].score`."""
+    """A JSON value of the wrong type; `place` is its position, such as `.hits[3].score`."""
 
     def __init__(self, expected: str, value: object, place: str = "") -> None:
         super().__init__(f"{place.lstrip('.') or 'the answer'} is {value!r:.60}, not {expected}")
@@ -27,15 +27,15 @@ class Undecodable(ValueError):
         self.place = place
 
     def inside(self, place: str) -> "Undecodable":
-        """The same, seen from further out."""
+        """Return the same error with its position inside the enclosing value."""
         return Undecodable(self.expected, self.value, place + self.place)
 
 
 def decode(record: type[Record], value: object) -> Record:
-    """The `record` (a dataclass) that a JSON object spells out.
+    """Return the `record` (a dataclass) decoded from a JSON object.
 
     Raises:
-        Undecodable: a member is missing or of another kind.
+        Undecodable: a member is missing or has the wrong type.
     """
     kind: Any = record
     decoded: Record = _decoder(kind)(value)
@@ -129,7 +129,7 @@ def _one_of(kinds: tuple[Any, ...]) -> Decoder:
 
 
 def _expect(kind: type, value: Any) -> Any:
-    # In Python, True is an int; in JSON it is no number.
+    # In Python, True is an int; in JSON it is not a number.
     if not isinstance(value, kind) or (value is True or value is False) is not (kind is bool):
         raise Undecodable(JSON_NAMES.get(kind.__name__, kind.__name__), value)
     return value

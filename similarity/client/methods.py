@@ -1,4 +1,4 @@
-"""Makes a method look like the function that builds its call: its name, its help and its parameters."""
+"""A decorator that gives a method the name, docstring and signature of the function that builds its call."""
 
 from collections.abc import Callable
 from inspect import Parameter, signature
@@ -9,10 +9,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 SELF = Parameter("self", Parameter.POSITIONAL_ONLY)
 
 
-def like(build: Callable[..., Any], *, doc: str | None = None) -> Callable[[Method], Method]:
-    """Decorates the method that stands for `build`; `doc` where another help and the method's own name fit better."""
+def with_signature_of(build: Callable[..., Any], *, doc: str | None = None) -> Callable[[Method], Method]:
+    """Return a decorator for a method that calls `build`. With `doc`, the method keeps its name and has that help."""
 
-    def dress(method: Method) -> Method:
+    def decorate(method: Method) -> Method:
         shown = signature(build)
         if doc is None:
             method.__name__ = build.__name__
@@ -22,4 +22,4 @@ def like(build: Callable[..., Any], *, doc: str | None = None) -> Callable[[Meth
         )
         return method
 
-    return dress
+    return decorate

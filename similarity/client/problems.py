@@ -1,6 +1,6 @@
-"""What can go wrong between a program and the service: one class per meaning, all `SimilarityError`s.
+"""The exceptions of the client, all of them `SimilarityError`s.
 
-A `Problem` was answered by the service (RFC 9457); the other classes say that no usable answer came.
+A `Problem` is an error response of the service (RFC 9457). The others mean that there was no usable response.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Listed = TypeVar("Listed")
 
 
 class Unreachable(SimilarityError):
-    """The service could not be asked, or the connection broke before its answer was complete."""
+    """The service could not be reached, or the connection broke before the response was complete."""
 
 
 class TimedOut(Unreachable):
@@ -23,7 +23,7 @@ class TimedOut(Unreachable):
 
 
 class UnreadableAnswer(SimilarityError):
-    """An answer came, but not one of this API: most likely the address is that of something else."""
+    """A response that is not of this API: most likely the URL is that of another service."""
 
     def __init__(self, reason: str, *, request_id: str = "") -> None:
         super().__init__(f"the answer cannot be read: {reason}{_mark(request_id)}")
@@ -31,10 +31,10 @@ class UnreadableAnswer(SimilarityError):
 
 
 class Problem(SimilarityError):
-    """The service said no. `kind` names the problem (`unknown-company`), `detail` says what to do.
+    """An error response. `kind` is the type of problem (`unknown-company`), `detail` says what to do.
 
-    `request_id` finds the request in the service's log. `members` are the further members of the
-    problem document. `retry_after` is when the service wants to be asked again, in seconds.
+    `request_id`: finds the request in the service's log. `members`: the other members of the problem document.
+    `retry_after`: seconds to wait before the next attempt, as the service demands.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Problem(SimilarityError):
         self.members = members or {}
 
     def listed(self, member: str, record: type[Listed]) -> tuple[Listed, ...]:
-        """The readable ones of a member's records; none where the document lacks it."""
+        """Return the records in a member of the document, without unreadable ones; empty if it is absent."""
         found = []
         values = self.members.get(member)
         for value in values if isinstance(values, list) else ():
@@ -70,26 +70,26 @@ class Problem(SimilarityError):
 
 
 class UnknownCompany(Problem):
-    """404: no company goes by that name."""
+    """404: no company has that id, domain, name or alias."""
 
     @property
     def suggestions(self) -> tuple[CompanyReference, ...]:
-        """Companies that look alike, best first."""
+        """Companies with similar names, best first."""
         return self.listed("suggestions", CompanyReference)
 
 
 class ContestedName(Problem):
-    """409: several companies go by that name; ask again with the id of one."""
+    """409: several companies have that domain, name or alias; use the id of one of them."""
 
     @property
     def candidates(self) -> tuple[CompanyReference, ...]:
-        """The first of those that do."""
+        """The first of these companies."""
         return self.listed("candidates", CompanyReference)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offence:
-    """What is wrong with one parameter or member."""
+    """An error in one parameter or JSON member."""
 
     parameter: str
     reason: str
@@ -101,36 +101,36 @@ class UnknownList(Problem):
 
 
 class InvalidRequest(Problem):
-    """422: the request is understood and cannot be done; `kind` says why, `errors` which parameters are wrong."""
+    """422: the request is invalid; `kind` says why, `errors` lists the wrong parameters."""
 
     @property
     def errors(self) -> tuple[Offence, ...]:
-        """Each offence with its reason; none where no parameter is to blame."""
+        """The errors by parameter; empty if the error is not in one parameter."""
         return self.listed("errors", Offence)
 
 
 class Unauthorized(Problem):
-    """401: the service wants an API key, or does not know this one."""
+    """401: the service requires an API key, or does not know this one."""
 
 
 class Forbidden(Problem):
-    """403: this may not be done: the API key lacks the right, or the service takes no writes (`kind`)."""
+    """403: not allowed: the API key lacks the right, or the service accepts no writes (`kind`)."""
 
 
 class CursorExpired(Problem):
-    """410: the generation that a cursor belongs to is gone; ask the question again from the start."""
+    """410: the generation of the cursor was retired; run the query again without a cursor."""
 
 
 class RateLimited(Problem):
-    """429: asked too often; `retry_after` says when to go on."""
+    """429: too many requests; `retry_after` says how long to wait."""
 
 
 class Unavailable(Problem):
-    """503: the service cannot answer just now; `kind` and `detail` say why."""
+    """503: the service is temporarily unavailable; `kind` and `detail` say why."""
 
 
 class InternalFailure(Problem):
-    """500 and other faults of the service or of what stands in front of it."""
+    """500 and other errors of the service or of a proxy in front of it."""
 
 
 BY_KIND: Mapping[str, type[Problem]] = {
@@ -151,7 +151,7 @@ BY_STATUS: Mapping[int, type[Problem]] = {
 def problem_of(
     document: object, *, status: int, request_id: str = "", retry_after: float | None = None, otherwise: str = ""
 ) -> Problem:
-    """The exception for a problem document; `otherwise` is its detail where `document` is none."""
+    """Return the exception for a problem document; `otherwise` is its detail if the document has none."""
     members = dict(document) if isinstance(document, Mapping) else {}
     kind = str(members.get("type", "")).rpartition("#")[2]
     fallback = InternalFailure if status >= 500 else Problem

@@ -1,4 +1,4 @@
-"""A question for competitors: who to look for, and among whom."""
+"""The query of the client: anchors, negatives, filters and options of one search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["vector", "hybrid"]
 
-PAGES = "The answer page by page (`k` hits each), until there are no more. Options as in `similar`."
-HITS = "Hit after hit, asking for the next page (`k` hits) when it is needed. Options as in `similar`."
+PAGES = "Yield the pages of the ranking (`k` hits each) until the last one. Options as in `similar`."
+HITS = "Yield the hits of all pages; the next page (`k` hits) is requested when needed. Options as in `similar`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A company to look for (by id, domain, name or alias), or a description of one in free words.
+    """A company (by id, domain, name or alias), or a description in free text, that hits should be similar to.
 
-    `weight` is how much it counts beside the others; negatives have none.
+    `weight`: relative to the other anchors; negatives have none.
 
     Raises:
-        InvalidInput: it is both, or neither.
+        InvalidInput: both or neither of company and text are given.
     """
 
     company: str | None = None
@@ -41,13 +41,12 @@ class Anchor:
 
 
 class QuestionOptions(TypedDict, total=False):
-    """What may be said besides the anchors. What is left out, the service decides.
+    """The options of a query; the service has defaults for all of them.
 
-    negatives: less like these companies. country, industry, tag: only these (any of several).
-    filters: other fields and ranges. exclude: never these (ids, domains, names). mode: `hybrid` ranks by shared
-    words too. min_probability: 0 to 1. k: hits at most, 1 to 250. reasons: for how many of the first
-    hits the phrases that carry the match are looked for. fields: the members of each hit's company
-    that are wanted. cursor: go on where a ranking ended.
+    negatives: companies to be far from. country, industry, tag: allowed values. filters: other fields and ranges.
+    exclude: companies to omit (ids, domains, names). mode: `hybrid` also ranks by shared words. min_probability:
+    0 to 1. k: number of hits, 1 to 250. reasons: for how many of the first hits to compute the explaining phrases.
+    fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous page.
     """
 
     negatives: str | Anchor | Sequence[str | Anchor]
@@ -66,7 +65,7 @@ class QuestionOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question for competitors. `Question.about("nike", country="Germany", k=20)` is the short way.
+    """A query for competitors. `Question.about("nike", country="Germany", k=20)` is the short form.
 
     Raises:
         InvalidInput: it has no anchor.
@@ -85,11 +84,11 @@ class Question:
 
     def __post_init__(self) -> None:
         if not self.anchors:
-            raise InvalidInput("a question needs a company or a text to be about, for example: similar('nike')")
+            raise InvalidInput("the query has no anchor; give a company or a text, for example: similar('nike')")
 
     @classmethod
     def about(cls, *anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> "Question":
-        """The question for competitors of `anchors`, each a company's id, domain, name or alias, or an `Anchor`."""
+        """Return the query for competitors of `anchors`, each a company's id, domain, name or alias, or an `Anchor`."""
         shorthand = {"country": "country", "industry": "industry", "tag": "tags"}
         chosen = [
             FieldFilter(field=field, any_of=_several(values))
@@ -110,11 +109,11 @@ class Question:
         )
 
     def after(self, ranking: "Ranking") -> "Question | None":
-        """The question for the hits that follow `ranking`, its answer; None where that was the last page."""
+        """Return the query for the page after `ranking`; None if that was the last page."""
         return None if ranking.next_cursor is None else replace(self, cursor=ranking.next_cursor)
 
     def body(self) -> dict[str, Any]:
-        """The question as JSON, without what it does not say."""
+        """Return the query as JSON, without options that are not set."""
         return _without_blanks(
             {
                 "anchors": [anchor.body() for anchor in self.anchors],
@@ -143,12 +142,12 @@ def _filter_body(chosen: FieldFilter) -> dict[str, Any]:
     )
 
 
-def _anchors(named: Sequence[str | Anchor]) -> tuple[Anchor, ...]:
-    return tuple(each if isinstance(each, Anchor) else Anchor(company=each) for each in named)
+def _anchors(references: Sequence[str | Anchor]) -> tuple[Anchor, ...]:
+    return tuple(each if isinstance(each, Anchor) else Anchor(company=each) for each in references)
 
 
 def _several(items: Any) -> tuple[Any, ...]:
-    """One or several as several: a text is a sequence of letters, which nobody means."""
+    """Return a tuple of one or several items. A str is one item, although it is a sequence."""
     return (items,) if isinstance(items, str | Anchor) else tuple(items)
 
 

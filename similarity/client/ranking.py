@@ -1,4 +1,4 @@
-"""Answers to questions for competitors. All are frozen; members that a newer service adds are left out."""
+"""The rankings that the service returns, as frozen records; members that a newer service adds are ignored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -9,7 +9,7 @@ from similarity.company import AttributeValue, Company
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanyReference:
-    """Just enough of a company to choose it."""
+    """The fields of a company that are needed to choose it from a list."""
 
     id: str
     name: str = ""
@@ -20,7 +20,7 @@ class CompanyReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanyRecord(CompanyReference):
-    """What a company says about itself. Unknown texts are empty, and so is what was not asked for (`fields`)."""
+    """The fields of a company. Unknown texts are empty, and so are fields that were not requested (`fields`)."""
 
     description: str = ""
     aliases: tuple[str, ...] = ()
@@ -28,13 +28,13 @@ class CompanyRecord(CompanyReference):
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
     def as_company(self) -> Company:
-        """The same as the library's own record, as `put` takes it. Raises InvalidCompany if something is lacking."""
+        """Return it as a `Company`, as `put` takes it. Raises InvalidCompany if a required field is empty."""
         return Company(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """The model whose vectors were compared: those of one `encoder_id` are comparable."""
+    """The model whose vectors were compared. Vectors are comparable if their `encoder_id` is equal."""
 
     encoder_id: str
     bundle_id: str
@@ -42,10 +42,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedAnchor:
-    """An anchor or a negative as the service understood it; `company` is None where it was a text.
+    """An anchor or a negative as the service resolved it; `company` is None for free text.
 
-    `redirected_from` is the domain, name or alias that was asked for, where that is not the id;
-    `duplicates` are ids that would have been hits but are the same company.
+    `redirected_from`: the requested domain, name or alias; None if the id was requested. `duplicates`: ids that
+    would have been hits but are the same company.
     """
 
     asked: str = ""
@@ -62,7 +62,7 @@ class AskedAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """Something asked for that was not found: its `role` in the question, the `problem` and companies alike."""
+    """A reference that was not found: its `role` in the query, the `problem` and companies with similar names."""
 
     asked: str
     role: str
@@ -81,10 +81,10 @@ class SharedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words that carry a match: without them the cosine of the pair falls by `weight`.
+    """A phrase that explains a hit: without it the cosine of hit and anchor falls by `weight`.
 
-    They stand in the description of the `hit` or of an `anchor` (`of`; `anchor` is its position in the
-    question), from character `start` to before `end`.
+    It is at characters `[start, end)` in the description of the `hit` or of an `anchor` (`of`). `anchor`: the
+    anchor's position in the query.
     """
 
     text: str
@@ -97,7 +97,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a company is a hit; `phrases` is None where they were not looked for."""
+    """Why a company is a hit; `phrases` is None if they were not computed."""
 
     shared: tuple[SharedFact, ...] = ()
     phrases: tuple[Phrase, ...] | None = None
@@ -105,7 +105,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One competitor. `duplicates` are ids of the same company under other ids, folded into this hit."""
+    """One competitor. `duplicates` are other ids of the same company, merged into this hit."""
 
     rank: int
     score: float
@@ -124,8 +124,8 @@ class Hit:
 class Ranking:
     """Competitors, nearest first, all from one `generation`.
 
-    `misses` are anchors, negatives and exclusions that named no company. `next_cursor` is for the hits
-    that follow. Where `approximate` is true, some nearer ones may be missing.
+    `misses`: anchors, negatives and exclusions that match no company. `next_cursor`: for the next page; None on the
+    last page. `approximate`: if true, some nearer companies may be missing.
     """
 
     hits: tuple[Hit, ...]

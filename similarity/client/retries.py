@@ -1,7 +1,6 @@
-"""When a call is sent again: decided here, without a clock of its own, for both clients.
+"""The retries of both clients. The clock is an argument; the clients only wait and send.
 
-`talk` is the whole conversation about one call. It yields what to do next and is told what came of it;
-the clients only wait and send.
+`attempts_at` yields the attempts at one call and receives the reply or the error of each.
 """
 
 import json
@@ -14,8 +13,8 @@ from similarity.client.call import Answer, Attempt, Call, Reply
 from similarity.client.problems import Problem, Unreachable, problem_of
 from similarity.errors import InvalidInput
 
-# Too many requests, or the service or something in front of it cannot answer just now.
-WORTH_ANOTHER = frozenset({429, 502, 503, 504})
+# Too many requests, or the service or a proxy in front of it is temporarily unavailable.
+RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +22,8 @@ class Retries:
     """How often and how long a call is tried; times in seconds.
 
     Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
-    `longest_pause`; where the service says `Retry-After`, the pause comes on top of that. Nothing is begun
-    that would pass `deadline`, counted from the first sending: if the service asks for more patience, its
-    problem is raised at once.
+    `longest_pause`, in addition to a `Retry-After` of the service. No attempt starts after `deadline`, counted from
+    the first attempt: if the pause would pass it, the last problem is raised at once.
 
     Raises:
         InvalidInput: there is less than one attempt, or a time is not above 0.
@@ -40,10 +38,10 @@ class Retries:
         if self.attempts < 1:
             raise InvalidInput(f"attempts is {self.attempts}; it must be 1 or more (1 never repeats)")
         if not (self.deadline > 0 and self.first_pause >= 0 and self.longest_pause >= 0):
-            raise InvalidInput("the deadline must be above 0 seconds, and no pause below 0")
+            raise InvalidInput("the deadline must be above 0 seconds, and pauses must not be negative")
 
 
-def talk(
+def attempts_at(
     call: Call[Answer],
     *,
     retries: Retries,
@@ -51,12 +49,12 @@ def talk(
     clock: Callable[[], float],
     pauses: Iterator[float],
 ) -> Generator[Attempt, Reply | Unreachable, Answer]:
-    """The conversation about `call`: yields attempts, takes what came of each, returns the answer.
+    """Yield the attempts at `call`; send the reply or the error of each into the generator, which returns the answer.
 
-    `clock` is in seconds and never goes back; `pauses` are those between the attempts.
+    `clock`: monotonic, in seconds. `pauses`: between the attempts.
 
     Raises:
-        SimilarityError: what came of the last attempt.
+        SimilarityError: the error of the last attempt.
     """
     end = clock() + retries.deadline
     pause = 0.0
@@ -65,20 +63,20 @@ def talk(
         outcome = yield Attempt(after=pause, timeout=min(timeout, end - clock() - pause), until=end)
         if isinstance(outcome, Reply) and 200 <= outcome.status < 300:
             return call.read(outcome)
-        error = outcome if isinstance(outcome, Unreachable) else refusal(outcome)
-        asked = 0.0
+        error = outcome if isinstance(outcome, Unreachable) else problem_from_reply(outcome)
+        demanded = 0.0
         if isinstance(error, Problem):
-            if error.status not in WORTH_ANOTHER:
+            if error.status not in RETRIED_STATUSES:
                 raise error
-            asked = error.retry_after or 0.0
+            demanded = error.retry_after or 0.0
         wait = next(repetitions, None)
-        if wait is None or asked + wait >= end - clock():
+        if wait is None or demanded + wait >= end - clock():
             raise error
-        pause = asked + wait
+        pause = demanded + wait
 
 
-def refusal(reply: Reply) -> Problem:
-    """The exception for an answer that is no success."""
+def problem_from_reply(reply: Reply) -> Problem:
+    """Return the exception for an unsuccessful reply."""
     try:
         document: object = json.loads(reply.body)
     except ValueError:
@@ -93,12 +91,12 @@ def refusal(reply: Reply) -> Problem:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that `Retry-After` asks for. A date is counted from the answer's own `Date`."""
-    asked = headers.get("retry-after", "").strip()
-    if asked.isascii() and asked.isdigit():
-        return float(asked)
+    """Return the seconds in `Retry-After`. A date there is relative to the `Date` of the same reply."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
     try:
-        wait = parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))
+        wait = parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))
     except (TypeError, ValueError):
         return None
     return max(0.0, wait.total_seconds())
@@ -107,4 +105,4 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _without_document(reply: Reply) -> str:
     if 300 <= reply.status < 400:
         return f"the service is at {reply.headers.get('location', 'another address')}; use that as the URL"
-    return f"answered {reply.status} without saying why; something in front of the service may have done so"
+    return f"status {reply.status} without a reason; it may come from a proxy in front of the service"

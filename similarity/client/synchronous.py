@@ -7,23 +7,24 @@ from typing import Concatenate, ParamSpec, Self
 
 import httpx2
 
-from similarity.client import asking, judging, keeping, writing
+from similarity.client import feedback as feedback_calls
+from similarity.client import queries, saved_lists, writes
 from similarity.client.call import Answer, Attempt, Call, Reply
-from similarity.client.connection import Connection, late, new_request_id, reply_of
-from similarity.client.methods import like
+from similarity.client.connection import Connection, new_request_id, raise_if_late, reply_of
+from similarity.client.methods import with_signature_of
 from similarity.client.problems import Unreachable
 from similarity.client.question import HITS, PAGES, Question
 from similarity.client.ranking import Hit, Ranking
 from similarity.client.retries import Retries
-from similarity.client.writing import Change, LineResult
+from similarity.client.writes import Change, LineResult
 
 Arguments = ParamSpec("Arguments")
 
 
 def _sends(build: Callable[Arguments, Call[Answer]]) -> "Callable[Concatenate[Client, Arguments], Answer]":
-    """The method that builds a call of these arguments, sends it and returns its answer."""
+    """Return a method that builds a call from its arguments, sends it and returns its answer."""
 
-    @like(build)
+    @with_signature_of(build)
     def method(client: "Client", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         return client.send(build(*args, **kwargs))
 
@@ -31,9 +32,9 @@ def _sends(build: Callable[Arguments, Call[Answer]]) -> "Callable[Concatenate[Cl
 
 
 def _pages(build: Callable[Arguments, Question]) -> "Callable[Concatenate[Client, Arguments], Iterator[Ranking]]":
-    """The method that asks a question of these arguments, page after page."""
+    """Return a method that runs a query of its arguments and yields its pages."""
 
-    @like(build, doc=PAGES)
+    @with_signature_of(build, doc=PAGES)
     def pages(client: "Client", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Iterator[Ranking]:
         return client.ask_on(build(*args, **kwargs))
 
@@ -41,9 +42,9 @@ def _pages(build: Callable[Arguments, Question]) -> "Callable[Concatenate[Client
 
 
 def _hits(build: Callable[Arguments, Question]) -> "Callable[Concatenate[Client, Arguments], Iterator[Hit]]":
-    """The method that asks a question of these arguments and gives hit after hit."""
+    """Return a method that runs a query of its arguments and yields its hits."""
 
-    @like(build, doc=HITS)
+    @with_signature_of(build, doc=HITS)
     def hits(client: "Client", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Iterator[Hit]:
         return (hit for page in client.ask_on(build(*args, **kwargs)) for hit in page.hits)
 
@@ -51,17 +52,16 @@ def _hits(build: Callable[Arguments, Question]) -> "Callable[Concatenate[Client,
 
 
 class Client:
-    """The search service at `url`; a context manager, which closes its connections.
+    """A client of the search service at `url`; a context manager that closes its connections.
 
-    `timeout` is how many seconds the network may be silent; `retries` says how often and how long a
-    call is tried. `http` is an httpx2 client of your own (proxies, certificates), which you close.
-    One client may be used by several threads.
+    `timeout`: seconds that the network may be silent. `retries`: how often and how long a call is tried.
+    `http`: your own httpx2 client (proxies, certificates), which you close. Thread-safe.
 
-    Every method raises a `Problem` where the service says no, `Unreachable` where it cannot be
-    asked, and `UnreadableAnswer` where something else answers.
+    Every method raises a `Problem` for an error response, `Unreachable` if there is no response, and
+    `UnreadableAnswer` if the response is not of this API.
 
     Raises:
-        InvalidInput: an argument cannot be used.
+        InvalidInput: an argument is invalid.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         if self._owns_http:
             self._http.close()
 
     def send(self, call: Call[Answer]) -> Answer:
-        """Sends a call, again where that is safe and may help, and returns its answer."""
+        """Send a call, with retries, and return its answer."""
         request_id = new_request_id()
         conversation = self._connection.conversation(call)
         attempt = next(conversation)
@@ -108,56 +108,56 @@ class Client:
         try:
             with closing(self._http.send(request, stream=True, follow_redirects=False)) as response:
                 for chunk in response.iter_bytes():
-                    late(attempt, time.monotonic())
+                    raise_if_late(attempt, time.monotonic())
                     body += chunk
         except httpx2.RequestError as error:
             return self._connection.failed(error, request_id)
         return reply_of(response, bytes(body), request_id)
 
     def ask_on(self, question: Question) -> Iterator[Ranking]:
-        """The answer to `question` page by page."""
-        asked: Question | None = question
-        while asked is not None:
-            ranking = self.send(asking.ask(asked))
+        """Yield the pages of the ranking of `question`."""
+        page: Question | None = question
+        while page is not None:
+            ranking = self.send(queries.ask(page))
             yield ranking
-            asked = asked.after(ranking)
+            page = page.after(ranking)
 
-    def bulk(self, changes: Iterable[Change], *, at_once: int = writing.LINES_AT_ONCE) -> Iterator[LineResult]:
-        """Sends many changes, `at_once` a request, and yields what became of each, in order.
+    def bulk(self, changes: Iterable[Change], *, at_once: int = writes.LINES_PER_REQUEST) -> Iterator[LineResult]:
+        """Send many changes, `at_once` per request, and yield the result of each, in order.
 
-        Nothing is sent before the first result is asked for: iterate over it.
+        Requests are sent only while you iterate over the results.
         """
-        for call in writing.bulk(changes, at_once=at_once):
+        for call in writes.bulk(changes, at_once=at_once):
             yield from self.send(call)
 
-    ask = _sends(asking.ask)
-    similar = _sends(asking.similar)
-    similar_text = _sends(asking.similar_text)
+    ask = _sends(queries.ask)
+    similar = _sends(queries.similar)
+    similar_text = _sends(queries.similar_text)
     pages = _pages(Question.about)
     hits = _hits(Question.about)
-    batch = _sends(asking.batch)
-    table = _sends(asking.table)
-    find = _sends(asking.find)
-    company = _sends(asking.company)
-    match = _sends(asking.match)
-    map = _sends(asking.map_of)
-    ready = _sends(asking.ready)
+    batch = _sends(queries.batch)
+    table = _sends(queries.table)
+    find = _sends(queries.find)
+    company = _sends(queries.company)
+    match = _sends(queries.match)
+    map = _sends(queries.map_of)
+    ready = _sends(queries.ready)
 
-    put = _sends(writing.put)
-    delete = _sends(writing.delete)
-    write_status = _sends(writing.write_status)
-    erase = _sends(writing.erase)
-    erasure = _sends(writing.erasure)
+    put = _sends(writes.put)
+    delete = _sends(writes.delete)
+    write_status = _sends(writes.write_status)
+    erase = _sends(writes.erase)
+    erasure = _sends(writes.erasure)
 
-    feedback = _sends(judging.feedback)
-    verdicts = _sends(judging.verdicts)
-    history = _sends(judging.history)
-    pairs = _sends(judging.pairs)
-    next_to_label = _sends(judging.next_to_label)
+    feedback = _sends(feedback_calls.feedback)
+    verdicts = _sends(feedback_calls.verdicts)
+    history = _sends(feedback_calls.history)
+    pairs = _sends(feedback_calls.pairs)
+    next_to_label = _sends(feedback_calls.next_to_label)
 
-    lists = _sends(keeping.lists)
-    saved_list = _sends(keeping.saved_list)
-    save_list = _sends(keeping.save_list)
-    delete_list = _sends(keeping.delete_list)
-    list_hits = _sends(keeping.list_hits)
-    looked = _sends(keeping.looked)
+    lists = _sends(saved_lists.lists)
+    saved_list = _sends(saved_lists.saved_list)
+    save_list = _sends(saved_lists.save_list)
+    delete_list = _sends(saved_lists.delete_list)
+    list_hits = _sends(saved_lists.list_hits)
+    looked = _sends(saved_lists.looked)

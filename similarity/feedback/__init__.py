@@ -1,1 +1,1 @@
-"""What people add to an index and what no re-embed may lose: their verdicts on hits, and their saved lists."""
+"""The workspace of an index: verdicts of users on hits, and saved lists. A re-embed does not change it."""

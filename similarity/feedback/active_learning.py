@@ -1,14 +1,13 @@
-"""Which pairs are most worth a verdict: those a model would learn most from. Pure.
+"""Active learning: the pairs whose labels would help a model most (no I/O).
 
-Two signs, each 0 to 1, that need no label:
+Two signals, each 0 to 1, that need no label:
 
-- *uncertainty*, 1 - |2p - 1|: the calibrated probability is near one half;
-- *disagreement*: how far a hit moves when shared words count beside the meaning (hybrid), as a share
-  of how deep the rankings are read. A hit that is near by words alone, or by meaning alone, is where
-  the encoder may be fooled by words, or the words by the encoder.
+- *uncertainty*, 1 - |2p - 1|: high if the calibrated probability is near one half;
+- *disagreement*: the difference of a hit's ranks in the vector ranking and in the hybrid ranking, as a share of the
+  depth of the rankings. It is high for hits that are near only by words, or only by vector.
 
-What a pair is worth is the mean of both: each shows what the other cannot. (Which weighting saves
-most labels is not measured.) A pair that anybody has judged is not suggested again.
+The value of a pair is the mean of both. (Which weighting saves most labels is not measured.) A pair that anybody has
+judged is not suggested again.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -16,14 +15,14 @@ from dataclasses import dataclass
 
 from similarity.feedback.protocol import Pair
 
-# From here on a sign is said to be the reason: a probability of 0.25 to 0.75, a tenth of the depth.
+# From these values on, a signal is given as the reason: a probability of 0.25 to 0.75, a tenth of the depth.
 NOTABLE_UNCERTAINTY = 0.5
 NOTABLE_DISAGREEMENT = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A hit of an anchor, with its rank by meaning and its rank when words count too; None: not that deep."""
+    """A hit of an anchor, with its ranks in the vector and the hybrid ranking; None if it is below their depth."""
 
     anchor: str
     hit: str
@@ -35,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A pair to judge next: what it is `worth` (0 to 1), and `why`, at least one reason in words."""
+    """A pair to label next: its value (`worth`, 0 to 1), and at least one reason (`why`)."""
 
     candidate: Candidate
     worth: float
@@ -49,7 +48,7 @@ def candidates_of(
     hybrid: Sequence[tuple[str, float]],
     probabilities: dict[str, float | None],
 ) -> list[Candidate]:
-    """The hits of one anchor in either ranking, `(id, score)` best first. `probabilities` by id."""
+    """Return the hits of one anchor in either ranking; both are `(id, score)`, best first. `probabilities`: by id."""
     vector_ranks = {hit: rank for rank, (hit, _) in enumerate(by_vector, 1)}
     hybrid_ranks = {hit: rank for rank, (hit, _) in enumerate(hybrid, 1)}
     return [
@@ -68,9 +67,9 @@ def candidates_of(
 def most_worth_labelling(
     candidates: Iterable[Candidate], *, judged: Container[Pair], depth: int, k: int
 ) -> list[Suggestion]:
-    """The k pairs most worth a verdict, best first; ties by ids. Each unordered pair once.
+    """Return the k pairs whose labels are worth most, best first; ties by ids. Each unordered pair once.
 
-    `judged` are the pairs, sorted, that somebody has judged; `depth` is how deep the rankings were read.
+    `judged`: pairs (of sorted ids) that anybody has judged. `depth`: number of hits of each ranking.
     """
     best: dict[Pair, Suggestion] = {}
     for candidate in candidates:
@@ -84,12 +83,12 @@ def most_worth_labelling(
 
 
 def uncertainty(probability: float) -> float:
-    """1 where it is as likely as not, 0 where it is certain."""
+    """Return the uncertainty: 1 for probability one half, 0 for 0 and 1."""
     return 1 - abs(2 * probability - 1)
 
 
 def disagreement(vector_rank: int | None, hybrid_rank: int | None, depth: int) -> float:
-    """How far apart two ranks are, 0 to 1; a hit that is missing stands right behind the last."""
+    """Return the difference of two ranks as a share of `depth`, 0 to 1; a missing hit has the rank `depth` + 1."""
     last = depth + 1
     return min(1.0, abs((vector_rank or last) - (hybrid_rank or last)) / depth)
 
@@ -101,14 +100,14 @@ def _suggestion(candidate: Candidate, depth: int) -> Suggestion:
     if candidate.probability is not None and unsure >= NOTABLE_UNCERTAINTY:
         why.append(f"uncertain: a competitor with probability {candidate.probability:.2f}")
     if apart >= NOTABLE_DISAGREEMENT:
-        by_meaning, with_words = _said(candidate.vector_rank, depth), _said(candidate.hybrid_rank, depth)
+        by_meaning, with_words = _rank_text(candidate.vector_rank, depth), _rank_text(candidate.hybrid_rank, depth)
         why.append(f"words and meaning disagree: rank {by_meaning} by meaning, {with_words} when shared words count")
     return Suggestion(
         candidate=candidate, worth=(unsure + apart) / 2, why=tuple(why) or ("nobody has judged this pair yet",)
     )
 
 
-def _said(rank: int | None, depth: int) -> str:
+def _rank_text(rank: int | None, depth: int) -> str:
     return f"below {depth}" if rank is None else str(rank)
 
 

@@ -1,8 +1,7 @@
-"""The workspace on Elasticsearch: two indices beside the generations', shared by every replica of the service.
+"""The workspace on Elasticsearch: two indices, shared by all replicas of the service.
 
-Reads refresh first, so that each sees all that was written before it, by whichever process. That is
-cheap here: verdicts and lists come at the pace of people. Every write names its document's id, so it
-may be repeated when an answer is lost.
+Reads refresh first, so that each sees all earlier writes of all processes. This is cheap enough, because people write
+verdicts and lists rarely. Every write gives the id of its document, so it can be repeated if a response is lost.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,13 +20,13 @@ from similarity.index.elastic.mapping import Body
 from similarity.index.name_hashes import CompanyNames
 
 PAGE = 500
-LISTS_PAGE = 50  # a question may name 10,000 companies
+LISTS_PAGE = 50  # a query may have 10,000 companies
 ATTEMPTS = 20
 CONFLICT, NOT_FOUND = 409, 404
 
 
 class ElasticWorkspace:
-    """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, made when they are first needed."""
+    """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, created when they are first needed."""
 
     def __init__(self, settings: ElasticSettings) -> None:
         self._cluster = Cluster(settings)
@@ -111,14 +110,14 @@ class ElasticWorkspace:
                 self._cluster.documents(index, ["none has this id"], vectors=False)
             except UnknownGeneration as error:
                 raise IndexUnavailable(
-                    f"the index {index} is gone: restore it from a snapshot, or start anew with an empty one"
+                    f"the index {index} was deleted: restore it from a snapshot, or restart with an empty one"
                 ) from error
 
     def close(self) -> None:
         self._cluster.close()
 
     def _make_ready(self) -> None:
-        """Makes the indices that are missing, once; refuses those of a newer release."""
+        """Create missing indices, once; refuse those of a newer release."""
         if self._is_ready:
             return
         for index, fields in ((self._feedback, mapping.FEEDBACK_FIELDS), (self._lists, mapping.LISTS_FIELDS)):
@@ -130,7 +129,7 @@ class ElasticWorkspace:
             schema = found[index]["mappings"].get("_meta", {}).get("schema")
             if schema != mapping.SCHEMA_VERSION:
                 raise IndexUnavailable(
-                    f"the index {index} holds no workspace of this release (schema {schema}; this one knows "
+                    f"the index {index} is not a workspace of this release (schema {schema}; this release reads "
                     f"{mapping.SCHEMA_VERSION}); upgrade this installation, or choose another index name"
                 )
         self._is_ready = True
@@ -139,12 +138,12 @@ class ElasticWorkspace:
         return list(self._cluster.search(index, query)["hits"]["hits"])
 
     def _list_document(self, key: str) -> Mapping[str, Any] | None:
-        """The newest source of a list or look; None if it is not there."""
+        """Return the newest source of a list or look; None if it does not exist."""
         self._make_ready()
         return self._cluster.documents(self._lists, [key], vectors=False).get(key)
 
     def _listed(self, terms: Body) -> Iterator[Mapping[str, Any]]:
-        """Every list or look that has these values, by the lists' names."""
+        """Yield every list or look with these values, by the lists' names."""
         self._make_ready()
         self._cluster.refresh(self._lists)
         query: Body = {
@@ -161,14 +160,14 @@ class ElasticWorkspace:
             query["search_after"] = page[-1]["sort"]
 
     def _looks_found(self, condition: Body) -> list[Mapping[str, Any]]:
-        """Some of the looks under a condition, as of now."""
+        """Return up to PAGE looks that meet a condition."""
         self._cluster.refresh(self._lists)
         conditions = [{"term": {"kind": "look"}}, condition]
         query: Body = {"query": {"bool": {"filter": conditions}}, "size": PAGE, "seq_no_primary_term": True}
         return self._hits(self._lists, query)
 
     def _delete(self, key: str) -> bool:
-        """Whether there was such a list or look to delete."""
+        """Delete a list or look; return whether it existed."""
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=NOT_FOUND)
             return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
@@ -213,10 +212,10 @@ class ElasticWorkspace:
                 changed += 1
             if not overtaken:
                 return changed
-        raise IndexUnavailable(f"lists were saved all the while {names.id} was erased from them; erase again")
+        raise IndexUnavailable(f"lists were saved again and again while {names.id} was erased from them; erase again")
 
     def _rename(self, hit: Mapping[str, Any], source: Body) -> None:
-        """Moves a list and the looks at it to another name; if it is cut short, repeating it completes it."""
+        """Rename a list and its looks; if it is interrupted, a repetition completes it."""
         old, new = hit["_source"]["name"], source["name"]
         self._write(mapping.list_key(new), source)
         while found := self._looks_found({"term": {"name": old}}):
@@ -226,13 +225,13 @@ class ElasticWorkspace:
         self._delete(hit["_id"])
 
     def _write(self, key: str, source: Body) -> bool:
-        """Whether there was no such list or look before."""
+        """Write a list or look; return whether it is new."""
         with self._cluster.explained():
             answer = self._cluster.reading.index(index=self._lists, id=key, document=source)
         return bool(answer["result"] == "created")
 
     def _forget_in_notes(self, names: CompanyNames) -> int:
-        """Notes are only stored, so every event is read; it is as rare as an erasure."""
+        """Empty the notes that contain a name. Notes are not indexed, so every event is read."""
         query = {**mapping.events_query(company="", user="", before=None, size=PAGE), "seq_no_primary_term": True}
         cleared = 0
         self._cluster.refresh(self._feedback)
@@ -240,14 +239,14 @@ class ElasticWorkspace:
             for hit in page:
                 source = hit["_source"]
                 named = mapping.without_names(source, names)
-                # Events are never changed but here, so whoever came in between erased it, or emptied the text too.
+                # Events are changed only here, so a concurrent change was an erasure of the event or of the same text.
                 cleared += bool(named) and self._replace(self._feedback, hit, source | named)
             query["search_after"] = page[-1]["sort"]
         return cleared
 
     def _forget_in_looks(self, company_id: str) -> int:
-        changed = in_vain = 0
-        while in_vain < ATTEMPTS:
+        changed = failed_attempts = 0
+        while failed_attempts < ATTEMPTS:
             found = self._looks_found({"term": {"seen": company_id}})
             if not found:
                 return changed
@@ -256,11 +255,11 @@ class ElasticWorkspace:
                 seen = [each for each in hit["_source"]["seen"] if each != company_id]
                 rewritten += self._replace(self._lists, hit, {**hit["_source"], "seen": seen})
             changed += rewritten
-            in_vain += not rewritten
-        raise IndexUnavailable(f"lists were looked at all the while {company_id} was erased; erase again")
+            failed_attempts += not rewritten
+        raise IndexUnavailable(f"looks were stored again and again while {company_id} was erased; erase again")
 
     def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:
-        """Writes a document anew; False if somebody else did so since it was read."""
+        """Replace a document; return False if it was changed since it was read."""
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=CONFLICT)
             place = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}

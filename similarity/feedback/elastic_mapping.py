@@ -1,4 +1,4 @@
-"""The mappings and settings of a workspace's indices, and its records as documents. Pure."""
+"""The mappings and settings of a workspace's indices, and the conversion of its records to documents (no I/O)."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ LISTS_FIELDS: Mapping[str, Any] = {
 
 
 def index_body(fields: Mapping[str, Any]) -> Body:
-    """Mapping and settings of one of the indices: strict, a copy where there is a second node."""
+    """Return mapping and settings of one of the indices: strict, with a replica if there is a second node."""
     return {
         "mappings": {"dynamic": "strict", "_meta": {"schema": SCHEMA_VERSION}, "properties": dict(fields)},
         "settings": {
@@ -80,7 +80,7 @@ def event_of(source: Mapping[str, Any]) -> FeedbackEvent:
 
 
 def without_names(source: Mapping[str, Any], names: CompanyNames) -> Body:
-    """The members of an event's document that must change, because a free text in them holds a name."""
+    """Return the members of an event's document that must change, because their free text contains a name."""
     shown = {member: "" for member in ("generation", "bundle_id") if names.are_in(source["shown"][member])}
     changed: Body = {"shown": {**source["shown"], **shown}} if shown else {}
     return changed | ({"note": ""} if names.are_in(source["note"]) else {})
@@ -137,7 +137,7 @@ def events_query(*, company: str, user: str, before: Place | None, size: int) ->
 
 
 def about(company: str) -> Body:
-    """Events in which a company is on either side."""
+    """Return the query for events with a company on either side."""
     return {"bool": {"should": [{"term": {side: company}} for side in ("anchor", "hit")], "minimum_should_match": 1}}
 
 

@@ -1,4 +1,4 @@
-"""Taking one company out of what people saved. Pure."""
+"""Removal of one company from saved lists and their names (no I/O)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +7,12 @@ from similarity.index.name_hashes import CompanyNames
 
 
 def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
-    """The question without a company; None if no anchor is left. One that does not name it is the same object.
+    """Return the query without a company; None if no anchor remains; the same object if the company is not in it.
 
-    Removed are anchors and negatives that are this company or a text with a name of it, and values of
-    `exclude` and of filters with a name in them. A filter that has nothing left to compare with goes as a whole, and
-    so does one on an attribute whose name contains a name. An ordinary word, such as the industry Energy, is a name
-    only where a company is referred to: in `exclude` and in filters on domains.
+    Removed are anchors and negatives that are this company or a text with its name, and values of `exclude` and of
+    filters with its name. A filter without remaining values is removed, and so is a filter on an attribute whose name
+    contains the company's name. An ordinary word, such as the industry Energy, is treated as a name only where a
+    company is expected: in `exclude` and in filters on domains.
     """
 
     def is_it(anchor: Mapping[str, Any]) -> bool:
@@ -32,7 +32,7 @@ def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapp
 
 
 def forgotten_list_name(name: str, saved_at: int, names: CompanyNames) -> str:
-    """What to call a list; if its name contains a name of the company, "list" and a code that no other list has."""
+    """Return the name of a list; if it contains a name of the company, "list" and a unique code instead."""
     return f"list {names.pseudonym(f'{name} {saved_at}')}" if names.are_in(name) else name
 
 

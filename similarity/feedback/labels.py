@@ -1,11 +1,11 @@
-"""From verdicts to labelled pairs that `training` reads.
+"""Converts verdicts to labelled pairs for training.
 
-Of one user and one unordered pair the latest verdict counts; where that is `withdrawn`, the user counts
-as one who never judged the pair. Where all who judged a pair agree, it is labelled; where they do not, or
-somebody is unsure, it is exported without a label: what two people cannot agree on, no model learns.
+Only the latest verdict of a user on an unordered pair is valid; a user whose verdict is `withdrawn` has not judged
+the pair. If all users agree on a pair, it is labelled; if they disagree, or one is unsure, it is exported without a
+label, because a model cannot learn a pair on which people disagree.
 
-A pair becomes one row with both texts (`text_record`: training needs nothing else) or with both ids
-(`id_record`: together with other files of ids, and a file of the companies).
+A pair becomes one row with both texts (`text_record`: enough for training) or with both ids (`id_record`: for use
+with a file of the companies).
 """
 
 from collections import defaultdict
@@ -17,20 +17,20 @@ from typing import Literal, TypeAlias
 from similarity.feedback.protocol import FeedbackEvent, Pair, Verdict
 
 Label: TypeAlias = Literal["positive", "negative", ""]
-"""As a pairs file has it; empty: unlabelled."""
+"""The label in a file of pairs; empty: unlabelled."""
 
 LatestVerdicts: TypeAlias = Mapping[Pair, Mapping[str, FeedbackEvent]]
-"""What counts: pair -> user -> event; no pair without a user, and no event that withdraws."""
+"""The valid events: pair -> user -> event, without withdrawn verdicts and empty pairs."""
 
 LABELS: Mapping[Verdict, Label] = {Verdict.COMPETITOR: "positive", Verdict.NOT_COMPETITOR: "negative"}
-# With texts the names must not be those that pair files give to columns of ids, or ids are what is read.
+# The names must differ from those of the columns of ids, because training prefers ids to texts.
 TEXT_COLUMNS = ("text_a", "text_b", "label", "anchor_id", "hit_id", "users", "judged_at")
 ID_COLUMNS = ("company_a", "company_b", "label", "users", "judged_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPair:
-    """What `users` people say together of two companies. `anchor` and `hit` are those of the newest verdict."""
+    """The common label of `users` people for two companies. `anchor` and `hit`: those of the newest verdict."""
 
     anchor: str
     hit: str
@@ -40,7 +40,7 @@ class LabelledPair:
 
 
 def latest_verdicts(newest_first: Iterable[FeedbackEvent]) -> LatestVerdicts:
-    """The events that count, of `newest_first` as `Workspace.events` gives them."""
+    """Return the valid events among `newest_first`, the result of `Workspace.events`."""
     latest: dict[Pair, dict[str, FeedbackEvent]] = defaultdict(dict)
     for event in newest_first:
         latest[event.pair].setdefault(event.user, event)
@@ -49,23 +49,22 @@ def latest_verdicts(newest_first: Iterable[FeedbackEvent]) -> LatestVerdicts:
 
 
 def labelled_pairs(verdicts: LatestVerdicts) -> list[LabelledPair]:
-    """One row per pair of `verdicts`, by anchor and hit."""
+    """Return one row per pair of `verdicts`, by anchor and hit."""
     rows = [_labelled_pair(list(by_user.values())) for by_user in verdicts.values()]
     return sorted(rows, key=lambda row: (row.anchor, row.hit))
 
 
 def label_of(verdicts: Iterable[Verdict]) -> Label:
-    """The label that these verdicts of different users make together."""
-    said = set(verdicts)
-    return LABELS.get(said.pop(), "") if len(said) == 1 else ""
+    """Return the label for the verdicts of different users on one pair."""
+    distinct = set(verdicts)
+    return LABELS.get(distinct.pop(), "") if len(distinct) == 1 else ""
 
 
 def with_consistent_texts(rows: Sequence[LabelledPair], texts: Mapping[str, str]) -> list[LabelledPair]:
-    """The rows whose companies are both in `texts` (company id -> text, or a hash of it), by what is read.
+    """Return the rows whose companies are both in `texts` (company id -> text, or its hash), with consistent labels.
 
-    An encoder sees texts, not ids. Where the same two texts were labelled differently under different
-    ids, those rows lose their label: `training` would refuse the file. So do pairs of one and the
-    same text: no encoder can tell these two companies apart.
+    An encoder sees texts, not ids. If two texts have different labels under different ids, those rows lose their
+    label, because training would refuse the file. So do pairs of two equal texts, which an encoder cannot distinguish.
     """
     known = [row for row in rows if row.anchor in texts and row.hit in texts]
     labels: dict[frozenset[str], set[Label]] = defaultdict(set)
@@ -78,7 +77,7 @@ def with_consistent_texts(rows: Sequence[LabelledPair], texts: Mapping[str, str]
 
 
 def text_record(row: LabelledPair, texts: Mapping[str, str]) -> dict[str, str | int]:
-    """A row of `TEXT_COLUMNS`; `texts` by company id, prepared as the encoder reads them."""
+    """Return a row of `TEXT_COLUMNS`; `texts`: prepared texts by company id."""
     return {
         "text_a": texts[row.anchor],
         "text_b": texts[row.hit],
@@ -91,7 +90,7 @@ def text_record(row: LabelledPair, texts: Mapping[str, str]) -> dict[str, str | 
 
 
 def id_record(row: LabelledPair) -> dict[str, str | int]:
-    """A row of `ID_COLUMNS`."""
+    """Return a row of `ID_COLUMNS`."""
     return {
         "company_a": row.anchor,
         "company_b": row.hit,

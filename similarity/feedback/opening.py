@@ -1,9 +1,9 @@
-"""Opens the workspace that belongs to an index, wherever that is.
+"""Opens the workspace of an index.
 
-    similarity.db                         a file of its own: similarity.db.workspace
-    https://search.example.com:9200/NAME  indices of its own on the same cluster: NAME-feedback, NAME-lists
+    similarity.db                         the file similarity.db.workspace
+    https://search.example.com:9200/NAME  the indices NAME-feedback and NAME-lists on the same cluster
 
-The Elasticsearch client is imported only when it is asked for.
+The Elasticsearch client is imported only when it is needed.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from similarity.index.opening import is_url
 
 
 def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
-    """The workspace of the index at `target`, made if there is none yet; the caller closes it.
+    """Return the workspace of the index at `target`, created if it does not exist; the caller closes it.
 
     Raises:
-        InvalidInput: the URL or a setting cannot be used, or the Elasticsearch client is not installed.
+        InvalidInput: the URL or a setting is invalid, or the Elasticsearch client is not installed.
         IndexUnavailable: the store cannot be opened or does not answer.
     """
     if is_url(target):
@@ -29,7 +29,7 @@ def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
 
 
 def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspace | None:
-    """The same, but None where a file is missing: nobody ever added anything to that index.
+    """Return the workspace of the index at `target`; None if its file does not exist, so that it is empty.
 
     Raises:
         InvalidInput: as `open_workspace`.
@@ -39,7 +39,7 @@ def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspac
 
 
 def workspace_file(target: str | Path) -> Path:
-    """The file beside an index's file that holds its workspace; back it up like the index."""
+    """Return the workspace file next to the file of an index; back it up like the index."""
     return Path(f"{target}.workspace")
 
 

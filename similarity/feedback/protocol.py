@@ -1,16 +1,13 @@
-"""The contract every workspace keeps. The same tests (`tests/contract/workspace/`) run on each store.
+"""The protocol `Workspace`, which every store implements. `tests/contract/workspace/` runs on each store.
 
-A workspace belongs to an index but stands outside its generations: promote, rollback and retire do
-not touch it. It holds
+A workspace belongs to an index, but not to a generation: promote, rollback and retire do not change it. It holds
 
-- **feedback**: events, each one verdict of one user on one pair of companies. Events are only ever
-  appended; of one user and one pair the latest counts, and none where that withdraws it
-  (`similarity.feedback.labels`);
-- **lists**: a name and a question, shared by everybody who may use the index;
-- **looks**: which hits of a list a user saw at the last look, so that the next one can say what is new.
+- **feedback**: append-only events, each with the verdict of one user on one pair of companies. Only the latest event
+  of a user and a pair is valid, and none if that withdraws the verdict (`similarity.feedback.labels`);
+- **lists**: saved queries with a name, shared by all users of the index;
+- **looks**: the hits of a list that a user has seen, so that new hits can be marked at the next look.
 
-Every write may be sent again: it leaves the same state. When a write returns, it survives a crash,
-and every later read, in whatever process, sees it.
+Every write is idempotent. When a write returns, it survives a crash, and all later reads in all processes see it.
 """
 
 import unicodedata
@@ -28,7 +25,7 @@ Pair: TypeAlias = tuple[str, str]
 """The ids of two companies, sorted: a verdict is about a pair, whichever of the two was the anchor."""
 
 Place: TypeAlias = tuple[datetime, str, str]
-"""Where an event stands in the history: time, user, id."""
+"""The position of an event in the history: time, user, id."""
 
 MAX_USER_CHARACTERS = 128
 MAX_EVENT_ID_CHARACTERS = 128
@@ -36,31 +33,31 @@ MAX_NOTE_CHARACTERS = 2_000
 MAX_LIST_NAME_CHARACTERS = 100
 UNREADABLE = ("Cc", "Cs")
 MAX_SEEN = 1_000
-"""How many hits a look remembers: as deep as a ranking can be read."""
+"""Maximum number of hits of a look: the maximum number of hits of a ranking."""
 
 
 class EventConflict(SimilarityError):
-    """The same user has said something else under the same event id."""
+    """The same user has stored a different event with the same id."""
 
 
 class UnknownList(SimilarityError):
-    """No list has this name (any more)."""
+    """There is no list of this name."""
 
 
 class Verdict(StrEnum):
-    """What a user says about a hit."""
+    """The judgement of a user on a pair of companies."""
 
     COMPETITOR = "competitor"
     NOT_COMPETITOR = "not_competitor"
     UNSURE = "unsure"
-    """It cannot be told: the pair is not labelled, whatever others say of it."""
+    """The user cannot decide: the pair gets no label, whatever the verdicts of others."""
     WITHDRAWN = "withdrawn"
-    """The earlier verdict is void: as if the user had never judged this pair."""
+    """The user's earlier verdict on this pair is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What the user was shown when they judged: None or empty where they were shown no such thing."""
+    """The rank and scores that the user saw when judging; None or empty if they were not shown."""
 
     rank: int | None = None
     score: float | None = None
@@ -71,12 +68,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackEvent:
-    """One verdict: `user` says at `at` what `hit` is to `anchor`. `id` is unique among one user's events.
+    """The verdict of `user` on the pair of `anchor` and `hit` at the time `at`. `id`: unique per user.
 
-    `at` carries its zone and is kept to the microsecond.
+    `at` has a time zone, and is stored with microseconds.
 
     Raises:
-        InvalidCompany: `anchor` or `hit` is no company id.
+        InvalidCompany: `anchor` or `hit` is not a valid company id.
         InvalidInput: both are the same, or a text is empty or too long.
     """
 
@@ -93,7 +90,7 @@ class FeedbackEvent:
         check_stored_id(self.anchor)
         check_stored_id(self.hit)
         if self.anchor == self.hit:
-            raise InvalidInput(f"{self.anchor} cannot be judged against itself; name two companies")
+            raise InvalidInput(f"{self.anchor} cannot be judged against itself; give two companies")
         _check_text("the event's id", self.id, MAX_EVENT_ID_CHARACTERS)
         _check_text("the user's name", self.user, MAX_USER_CHARACTERS)
         if len(self.note) > MAX_NOTE_CHARACTERS:
@@ -108,16 +105,16 @@ class FeedbackEvent:
         return self.at, self.user, self.id
 
     def repeats(self, other: "FeedbackEvent") -> bool:
-        """Whether this is the same saying sent again; when it was sent does not matter."""
-        return _said(self) == _said(other)
+        """Return whether both events are equal, ignoring their times."""
+        return _without_time(self) == _without_time(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedList:
-    """A saved list: its question, who saved it last, and when. `question` is the JSON of the service's question.
+    """A saved query with its name, the user who saved it last, and the time. `question`: the service's query as JSON.
 
-    Its members `anchors` and `negatives` are lists of objects with a `company` or a `text`, `exclude` is a
-    list of companies, and `filters` are objects with `any_of` and `none_of`: `forget_company` looks there.
+    `forget_company` reads these members of it: `anchors` and `negatives` (objects with a `company` or a `text`),
+    `exclude` (a list of companies), and `filters` (objects with `any_of` and `none_of`).
     """
 
     name: str
@@ -132,7 +129,7 @@ class SavedList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Which hits `user` saw of the list called `list_name` at the last look, at most `MAX_SEEN`."""
+    """The hits of the list `list_name` that `user` saw at the last look, at most `MAX_SEEN`."""
 
     list_name: str
     user: str
@@ -142,12 +139,12 @@ class Look:
     def __post_init__(self) -> None:
         _check_text("the user's name", self.user, MAX_USER_CHARACTERS)
         if len(self.seen) > MAX_SEEN:
-            raise InvalidInput(f"a look at {len(self.seen):,} hits is too much; the limit is {MAX_SEEN:,}")
+            raise InvalidInput(f"a look has {len(self.seen):,} hits; the limit is {MAX_SEEN:,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What an erasure took out: `events` removed, `lists` and `looks` removed or changed, `notes` emptied."""
+    """The counts of an erasure: `events` removed, `lists` and `looks` removed or changed, `notes` emptied."""
 
     events: int = 0
     lists: int = 0
@@ -156,65 +153,64 @@ class Forgotten:
 
 
 class Workspace(Protocol):
-    """A store of feedback and lists. Every method raises IndexUnavailable where the store cannot be reached."""
+    """A store of feedback and lists. Every method raises IndexUnavailable if the store cannot be reached."""
 
     def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
-        """Appends an event and returns it; if the same was said before under this user and id, the event of then.
+        """Append an event and return it; if an equal event of this user and id is stored, return that one.
 
-        EventConflict if something else was said under them.
+        Raises EventConflict if a different event is stored with them.
         """
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
-        """Events, newest first, read page by page as they are asked for.
+        """Yield events, newest first; they are read in pages.
 
-        Those about a `company`, on either side; those of a `user`; those older than a `place`. An event
-        that is added while they are read may be missing.
+        `company`: only events with this company on either side. `user`: only of this user. `before`: only older ones.
+        An event that is added while they are read may be missing.
         """
 
     def save_list(self, saved: SavedList) -> bool:
-        """Saves a list in place of one of the same name; True if there was none. Looks at it stay."""
+        """Save a list, replacing one of the same name; return True if there was none. Looks at it are kept."""
 
     def lists(self) -> list[SavedList]:
-        """All lists, by name."""
+        """Return all lists, by name."""
 
     def saved_list(self, name: str) -> SavedList:
-        """The list of this name. UnknownList if there is none."""
+        """Return the list of this name. Raises UnknownList if there is none."""
 
     def remove_list(self, name: str) -> None:
-        """Removes a list and all looks at it. UnknownList if there is none."""
+        """Remove a list and all looks at it. Raises UnknownList if there is none."""
 
     def add_look(self, look: Look) -> None:
-        """Remembers what a user saw, in place of what they saw before. UnknownList if there is no such list."""
+        """Store the look of a user, replacing the earlier one. Raises UnknownList if there is no such list."""
 
     def last_look(self, name: str, user: str) -> Look | None:
-        """What the user saw last of a list; None if they never looked."""
+        """Return the user's last look at a list; None if there is none."""
 
     def looks(self, user: str) -> list[Look]:
-        """The user's last looks at all lists, by the lists' names."""
+        """Return the user's last looks at all lists, by the lists' names."""
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
-        """Erases a company: events about it, its names in notes and lists, and itself from looks.
+        """Erase a company: events about it, its names in notes and lists, and its id in looks.
 
-        A list that has no anchor without it is removed; one whose own name contains a name is renamed
-        (`forgetting`). A note that contains a name becomes empty; its verdict on other companies stays.
-        Erase the company from the index first, or it may be judged again meanwhile. What was removed is
-        on the disk until `compact`.
+        A list without another anchor is removed; a list whose own name contains a name is renamed (`forgetting`). A
+        note that contains a name is emptied; its verdict on other companies is kept. Erase the company from the index
+        first, or it may be judged again meanwhile. The removed data is on the disk until `compact`.
         """
 
     def compact(self) -> bool:
-        """Removes from the disk what was removed or replaced; may take a minute on a cluster.
+        """Remove deleted and replaced data from the disk; may take a minute on a cluster.
 
-        False if it stays for now, because a copy of the store is away.
+        Returns False if it stays for now, because a copy of the store is unavailable.
         """
 
     def check(self) -> None:
-        """Reads something and throws it away: raises IndexUnavailable where events or lists cannot be read."""
+        """Read from the store; raises IndexUnavailable if events or lists cannot be read."""
 
     def close(self) -> None:
-        """Releases files and connections."""
+        """Close files and connections."""
 
 
-def _said(event: FeedbackEvent) -> tuple[object, ...]:
+def _without_time(event: FeedbackEvent) -> tuple[object, ...]:
     return event.user, event.id, event.anchor, event.hit, event.verdict, event.shown, event.note
 
 
@@ -222,4 +218,4 @@ def _check_text(what: str, text: str, limit: int) -> None:
     if not text.strip() or len(text) > limit:
         raise InvalidInput(f"{what} must have 1 to {limit} characters, not {len(text):,}")
     if any(unicodedata.category(character) in UNREADABLE for character in text):
-        raise InvalidInput(f"{what} holds a control character or broken Unicode; leave that out")
+        raise InvalidInput(f"{what} contains a control character or invalid Unicode; remove it")

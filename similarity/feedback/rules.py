@@ -1,4 +1,4 @@
-"""What every workspace refuses, in one wording, and how every one keeps a time and reads pages."""
+"""Error messages, time conversion and page sizes that all workspaces share."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,43 +12,43 @@ PAGE = 500
 
 
 def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackEvent:
-    """The event that is stored under this user and id already, if the new one only repeats it.
+    """Return the event that is already stored with this user and id, if it equals the new one.
 
     Raises:
-        EventConflict: it says something else.
+        EventConflict: it differs from the new one.
     """
     if event.repeats(known):
         return known
     raise EventConflict(
-        f"event {event.id!r} of {event.user!r} already says {known.verdict.value} of {known.anchor} and {known.hit}, "
-        "or says it with other figures or another note; give what is said now an id of its own"
+        f"event {event.id!r} of {event.user!r} already exists with other content ({known.verdict.value}, for "
+        f"{known.anchor} and {known.hit}); send the new event with another id"
     )
 
 
 def unknown_list(name: str) -> UnknownList:
-    """The error for a list that is not there."""
-    return UnknownList(f"there is no list {name!r}; look at the names of all lists, or save it first")
+    """Return the error for a list that does not exist."""
+    return UnknownList(f"there is no list {name!r}; use the name of a saved list, or save it first")
 
 
 def unreadable(kind: str, error: Exception) -> IndexUnavailable:
-    """The error for a stored list or look that something else than this library wrote, or damaged."""
+    """Return the error for a stored list or look that is damaged, or that another program wrote."""
     return IndexUnavailable(
         f"the workspace holds a {kind} that cannot be read ({error}); delete it or restore a backup"
     )
 
 
 def microseconds(moment: datetime) -> int:
-    """A time as it is stored: whole UTC microseconds."""
+    """Return a time in its stored form: whole UTC microseconds."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def time_of(stored: int) -> datetime:
-    """The time that `microseconds` was made from, in UTC."""
+    """Return the time of a number of `microseconds`, in UTC."""
     return EPOCH + timedelta(microseconds=stored)
 
 
 def page_sizes() -> Iterator[int]:
-    """How many events to read at a time: few at first, for who asks only for the newest."""
+    """Yield the numbers of events to read at a time: first a few, because often only the newest are needed."""
     yield FIRST_PAGE
     while True:
         yield PAGE

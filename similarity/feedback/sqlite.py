@@ -1,4 +1,4 @@
-"""The embedded workspace: one SQLite file beside the index's, for threads and processes of one machine."""
+"""The embedded workspace: one SQLite file next to that of the index, for threads and processes of one machine."""
 
 import json
 import sqlite3
@@ -29,12 +29,12 @@ from similarity.index.sqlite.rows import Row
 
 
 class SqliteWorkspace:
-    """A `Workspace` in the file `path`, made with its folder if it is not there yet.
+    """A `Workspace` in the file `path`, which is created with its folder if it does not exist.
 
-    `busy_timeout`: seconds a write waits for another process's write.
+    `busy_timeout`: seconds that a write waits for the write of another process.
 
     Raises:
-        IndexUnavailable: the file cannot be used; the message says why and what to do.
+        IndexUnavailable: the file cannot be used; the message gives the reason and what to do.
     """
 
     def __init__(self, path: str | Path, *, busy_timeout: float = 30.0) -> None:
@@ -96,7 +96,7 @@ class SqliteWorkspace:
 
     def forget_company(self, names: CompanyNames) -> Forgotten:
         with self._file.writing() as connection:
-            # Not by their indexes, from which damage may hide one.
+            # Not by the SQL indexes: a damaged one may miss an event.
             deleted = connection.execute("DELETE FROM events NOT INDEXED WHERE anchor = ?1 OR hit = ?1", (names.id,))
             return Forgotten(
                 events=deleted.rowcount,
@@ -114,13 +114,13 @@ class SqliteWorkspace:
             connection.execute("SELECT EXISTS (SELECT 1 FROM events), EXISTS (SELECT 1 FROM lists)").fetchone()
 
     def damage(self) -> list[str]:
-        """What is wrong with the file, one line each, the first hundred; empty where nothing is."""
+        """Return up to a hundred lines that describe damage of the file; empty if there is none."""
         with self._file.reading() as connection:
             tables = (table.damage(connection) for table in (EVENTS, LISTS, LOOKS))
             return first_lines(chain(damaged_pages(connection), *tables))
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Copies the workspace to another file while it is in use, and checks the copy.
+        """Copy the workspace to another file while it is in use, and check the copy.
 
         Raises:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the workspace itself.
@@ -175,7 +175,7 @@ def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int
 
 
 def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int:
-    """Also in the names of the generation and bundle that a client says it was shown by: they are free text."""
+    """Empty notes with a name, and names of generation and bundle, which are free text from clients."""
 
     def kept(text: str) -> str:
         return "" if names.are_in(text) else text
@@ -198,7 +198,7 @@ def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
 
 
 def _removed(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether there was a list of this name to remove. All looks at it go too."""
+    """Remove a list and all looks at it; return whether it existed."""
     return connection.execute("DELETE FROM lists WHERE name = ?", (name,)).rowcount > 0
 
 
@@ -215,7 +215,7 @@ def _event_row(event: FeedbackEvent) -> Row:
 
 
 def _real(number: float | None) -> float | None:
-    """The number as SQLite returns it from a column of type REAL, also where it is whole."""
+    """Return the number in the form in which SQLite returns it from a REAL column, a float even if it is whole."""
     return None if number is None else float(number)
 
 

@@ -1,10 +1,10 @@
-"""The embedded workspace's file: its tables, and how it is rewritten.
+"""The file of the embedded workspace: its tables and migrations, and its compaction.
 
     events
     lists --< looks
 
-`PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to
-`MIGRATIONS`; one that was published is never edited.
+`PRAGMA user_version` is the number of applied migrations. Releases only append to `MIGRATIONS`; a published migration
+is never edited.
 """
 
 import sqlite3
@@ -74,7 +74,7 @@ MIGRATIONS = (FIRST_VERSION, CHECKSUMS)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
-    """Makes a new file a workspace, and brings an older one up to date.
+    """Create the tables in a new file, and migrate an older one.
 
     Raises:
         IndexUnavailable: the file belongs to another program or to a newer release.
@@ -88,24 +88,24 @@ def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> 
 WORKSPACE_FILE = FileKind(
     name="workspace",
     prepare=prepare,
-    # What is deleted is overwritten.
+    # Deleted data is overwritten.
     pragmas=("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"),
-    # What is advised for an index does not fit a file that nothing can fill again.
+    # The advice for an index does not apply: a workspace cannot be filled again.
     advice={**ADVICE, "SQLITE_CORRUPT": "it is damaged; restore a backup"},
 )
 
 
 def rewrite(connections: Connections, path: Path) -> None:
-    """Writes the file anew with nothing in it but what is stored now, and empties its write-ahead log.
+    """Rewrite the file without deleted data, and empty its write-ahead log.
 
     Raises:
-        IndexUnavailable: somebody read in the file for so long that the log could not be emptied.
+        IndexUnavailable: other processes read the file for so long that the log could not be emptied.
     """
     with connections.borrowed() as connection:
         connection.execute("VACUUM")
         emptied = empty_log(connection)
     if not emptied:
         raise IndexUnavailable(
-            f"the log beside {path} still holds what was removed, because the file was read all the while; "
-            "erase again when nobody reads"
+            f"the write-ahead log of {path} still holds deleted data, because other processes were reading; "
+            "erase again when no process reads the file"
         )

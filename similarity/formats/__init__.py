@@ -1,1 +1,1 @@
-"""Text formats: JSON from outside, and cells that a spreadsheet does not run."""
+"""Text formats: strict JSON, safe spreadsheet cells, and printable text for terminals."""

@@ -1,6 +1,6 @@
-"""JSON from outside this process.
+"""A strict parser for JSON from other programs.
 
-Python's own reader keeps the last of two members with one name, and recurses until it fails.
+Python's own parser silently keeps the last of two members with the same name, and fails on deep nesting.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
-# Nothing of ours nests more than ten. Well below Python's own limits, so that no later step fails for depth either.
+# Our own data has at most ten levels. Well below Python's limits, so that no later step fails because of the depth.
 MOST_LEVELS = 100
 
 

@@ -1,17 +1,17 @@
-"""Text that a spreadsheet shows and does not run (OWASP, CSV injection)."""
+"""Cells that a spreadsheet does not run as formulas (OWASP, CSV injection)."""
 
 import unicodedata
 
 SIGNS = frozenset("=+-@\N{MINUS SIGN}")
-# Shown as nothing or as space, though Unicode counts them as letters, marks or symbols.
+# Invisible or shown as a space, although Unicode classifies them as letters, marks or symbols.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 
 
 def spreadsheet_cell(value: object) -> object:
-    """Return `value`; a text that a spreadsheet may run as a formula comes back with an apostrophe in front.
+    """Return `value`; a text that a spreadsheet may run as a formula gets an apostrophe in front.
 
-    A formula begins with = + - or @. Spreadsheets also take full-width forms of these signs, and skip
-    white space and invisible characters in front of them. Where a semicolon separates cells, one begins after each.
+    A formula begins with = + - or @. Spreadsheets also accept full-width forms of these signs, and skip white space
+    and invisible characters in front of them. Some split cells at semicolons, so each part is checked.
     """
     if not isinstance(value, str):
         return value

@@ -1,4 +1,4 @@
-"""Text that a terminal shows and does not obey."""
+"""Text without characters that a terminal would interpret as commands."""
 
 import unicodedata
 
@@ -7,10 +7,10 @@ DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with a replacement character for each control character, mark of direction and lone surrogate.
+    r"""Return `text` with a replacement character for each control character, direction mark and lone surrogate.
 
-    A terminal takes some of them as commands (ECMA-48), a line break would begin another line of a record, and no
-    encoding of a terminal has half a surrogate pair.
+    A terminal interprets some of them as commands (ECMA-48), a line break would start another line of a record, and
+    a lone surrogate cannot be encoded.
 
     >>> printable("Acme\x1b[2J")
     'Acme\ufffd[2J'

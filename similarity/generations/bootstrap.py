@@ -1,4 +1,4 @@
-"""The bootstrap over anchors: how sure a mean is."""
+"""Bootstrap confidence intervals of a mean over anchors."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,10 @@ BLOCK_RESAMPLES = 1_000
 
 
 def resampled_means(values: NDArray[np.float64], *, seed: int, resamples: int = RESAMPLES) -> NDArray[np.float64]:
-    """The means `[resamples]` of so many draws of `values` `[n]`, n >= 1, with replacement."""
+    """Return the means `[resamples]` of random draws of n of the `values` `[n]`, n >= 1, with replacement."""
     random = np.random.default_rng(seed)
     means = np.empty(resamples)
-    # In blocks, because all at once would take 8 x resamples x n bytes.
+    # In blocks: all draws at the same time would need 8 x resamples x n bytes.
     for start in range(0, resamples, BLOCK_RESAMPLES):
         block = means[start : start + BLOCK_RESAMPLES]
         block[:] = values[random.integers(len(values), size=(len(block), len(values)))].mean(axis=1)
@@ -20,6 +20,6 @@ def resampled_means(values: NDArray[np.float64], *, seed: int, resamples: int = 
 
 
 def bootstrap_interval(values: NDArray[np.float64], *, seed: int, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """The 2.5th and 97.5th percentile of `resampled_means`."""
+    """Return the 2.5th and 97.5th percentile of `resampled_means`."""
     lower, upper = np.percentile(resampled_means(values, seed=seed, resamples=resamples), INTERVAL)
     return float(lower), float(upper)

@@ -1,7 +1,7 @@
-"""How far two generations are apart: what a re-embed changes for those who look at neighbours.
+"""Drift: how much the neighbours of companies differ between two generations.
 
-Random companies that both hold are looked up in each, and their neighbour lists compared. The gate
-decides by judgements; this report is for a person to look at, before a promote or after a surprise.
+The neighbour lists of random companies that both generations hold are compared. The gate decides by relevance
+labels; this report is for people, before a promotion or to explain a surprising result.
 """
 
 import heapq
@@ -73,12 +73,12 @@ class JudgedQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
-    """What a comparison found; figures are None where there was nothing to take them from.
+    """The result of a comparison; numbers without data are None.
 
-    `overlap` is the share of the k neighbours that both lists hold, mean and 10th percentile over
-    anchors; `rank_biased_overlap` weighs the top more. `same_text` is None for different encoders,
-    whose vectors do not compare. `old_scores` and `new_scores` are of each anchor's last neighbour.
-    Where `approximate`, the index searched approximately, and some of the change is the search's.
+    `overlap`: share of the k neighbours in both lists, mean and 10th percentile over anchors. `rank_biased_overlap`:
+    the same with more weight on the top. `same_text`: None for different encoders, whose vectors are not comparable.
+    `old_scores`, `new_scores`: scores of each anchor's last neighbour. `approximate`: the index searched
+    approximately, which causes some of the differences.
     """
 
     old: str
@@ -99,7 +99,7 @@ class DriftReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _Comparison:
     """One anchor and its neighbours in both generations."""
 
     anchor: EmbeddedCompany
@@ -120,10 +120,10 @@ def compare(
     seed: int = 0,
     judgements: Judgements | None = None,
 ) -> DriftReport:
-    """Compares the neighbours of `anchors` random companies, or of all where there are fewer.
+    """Compare the neighbours of `anchors` random companies, or of all companies if there are fewer.
 
-    With `judgements`, how well each generation ranks them is reported too. The same `seed` draws the
-    same anchors while neither generation changes.
+    With `judgements`, the report includes the nDCG of both generations. The same `seed` draws the same anchors while
+    neither generation changes.
 
     Raises:
         InvalidInput: `anchors` or `k` is below 1.
@@ -135,32 +135,34 @@ def compare(
     corpora = _compare_corpora(index, old=old, new=new, sample=anchors, seed=seed)
     before, after = (stored_documents(index, generation, corpora.sample) for generation in (old, new))
     chosen = [company for company in corpora.sample if company in before and company in after][:anchors]
-    looks = [_look(index, before[company], after[company], old=old, new=new, k=k) for company in chosen]
-    overlaps = np.array([one.overlap for one in looks])
+    comparisons = [_compare_anchor(index, before[company], after[company], old=old, new=new, k=k) for company in chosen]
+    overlaps = np.array([one.overlap for one in comparisons])
     return DriftReport(
         old=old,
         new=new,
         k=k,
-        anchors=len(looks),
-        approximate=any(one.approximate for one in looks),
-        overlap_mean=float(overlaps.mean()) if looks else None,
-        overlap_p10=float(np.percentile(overlaps, 10)) if looks else None,
-        rank_biased_overlap_mean=float(np.mean([one.rank_biased_overlap for one in looks])) if looks else None,
+        anchors=len(comparisons),
+        approximate=any(one.approximate for one in comparisons),
+        overlap_mean=float(overlaps.mean()) if comparisons else None,
+        overlap_p10=float(np.percentile(overlaps, 10)) if comparisons else None,
+        rank_biased_overlap_mean=float(np.mean([one.rank_biased_overlap for one in comparisons]))
+        if comparisons
+        else None,
         same_text=_same_text([(before[company], after[company]) for company in chosen]) if same_encoder else None,
-        old_scores=_quantiles([one.old[-1].score for one in looks if one.old]),
-        new_scores=_quantiles([one.new[-1].score for one in looks if one.new]),
+        old_scores=_quantiles([one.old[-1].score for one in comparisons if one.old]),
+        new_scores=_quantiles([one.new[-1].score for one in comparisons if one.new]),
         only_in_old=corpora.only_in_old,
         only_in_new=corpora.only_in_new,
-        most_changed=_most_changed(looks),
+        most_changed=_most_changed(comparisons),
         judged=_judged_quality(index, judgements, old=old, new=new) if judgements else None,
     )
 
 
 def rank_biased_overlap(old: Sequence[str], new: Sequence[str]) -> float:
-    """How alike two rankings are, the top counting most: 1 for equal ones, 0 where they share nothing.
+    """Return the rank-biased overlap of two rankings: 1 if they are equal, 0 if they share no id.
 
-    The mean over depths of the shared part of both heads, weighted by .9 ** (depth - 1): rank-biased
-    overlap (Webber, Moffat, Zobel, TOIS 2010), cut at the longer list's end and scaled to reach 1.
+    It is the mean over depths of the shared part of the first `depth` ids, weighted by .9 ** (depth - 1) (Webber,
+    Moffat, Zobel, TOIS 2010), cut at the end of the longer list and scaled to a maximum of 1.
     """
     depths = range(1, max(len(old), len(new)) + 1)
     weights = [PERSISTENCE ** (depth - 1) for depth in depths]
@@ -203,13 +205,13 @@ def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int, se
 
 
 def _draws(index: CompanyIndex, generation: str, *, sample: int) -> int:
-    """How many documents to draw for `sample` companies: versions do not tell which ones are tombstones."""
+    """Return how many documents to draw for `sample` companies; versions do not show which ones are tombstones."""
     stats = index.stats(generation)
     return math.ceil(1.5 * sample * (1 + stats.deleted / max(stats.companies, 1))) + 20
 
 
 def _joined_versions(index: CompanyIndex, old: str, new: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """Every id with the version that each generation stores, None where it stores none, by ascending id."""
+    """Yield every id with its version in each generation (None if it is missing there), by ascending id."""
     stored = heapq.merge(_versions(index, old), _versions(index, new))
     for company, entries in groupby(stored, key=itemgetter(0)):
         versions = {generation: version for _, generation, version in entries}
@@ -220,13 +222,15 @@ def _versions(index: CompanyIndex, generation: str) -> Iterator[tuple[str, str, 
     return ((stored.id, generation, stored.version) for batch in index.versions(generation) for stored in batch)
 
 
-def _look(index: CompanyIndex, before: EmbeddedCompany, after: EmbeddedCompany, *, old: str, new: str, k: int) -> _Look:
+def _compare_anchor(
+    index: CompanyIndex, before: EmbeddedCompany, after: EmbeddedCompany, *, old: str, new: str, k: int
+) -> _Comparison:
     there = index.similar(old, before.vector, k=k, exclude={before.id})
     here = index.similar(new, after.vector, k=k, exclude={after.id})
     old_ids = [hit.company.id for hit in there.hits]
     new_ids = [hit.company.id for hit in here.hits]
     longer = max(len(old_ids), len(new_ids))
-    return _Look(
+    return _Comparison(
         anchor=after,
         old=there.hits,
         new=here.hits,
@@ -250,19 +254,19 @@ def _quantiles(scores: Sequence[float]) -> Quantiles | None:
     return Quantiles(p05=p05, p25=p25, p50=p50, p75=p75, p95=p95)
 
 
-def _most_changed(looks: Sequence[_Look]) -> tuple[ChangedAnchor, ...]:
-    changed = [look for look in looks if look.rank_biased_overlap < 1]
-    changed.sort(key=lambda look: (look.overlap, look.rank_biased_overlap, look.anchor.id))
+def _most_changed(comparisons: Sequence[_Comparison]) -> tuple[ChangedAnchor, ...]:
+    changed = [comparison for comparison in comparisons if comparison.rank_biased_overlap < 1]
+    changed.sort(key=lambda comparison: (comparison.overlap, comparison.rank_biased_overlap, comparison.anchor.id))
     return tuple(
         ChangedAnchor(
-            id=look.anchor.id,
-            name=look.anchor.company.name,
-            overlap=look.overlap,
-            rank_biased_overlap=look.rank_biased_overlap,
-            left=_names_only_in(look.old, look.new),
-            joined=_names_only_in(look.new, look.old),
+            id=comparison.anchor.id,
+            name=comparison.anchor.company.name,
+            overlap=comparison.overlap,
+            rank_biased_overlap=comparison.rank_biased_overlap,
+            left=_names_only_in(comparison.old, comparison.new),
+            joined=_names_only_in(comparison.new, comparison.old),
         )
-        for look in changed[:MOST_CHANGED]
+        for comparison in changed[:MOST_CHANGED]
     )
 
 

@@ -1,9 +1,8 @@
-"""What a re-embed will cost, before it starts: hours, disk, and what writing to both generations takes.
+"""Estimate of the cost of a re-embed: hours, disk space, and encoding time while both generations are written.
 
-The speed is measured here and now, on texts of the live generation spread over all its ids. The disk
-is a formula, not a measurement: 4 bytes a dimension for the float32 vector, 1 for its int8 form, and the
-words of the company as JSON. What a store adds (the word index, replicas, segments that are not merged
-yet) comes on top.
+The speed is measured on this machine, on texts of the live generation spread over all its ids. The disk space is
+a formula: 4 bytes per dimension for the float32 vector, 1 for its int8 form, and the company as JSON. The overhead
+of the store (word index, replicas, unmerged segments) is not included.
 """
 
 import json
@@ -24,11 +23,11 @@ BYTES_PER_DIMENSION = 4 + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Figures of one run; None where there was nothing to measure with.
+    """Estimates for one run; None if they could not be measured.
 
-    `hours` at the measured speed, or at the rate limit where that is slower; where vectors are copied,
-    only the limit is known. `old_` and `new_texts_per_second` are of the two encoders: until the old
-    generation is retired, each changed text is encoded by both.
+    `hours`: at the measured speed, or at the rate limit if that is slower; if vectors are copied, only the limit is
+    known. `old_texts_per_second`, `new_texts_per_second`: speeds of the two encoders; until the old generation is
+    retired, both encode each changed text.
     """
 
     companies: int
@@ -56,9 +55,9 @@ def estimate(
     sample: int = SAMPLE_TEXTS,
     clock: Callable[[], float] = perf_counter,
 ) -> Estimate:
-    """Measures the encoders on a sample and works out the rest; takes seconds, and writes nothing.
+    """Measure the encoders on a sample and return the estimate; takes seconds, and writes nothing.
 
-    `new` is None where vectors are copied; `old` is None where the old encoder is not at hand.
+    `new`: None if vectors are copied. `old`: None if the old encoder is not available.
     """
     companies = _sample(index, plan, sample)
     new_speed = _texts_per_second(new, companies, clock) if new and plan.encodes else None
@@ -77,7 +76,7 @@ def estimate(
 
 
 def _sample(index: CompanyIndex, plan: Plan, count: int) -> list[EmbeddedCompany]:
-    """About `count` companies of the live generation, at even distances in the order of ids."""
+    """Return about `count` companies of the live generation, evenly spaced in the order of ids."""
     documents = chain.from_iterable(index.versions(plan.live.name))
     ids = [known.id for known in islice(documents, 0, None, max(1, plan.documents // count))]
     return list(index.get(plan.live.name, ids[:count]).values())

@@ -1,7 +1,7 @@
-"""Brings a generation up to another one: what it lacks is copied, or embedded anew by its own encoder.
+"""Fills a generation from another one: documents that it lacks are copied, or embedded with its encoder.
 
-Nothing is remembered outside the index: what is lacking is found by comparing versions, so a run that
-was cut short goes on where it was, and a run with nothing to do ends at once.
+No state is stored outside the index: missing documents are found by comparing versions. An interrupted run
+therefore continues where it stopped, and a run with nothing to do ends at once.
 """
 
 import time
@@ -14,20 +14,20 @@ from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, DocumentVersion, Generation, WriteOutcome
-from similarity.ingest.changes import Documents, embed_changes
 from similarity.ingest.records import Change, VersionedCompany
+from similarity.ingest.write_path import Documents, embed_changes
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_DOCUMENTS = 1024
 PAGE_DOCUMENTS = 10_000
-"""Lacking ids that are looked up at once: the streams of versions stay open for seconds, not for the whole run."""
+"""How many missing ids are read at once: the streams of versions stay open for seconds, not for the whole run."""
 CHUNK_SECONDS = 5.0
 MAX_REJECTED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdRange:
-    """The ids above `after`, up to and with `until`; an empty one is no bound."""
+    """The ids above `after`, up to and including `until`; an empty text is no limit."""
 
     after: str = ""
     until: str = ""
@@ -38,7 +38,7 @@ ALL_IDS = IdRange()
 
 @dataclass(slots=True)
 class Filled:
-    """What was done to a generation. `rejected`: why, by id. `applied` of them changed something."""
+    """The counts of one pass. `applied`: documents that changed the target. `rejected`: the reasons, by id."""
 
     documents: int = 0
     applied: int = 0
@@ -47,13 +47,13 @@ class Filled:
     rejected: dict[str, str] = field(default_factory=dict)
 
     @property
-    def settled(self) -> bool:
-        """Whether everything that seemed to lack was there already, or can never be."""
+    def is_complete(self) -> bool:
+        """Whether no document was missing, except those that cannot be stored."""
         return not self.applied and not self.failed
 
 
 class Pace:
-    """Holds a run to so many documents a second, on average since its start; None for as fast as it goes."""
+    """Limits a run to `documents_per_second`, on average since its start; None is no limit."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Pace:
 
     @property
     def chunk(self) -> int:
-        """Documents to do at once: a few seconds' worth."""
+        """The number of documents per write: those of a few seconds."""
         return CHUNK_DOCUMENTS if self._rate is None else max(1, min(CHUNK_DOCUMENTS, int(self._rate * CHUNK_SECONDS)))
 
     def after(self, documents: int) -> None:
-        """Waits until so many more documents are due."""
+        """Wait until the limit allows the next document after these `documents`."""
         if self._rate is None:
             return
         self._documents += documents
@@ -85,10 +85,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filler:
-    """Fills `target` from `source`. Vectors are copied where both have one encoder; else `encoder` makes new ones.
+    """Fills `target` from `source`. Vectors are copied if both have the same encoder, otherwise made by `encoder`.
 
-    `before_write` is called before each chunk is written and may raise to stop; `on_documents` with how
-    many more are done.
+    `before_write` is called before each chunk is written, and may raise to stop. `on_documents` is called with the
+    number of documents written since the last call.
     """
 
     index: CompanyIndex
@@ -101,7 +101,7 @@ class Filler:
     on_documents: Callable[[int], None] = lambda documents: None
 
     def fill(self, ids: IdRange = ALL_IDS) -> Filled:
-        """Goes once over all that the target lacks of these ids, in their order.
+        """Write all documents with these ids that the target lacks, once, in the order of ids.
 
         Raises:
             GenerationConflict: more than a thousand documents were rejected.
@@ -135,14 +135,15 @@ class Filler:
         if len(filled.rejected) > MAX_REJECTED:
             company_id, reason = next(iter(filled.rejected.items()))
             raise GenerationConflict(
-                f"generation {self.target.name} rejects document after document, the first {company_id!r}: {reason}; "
-                f"mend the cause and run again, or give it up with: similarity generations retire {self.target.name}"
+                f"generation {self.target.name} rejects more than {MAX_REJECTED:,} documents; for example "
+                f"{company_id!r}: {reason}; remove the cause and run again, or remove the generation with: "
+                f"similarity generations retire {self.target.name}"
             )
 
     def _documents(self, chunk: Sequence[DocumentVersion], filled: Filled) -> Documents:
         stored = self.index.get(self.source.name, [document.id for document in chunk])
-        # What has a version but no content was deleted. If it was deleted only just now, the tombstone
-        # of that delete is newer than the one made here, and wins.
+        # A document with a version but without content was deleted. If it was deleted just now, the tombstone of
+        # that delete is newer than the one made here, and wins.
         found = [stored.get(known.id) or DeletedCompany(id=known.id, version=known.version) for known in chunk]
         if self.encoder is None:
             return list(found)
@@ -158,7 +159,7 @@ def _as_change(document: EmbeddedCompany | DeletedCompany) -> Change:
 
 
 def id_ranges(index: CompanyIndex, generation: str, *, documents: int) -> list[IdRange]:
-    """All ids, cut into ranges of so many documents of a generation: what several workers may share."""
+    """Return ranges of ids, each with `documents` documents of a generation, for several workers."""
     ends, seen = [""], 0
     for batch in index.versions(generation):
         for document in batch:

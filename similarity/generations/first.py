@@ -1,4 +1,4 @@
-"""The first generation of an index, from nothing to live; and what a new generation is called."""
+"""Creation and promotion of the first generation of an index; names of new generations."""
 
 import re
 import time
@@ -7,26 +7,26 @@ from datetime import datetime
 
 from similarity.bundle import ModelBundle
 from similarity.errors import EncoderMismatch, GenerationConflict, LeaseHeld, NoLiveGeneration
-from similarity.generations.leases import KeptLease
+from similarity.generations.leases import RenewedLease
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 FIRST_LOAD = "first-load"
-"""The lease of whoever makes the first generation."""
+"""Name of the lease for creating the first generation."""
 POLL_SECONDS = 0.1
 
 
 def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime) -> Generation:
-    """The generation that a first load writes to: the live one, a candidate begun earlier, or a new one.
+    """Return the generation that a first load writes to: the live one, an existing candidate, or a new one.
 
-    If several first loads begin at once, one makes the generation and the others wait for it. With a candidate for
-    each load, the one that goes live could lack what another load wrote before it was registered.
+    If several first loads start at the same time, one creates the generation and the others wait for it. If each
+    had its own candidate, the promoted one could lack documents that another load wrote before it was registered.
 
     Raises:
-        EncoderMismatch: what is there was made with another encoder than the bundle's.
+        EncoderMismatch: the existing generation has another encoder than the bundle.
     """
     while (found := _written_to(index)) is None:
         try:
-            with KeptLease(index, FIRST_LOAD):
+            with RenewedLease(index, FIRST_LOAD):
                 if _written_to(index) is None:
                     new = new_generation(bundle, now=now, taken=[known.name for known in index.generations()])
                     index.create_generation(new)
@@ -37,9 +37,9 @@ def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime
 
 
 def promote_first(index: CompanyIndex, generation: Generation) -> bool:
-    """Make a filled generation live if none is live yet, and return whether it became live.
+    """Promote a filled generation if none is live yet, and return whether it became live.
 
-    An empty one stays a candidate.
+    An empty generation stays a candidate.
     """
     try:
         index.live()
@@ -54,7 +54,7 @@ def promote_first(index: CompanyIndex, generation: Generation) -> bool:
 
 
 def new_generation(bundle: ModelBundle, *, now: datetime, taken: Collection[str]) -> Generation:
-    """A generation for what this bundle makes, under a name that is not `taken`; nothing is written."""
+    """Return a generation for vectors of this bundle, with a name that is not `taken`; nothing is written."""
     return Generation(
         name=new_name(bundle.encoder_id, now=now, taken=taken),
         encoder_id=bundle.encoder_id,
@@ -66,7 +66,7 @@ def new_generation(bundle: ModelBundle, *, now: datetime, taken: Collection[str]
 
 
 def new_name(encoder_id: str, *, now: datetime, taken: Collection[str]) -> str:
-    """Time and encoder, such as 20260131-120000-1f2e3d4c; with -2, -3 ... where that is taken."""
+    """Return a name of time and encoder, such as 20260131-120000-1f2e3d4c; with -2, -3 ... if it is taken."""
     plain = f"{now:%Y%m%d-%H%M%S}-{re.sub('[^a-z0-9]', '-', encoder_id[:8].lower())}"
     name, number = plain, 1
     while name in taken:
@@ -76,7 +76,7 @@ def new_name(encoder_id: str, *, now: datetime, taken: Collection[str]) -> str:
 
 
 def _written_to(index: CompanyIndex) -> Generation | None:
-    """The live generation, else a candidate, else None."""
+    """Return the live generation, else a candidate, else None."""
     targets = index.write_targets()
     for state in (GenerationState.LIVE, GenerationState.CANDIDATE):
         for generation in targets:
@@ -88,8 +88,8 @@ def _written_to(index: CompanyIndex) -> Generation | None:
 def _of_encoder(generation: Generation, bundle: ModelBundle) -> Generation:
     if generation.encoder_id != bundle.encoder_id:
         raise EncoderMismatch(
-            f"generation {generation.name} ({generation.state}) was made with encoder {generation.encoder_id}, but "
-            f"the bundle {bundle.folder} holds {bundle.encoder_id}; leave --bundle away to go on with the generation's "
-            f"own, or move to the new one with: similarity generations reembed --bundle {bundle.folder}"
+            f"generation {generation.name} ({generation.state}) has vectors of encoder {generation.encoder_id}, but "
+            f"the bundle {bundle.folder} has encoder {bundle.encoder_id}; omit --bundle to use the generation's "
+            f"encoder, or change to the new one with: similarity generations reembed --bundle {bundle.folder}"
         )
     return generation

@@ -1,9 +1,9 @@
-"""Adding companies from Python: a list of records or a DataFrame, into an index, with one call.
+"""`add_companies`: write a list of records or a DataFrame to an index with one call.
 
 index = open_index("companies.db", create=True)
 add_companies(index, frame.to_dict("records"))
 for hit in Searcher(index).search("nike").hits:
-print(hit.company.name, hit.probability)
+    print(hit.company.name, hit.probability)
 """
 
 import os
@@ -16,9 +16,9 @@ from similarity.errors import InvalidInput
 from similarity.generations.first import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.protocol import CompanyIndex, WriteResult
-from similarity.ingest.changes import write_changes
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from similarity.settings import Settings
 
 CHUNK = 1_024
@@ -31,17 +31,16 @@ def add_companies(
     encoder: TextEncoder | None = None,
     columns: Columns | None = None,
 ) -> list[WriteResult]:
-    """Embed and write companies, or records with the fields of a company; return a result for each, in order.
+    """Embed and write companies, or records with the fields of a company; return one result for each, in order.
 
-    `encoder` is by default that of the index, else the one that ships. `columns` says which key of a record
-    holds which field. The first call makes the index's first generation and its end makes it live. Texts that
-    are stored already are not encoded again. Needs the environment's SIMILARITY_BUNDLES only if the bundles of
-    the index lie elsewhere than beside it.
+    `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
+    record for each field. The first call creates the first generation of the index and promotes it. Stored texts are
+    not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the index.
 
     Raises:
         InvalidCompany: a record breaks a rule; the chunks before it are written.
-        InvalidInput: an item is neither a company nor a record, as in a text or a single record without its list.
-        EncoderMismatch: the index was made with another encoder.
+        InvalidInput: an item is neither a company nor a record.
+        EncoderMismatch: the index has vectors of another encoder.
     """
     now = utc_now()
     settings = Settings.from_environment(os.environ)
@@ -52,7 +51,7 @@ def add_companies(
     version = version_of(now, now=now)
     results: list[WriteResult] = []
     remaining = iter(companies)
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         while chunk := list(islice(remaining, CHUNK)):
             changes = [
                 VersionedCompany(company=each, version=version, untimed=True)
@@ -69,6 +68,6 @@ def _record(item: object) -> Mapping[str, object]:
     if isinstance(item, Mapping):
         return item
     raise InvalidInput(
-        f"add_companies was given {item!r:.40} where a company or a record belongs; pass a list of Company or of dicts "
+        f"{item!r:.40} is neither a company nor a record; pass add_companies a list of Company or of dicts "
         'with id, name and description, such as frame.to_dict("records")'
     )

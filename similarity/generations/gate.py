@@ -1,16 +1,16 @@
-"""The quality gate: may this generation go live?
+"""The quality gate: decides whether a generation may be promoted.
 
-A candidate is refused when any of these holds; the report names each with its numbers.
+A candidate is refused if any of these is true; the report gives each reason with its numbers.
 
-- It ranks judged candidates worse: the lower bound of the interval of new - old nDCG@10 is under -.01.
+- It ranks labelled candidates worse: the lower bound of the interval of new - old nDCG@10 is below -.01.
   The interval is a paired bootstrap over anchors, two-sided 95 %, so the bound is its 2.5th percentile.
-  A first generation has nothing to be compared with: its nDCG@10 must reach a floor.
-- There are fewer than 50 usable anchors to judge by.
+  The first generation of an index is not compared: its nDCG@10 must reach a floor.
+- There are fewer than 50 usable anchors.
 - It holds more or fewer companies or tombstones than the old one, beyond the changes logged meanwhile.
-- A judged vector in it is of another encoder or dimension than the generation says.
+- The vector of a labelled company has another encoder or dimension than the generation.
 
-Judged anchors must never have been trained on: an encoder that has seen the answers always passes.
-Name all companies of the training pairs as `trained_on`; anchors among them are left out and counted.
+No anchor may be in the training data: an encoder that was trained on the labels passes even if it is worse.
+Give all companies of the training pairs as `trained_on`; anchors among them are skipped and counted.
 """
 
 import time
@@ -26,25 +26,25 @@ from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.generations.bootstrap import bootstrap_interval
 from similarity.generations.judgements import Judgements, ndcg, read_judgements
-from similarity.index.comparing import MOST_UNDER_WAY, Difference, differences
+from similarity.index.comparing import MAX_IN_FLIGHT_DOCUMENTS, Difference, differences
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
 
 MIN_ANCHORS = 50
 MARGIN = 0.01
 BATCH_IDS = 500
-# Writers write a candidate first and the live generation last: a write that is under way is in one of them only.
-PAUSES = (0.2, 1.0, 3.0)
-"""Seconds before each new look at what differs: together longer than any batch is under way."""
+# A writer writes to the candidate first and to the live generation last: a batch in flight is in only one of them.
+RECHECK_DELAYS_SECONDS = (0.2, 1.0, 3.0)
+"""Waits before each new comparison of the two generations: together longer than any batch is in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReport:
-    """What the gate decided and from which numbers; `reasons` is empty where it passed.
+    """The decision of the gate and its numbers; `reasons` is empty if it passed.
 
-    `anchors` could be used; `trained_on` were left out because they were trained on. The bounds are
-    the 2.5th and 97.5th percentile of `difference` (new - old nDCG@10), or of `new_ndcg` itself where
-    there is no old generation. Figures that need an anchor are None where there is none.
+    `anchors`: number of anchors that were evaluated. `trained_on`: number of anchors that were skipped because they
+    are training companies. The bounds are the 2.5th and 97.5th percentile of `difference` (new - old nDCG@10), or of
+    `new_ndcg` if there is no old generation. Without anchors, these numbers are None.
     """
 
     passed: bool
@@ -69,12 +69,12 @@ def check(
     logged_changes: int = 0,
     seed: int = 0,
 ) -> GateReport:
-    """Whether generation `new` may replace `old`, or go live as the first where `old` is None.
+    """Return whether generation `new` may replace `old`, or become the first live one if `old` is None.
 
-    An anchor is usable when it and two judged candidates of different grade are in both generations;
-    what only one of them holds is left out of both. `logged_changes`: writes that may have reached
-    one generation and not yet the other. Where the counts differ by more, only those companies count that
-    still differ some seconds later, for others may be writing. The same `seed` gives the same report.
+    An anchor is usable if it and two labelled candidates of different grade are in both generations; companies that
+    only one of them holds are ignored. `logged_changes`: writes that may have reached only one generation so far. If
+    the counts differ by more, the comparison is repeated for some seconds, and only documents that differ every time
+    are counted, because other processes may be writing. The same `seed` gives the same report.
 
     Raises:
         InvalidInput: `floor` or `logged_changes` is out of range.
@@ -86,11 +86,11 @@ def check(
     unseen = {anchor: grades for anchor, grades in judgements.items() if anchor not in seen}
     candidate = generation_named(index, new)
     documents = stored_documents(index, new, judged_companies(unseen))
-    vectors = _sound_vectors(candidate, documents)
+    vectors = _valid_vectors(candidate, documents)
     before = vectors
     reasons = _vector_reasons(candidate, documents)
     if old is not None:
-        before = _sound_vectors(generation_named(index, old), stored_documents(index, old, vectors))
+        before = _valid_vectors(generation_named(index, old), stored_documents(index, old, vectors))
         reasons += _count_reasons(index, old=old, new=new, logged_changes=logged_changes)
     usable = usable_judgements(unseen, before)
     old_ndcg = None if old is None else anchor_ndcg(usable, before)
@@ -110,43 +110,45 @@ def check(
     )
 
 
-def by_file(
+def gate_from_file(
     index: CompanyIndex, judged: Path, *, trained_on: Path | None = None, floor: float = 0.5
 ) -> Callable[[str | None, str], GateReport]:
-    """Judges (old generation or None, new one) by a file of judged pairs.
+    """Return a gate that evaluates generations with the relevance labels in a file.
 
-    `trained_on` holds ids of companies, one a line.
+    `trained_on`: a file with one company id per line.
 
     Raises:
-        InvalidInput: the file holds no judged pairs, or that of the ids cannot be read.
+        InvalidInput: the file has no relevance labels, or `trained_on` cannot be read.
     """
     judgements = read_judgements(judged)
     try:
         seen = trained_on.read_text(encoding="utf-8").split() if trained_on else []
     except OSError as error:
-        raise InvalidInput(f"{trained_on} cannot be read: {error.strerror}; it holds ids, one a line") from error
+        raise InvalidInput(
+            f"{trained_on} cannot be read: {error.strerror}; it must have one company id per line"
+        ) from error
     return lambda old, new: check(index, old=old, new=new, judgements=judgements, trained_on=seen, floor=floor)
 
 
 def companies_trained_on(bundle_folder: Path) -> Path | None:
-    """The file that training.export leaves beside a bundle's folder, `<folder>.trained-on.txt`; None without one."""
+    """Return the file `<folder>.trained-on.txt` that training.export writes next to a bundle; None without one."""
     path = trained_on_path(bundle_folder)
     return path if path.is_file() else None
 
 
 def trained_on_path(bundle_folder: Path) -> Path:
-    """Where the ids of the companies that a bundle was trained on are kept: beside it, for its own files are sealed."""
+    """Return the path of a bundle's list of training companies: next to its folder, whose files the manifest fixes."""
     folder = bundle_folder.resolve()
     return folder.with_name(f"{folder.name}.trained-on.txt")
 
 
 def judged_companies(judgements: Judgements) -> set[str]:
-    """The ids that judgements name, as anchor or as candidate."""
+    """Return the ids of all anchors and candidates."""
     return {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
 
 
 def stored_documents(index: CompanyIndex, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-    """The companies among `ids` that a generation holds, asked for in batches."""
+    """Return the companies among `ids` that a generation holds; reads in batches."""
     ordered = sorted(ids)
     found: dict[str, EmbeddedCompany] = {}
     for start in range(0, len(ordered), BATCH_IDS):
@@ -155,7 +157,7 @@ def stored_documents(index: CompanyIndex, generation: str, ids: Collection[str])
 
 
 def usable_judgements(judgements: Judgements, held: Collection[str]) -> dict[str, dict[str, int]]:
-    """What is judged between companies of `held`, of anchors with candidates of at least two grades there."""
+    """Return the labels whose anchor and candidate are both in `held`, for anchors with at least two grades."""
     kept = {
         anchor: {candidate: grade for candidate, grade in grades.items() if candidate in held}
         for anchor, grades in judgements.items()
@@ -165,7 +167,7 @@ def usable_judgements(judgements: Judgements, held: Collection[str]) -> dict[str
 
 
 def anchor_ndcg(judgements: Judgements, vectors: Mapping[str, Vector]) -> NDArray[np.float64]:
-    """nDCG@10 of each anchor's candidates ranked by cosine, `[anchors]`, in the order of the judgements."""
+    """Return nDCG@10 of each anchor's candidates ranked by cosine, `[anchors]`, in the order of the labels."""
     reached = []
     for anchor, grades in judgements.items():
         candidates = np.stack([vectors[candidate] for candidate in grades])
@@ -176,7 +178,7 @@ def anchor_ndcg(judgements: Judgements, vectors: Mapping[str, Vector]) -> NDArra
 
 
 def generation_named(index: CompanyIndex, name: str) -> Generation:
-    """The generation of this name. UnknownGeneration if there is none."""
+    """Return the generation of this name. Raises UnknownGeneration if there is none."""
     known = {generation.name: generation for generation in index.generations()}
     if name not in known:
         raise unknown_generation(name, list(known))
@@ -229,32 +231,35 @@ def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
     if usable >= MIN_ANCHORS:
         return []
     return [
-        f"{usable} of {judged} judged anchors can be used, fewer than {MIN_ANCHORS}: each needs itself and two "
-        "candidates of different grade in every generation compared; judge more companies of this corpus"
+        f"{usable} of {judged} labelled anchors are usable, fewer than {MIN_ANCHORS}: an anchor and two candidates of "
+        "different grade must be in every compared generation; label more companies of this corpus"
     ]
 
 
 def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
-    here, there = index.stats(old), index.stats(new)
-    held = {"companies": here.companies, "tombstones": here.deleted}
-    more = {"companies": there.companies - here.companies, "tombstones": there.deleted - here.deleted}
-    if max(map(abs, more.values())) > logged_changes:
+    old_stats, new_stats = index.stats(old), index.stats(new)
+    old_counts = {"companies": old_stats.companies, "tombstones": old_stats.deleted}
+    excess = {
+        "companies": new_stats.companies - old_stats.companies,
+        "tombstones": new_stats.deleted - old_stats.deleted,
+    }
+    if max(map(abs, excess.values())) > logged_changes:
         lasting = _lasting_differences(index, old=old, new=new)
-        more = more if lasting is None else _more_of_each(index, lasting, old=old, new=new)
+        excess = excess if lasting is None else _excess_of_new(index, lasting, old=old, new=new)
     return [
-        f"{new} holds {held[what] + count:,} {what} and {old} holds {held[what]:,}; they differ by {abs(count):,}, "
-        f"more than the {logged_changes:,} logged changes; catch up with the old generation before the gate"
-        for what, count in more.items()
+        f"{new} holds {old_counts[kind] + count:,} {kind} and {old} holds {old_counts[kind]:,}; they differ by "
+        f"{abs(count):,}, more than the {logged_changes:,} logged changes; run the re-embed again, then the gate"
+        for kind, count in excess.items()
         if abs(count) > logged_changes
     ]
 
 
 def _lasting_differences(index: CompanyIndex, *, old: str, new: str) -> set[Difference] | None:
-    """Return what differs in the same way at every look; None if more differs than can be under way."""
-    lasting = set(islice(differences(index.versions(old), index.versions(new)), MOST_UNDER_WAY + 1))
-    if len(lasting) > MOST_UNDER_WAY:
+    """Return the documents that differ in every comparison; None if more differ than can be in flight."""
+    lasting = set(islice(differences(index.versions(old), index.versions(new)), MAX_IN_FLIGHT_DOCUMENTS + 1))
+    if len(lasting) > MAX_IN_FLIGHT_DOCUMENTS:
         return None
-    for pause in PAUSES:
+    for pause in RECHECK_DELAYS_SECONDS:
         if not lasting:
             break
         time.sleep(pause)
@@ -263,8 +268,8 @@ def _lasting_differences(index: CompanyIndex, *, old: str, new: str) -> set[Diff
     return lasting
 
 
-def _more_of_each(index: CompanyIndex, lasting: Collection[Difference], *, old: str, new: str) -> dict[str, int]:
-    """How many more companies and tombstones `new` holds among these documents."""
+def _excess_of_new(index: CompanyIndex, lasting: Collection[Difference], *, old: str, new: str) -> dict[str, int]:
+    """Return how many more companies and tombstones `new` holds among these documents than `old`."""
     of_old = [document.id for document in lasting if document.old is not None]
     of_new = [document.id for document in lasting if document.new is not None]
     companies = _count_companies(index, new, of_new) - _count_companies(index, old, of_old)
@@ -272,23 +277,23 @@ def _more_of_each(index: CompanyIndex, lasting: Collection[Difference], *, old: 
 
 
 def _count_companies(index: CompanyIndex, generation: str, ids: Sequence[str]) -> int:
-    """How many of these documents are companies: an index gives no deleted ones."""
+    """Return how many of these documents are companies; `index.get` returns no tombstones."""
     return sum(len(index.get(generation, ids[start : start + BATCH_IDS])) for start in range(0, len(ids), BATCH_IDS))
 
 
 def _vector_reasons(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> list[str]:
-    """What is wrong with stored vectors, one reason for all: the first by id, and how many there are."""
+    """Return at most one reason: the number of invalid vectors and, as an example, the first one by id."""
     problems = {
         company: problem for company in sorted(documents) if (problem := _problem(generation, documents[company]))
     }
     return [
-        f"{len(problems):,} of {len(documents):,} judged vectors of {generation.name} are not what it says, the first "
-        f"of {company}: {problem}; embed the corpus again"
+        f"{len(problems):,} of {len(documents):,} labelled companies in {generation.name} have an invalid vector; for "
+        f"example {company}: {problem}; embed the corpus again"
         for company, problem in list(problems.items())[:1]
     ]
 
 
-def _sound_vectors(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> dict[str, Vector]:
+def _valid_vectors(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> dict[str, Vector]:
     return {company: document.vector for company, document in documents.items() if not _problem(generation, document)}
 
 

@@ -1,11 +1,11 @@
-"""Ready vectors into a generation: for encoders that do not run here.
+"""Import of existing vectors into a generation, for encoders that do not run here.
 
     generation = Generation(name=..., encoder_id="external-openai-3-small", dimension=1536, ...)
     index.create_generation(generation)
 
-Which encoder made the vectors is the user's statement: the generation's `encoder_id` can be any id
-that no other encoder has. The file is Parquet (`vector`: a list or fixed-size list of floats) or JSONL
-(`vector`: a list of numbers), with the company's columns beside it, as for any other load.
+The user states which encoder made the vectors: the generation's `encoder_id` can be any id that no other encoder
+has. The file is Parquet (`vector`: a list or fixed-size list of floats) or JSONL (`vector`: a list of numbers),
+with the columns of the company, as for any other load.
 """
 
 import math
@@ -34,12 +34,12 @@ NORM_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """A usable row and its document."""
+class _ValidRow:
+    """A valid row and its document."""
 
     row: Row
     document: EmbeddedCompany | DeletedCompany
-    left_out: tuple[str, ...] = ()
+    ignored_fields: tuple[str, ...] = ()
 
 
 def import_vectors(
@@ -53,21 +53,20 @@ def import_vectors(
     on_rows: OnRows = lambda rows: None,
     vector_column: str = VECTOR_COLUMN,
 ) -> LoadReport:
-    """Writes every company with its vector to one generation; unusable rows go to `rejects` with a reason each.
+    """Write every company with its vector to one generation; invalid rows go to `rejects`, each with its reason.
 
-    Only this generation is written to, whatever its state. The norm of a vector is divided out if it
-    is within 1 % of 1 (a matter of rounding); any other vector was not normalised and is rejected.
-    `now` is the start of the run and the version of rows without an event time. After an
-    interruption import the file again: it is written chunk by chunk, and writing twice is harmless.
+    Only this generation is written, whatever its state. A vector whose norm is within 1 % of 1 (rounding) is
+    normalised; any other is rejected. `now`: the start of the run, which is the version of rows without an event
+    time. After an interruption, import the file again; writing a row twice has no further effect.
 
-    A document's `text_hash` covers its vector too: what text an external encoder read is not known, and
-    a corrected vector of the same version must not be taken for the one that is stored.
+    A document's `text_hash` also covers its vector: the text that an external encoder read is not known, and a
+    corrected vector of the same version must be written.
 
     Raises:
         InvalidInput: the file cannot be read, lacks a column, or its first vector has another dimension
             than the generation. Nothing was written.
-        UnknownGeneration: there is no such generation; create it first.
-        IndexUnavailable: the store took nothing of a whole chunk.
+        UnknownGeneration: the generation does not exist; create it first.
+        IndexUnavailable: the store accepted no row of a chunk.
     """
     target = generation_named(index, generation)
     _check_file(path, target, columns, vector_column)
@@ -80,14 +79,14 @@ def import_vectors(
     rows = read_rows(path)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         report.rows += len(chunk)
-        usable: list[_Read] = []
+        usable: list[_ValidRow] = []
         for row in chunk:
             try:
                 usable.append(_document(row, target, columns=columns, vector_column=vector_column, now=now))
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
-        report.left_out.update(field for read in usable for field in read.left_out)
+        report.ignored_values.update(field for read in usable for field in read.ignored_fields)
         for read, result in zip(usable, _write(index, generation, usable), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:
@@ -97,7 +96,7 @@ def import_vectors(
 
 
 def vector_dimension(path: Path, *, vector_column: str = VECTOR_COLUMN) -> int:
-    """How many numbers the first vector of a file has: the dimension of the generation to create for it.
+    """Return the dimension of the first vector of a file, for the generation to create.
 
     Raises:
         InvalidInput: the file cannot be read, or no row of it has a vector.
@@ -112,10 +111,10 @@ def vector_dimension(path: Path, *, vector_column: str = VECTOR_COLUMN) -> int:
 
 
 def unit_vector(value: object, *, dimension: int) -> Vector:
-    """A file's vector as float32 `[dimension]` of norm 1.
+    """Return the vector of a row as float32 `[dimension]` with norm 1.
 
     Raises:
-        InvalidCompany: it is no list of `dimension` finite numbers, or its norm is more than 1 % off 1.
+        InvalidCompany: it is not a list of `dimension` finite numbers, or its norm differs from 1 by more than 1 %.
     """
     try:
         vector = np.asarray(value, dtype=np.float64)
@@ -150,12 +149,12 @@ def _check_file(path: Path, generation: Generation, columns: Columns, vector_col
         )
 
 
-def _document(row: Row, generation: Generation, *, columns: Columns, vector_column: str, now: datetime) -> _Read:
+def _document(row: Row, generation: Generation, *, columns: Columns, vector_column: str, now: datetime) -> _ValidRow:
     if row.unreadable:
         raise InvalidCompany("row", row.unreadable)
     parsed = parse_record(row.record, columns=columns, now=now)
     if isinstance(parsed.change, DeletedCompany):
-        return _Read(row=row, document=parsed.change)
+        return _ValidRow(row=row, document=parsed.change)
     company = parsed.change.company
     vector = unit_vector(row.record.get(vector_column), dimension=generation.dimension)
     document = EmbeddedCompany(
@@ -167,18 +166,18 @@ def _document(row: Row, generation: Generation, *, columns: Columns, vector_colu
         embedded_at=now,
         language=detect_language(company.description),
     )
-    return _Read(row=row, document=document, left_out=parsed.left_out)
+    return _ValidRow(row=row, document=document, ignored_fields=parsed.ignored_fields)
 
 
-def _write(index: CompanyIndex, generation: str, chunk: Sequence[_Read]) -> list[WriteResult]:
+def _write(index: CompanyIndex, generation: str, chunk: Sequence[_ValidRow]) -> list[WriteResult]:
     documents = [read.document for read in chunk]
-    # The live generation too: promoting and retiring would lose the names that only it holds.
+    # Also the live generation: after a promotion and its retirement, the names that only it holds would be lost.
     for name in {generation, *(target.name for target in index.write_targets())}:
         with suppress(UnknownGeneration):
             remember_lost_names(index.ledger, documents, index.get(name, {document.id for document in documents}))
     results = index.upsert(generation, documents)
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):
         raise IndexUnavailable(
-            f"the store took none of {len(results):,} rows ({results[0].reason}); import the file again when it does"
+            f"the index accepted none of {len(results):,} rows ({results[0].reason}); import the file again later"
         )
     return results

@@ -1,22 +1,22 @@
-"""Holding a lease for as long as a block runs, however long its steps take."""
+"""A lease that is renewed while a `with` block runs."""
 
 import threading
 from types import TracebackType
 
 from similarity.errors import IndexUnavailable, LeaseLost
 from similarity.index.protocol import CompanyIndex, Lease
-from similarity.ingest.writers import new_holder
+from similarity.ingest.writer_leases import new_holder
 
 REEMBED = "reembed"
-"""The lease of whoever fills, promotes or removes a candidate: one at a time."""
+"""Name of the lease for filling, promoting or removing a candidate: one process at a time."""
 LEASE_SECONDS = 60.0
 
 
-class KeptLease:
+class RenewedLease:
     """A lease that a thread renews until the `with` block ends, because one step may take an hour.
 
     Raises:
-        LeaseHeld: another process has it.
+        LeaseHeld: another process holds the lease.
     """
 
     def __init__(self, index: CompanyIndex, name: str, *, holder: str = "", seconds: float = LEASE_SECONDS) -> None:
@@ -29,7 +29,7 @@ class KeptLease:
         self._ended = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
 
-    def __enter__(self) -> "KeptLease":
+    def __enter__(self) -> "RenewedLease":
         self._lease = self._index.take_lease(self._name, holder=self._holder, seconds=self._seconds)
         self._keeper.start()
         return self
@@ -45,10 +45,10 @@ class KeptLease:
         except IndexUnavailable:
             if error is None:
                 raise
-            # What went wrong first is what the caller has to hear of; the lease ends by itself.
+            # Do not hide the first exception; the lease expires by itself.
 
     def held(self) -> Lease:
-        """The lease as last renewed. LeaseLost if another process has taken it over: stop what it was for."""
+        """Return the lease as last renewed. Raises LeaseLost if another process has taken it; then stop the work."""
         if self._lost is not None:
             raise self._lost
         if self._lease is None:
@@ -63,4 +63,4 @@ class KeptLease:
                 self._lost = error
                 return
             except IndexUnavailable:
-                continue  # it may answer again before the lease ends
+                continue  # the index may be available again before the lease expires

@@ -1,10 +1,10 @@
-"""The steps of a generation's life that an operator takes by hand, each checked first."""
+"""Promotion, rollback and retirement of a generation by an operator, each with its checks."""
 
 from dataclasses import dataclass
 
 from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import generation_named
-from similarity.generations.leases import REEMBED, KeptLease
+from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.generations.reembed import Gate, GateReport
 from similarity.index.comparing import lag_that_stays, lagging
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
@@ -12,7 +12,7 @@ from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """What a promote did or would do. `reasons` against it; empty where there is nothing against it."""
+    """The result of a promotion or of its dry run. `reasons`: why it is refused; empty if it is not."""
 
     generation: str
     replaces: str | None
@@ -24,7 +24,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """Which generation a rollback brings back, how many documents it lacks of the live one, and which first."""
+    """The `target` of a rollback, how many documents of the live generation it lacks, and the first of them."""
 
     live: str
     target: str
@@ -33,13 +33,13 @@ class Rollback:
 
 
 def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool = False) -> Promotion:
-    """Makes a filled generation live, if the gate passes it and it lacks nothing; without a gate, as it is.
+    """Make a filled generation live if it passes the gate and lacks no documents; without a gate, unconditionally.
 
-    A building one (of imported vectors) is registered right before.
+    A building generation (with imported vectors) is registered immediately before.
 
     Raises:
-        UnknownGeneration: there is none of this name.
-        GenerationConflict: it is live or previous.
+        UnknownGeneration: there is no generation of this name.
+        GenerationConflict: the generation is live or previous.
         LeaseHeld: a re-embed is running.
     """
     generation = generation_named(index, name)
@@ -53,7 +53,7 @@ def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool 
         reasons = (f"it lacks {lacking:,} documents of {live}; run the re-embed again", *reasons)
     promoted = not dry_run and not reasons
     if promoted:
-        with KeptLease(index, REEMBED) as lease:
+        with RenewedLease(index, REEMBED) as lease:
             if generation.state is GenerationState.BUILDING:
                 index.register_candidate(name)
             index.promote(name, lease=lease.held())
@@ -61,7 +61,7 @@ def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool 
 
 
 def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
-    """What `rollback` would do; what is still lacking after `wait` seconds.
+    """Return the target of a rollback, and the documents that it still lacks after `wait` seconds.
 
     Raises:
         GenerationConflict: no generation was live before.
@@ -76,22 +76,22 @@ def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
 
 
 def retire(index: CompanyIndex, name: str) -> None:
-    """Removes a generation with all its documents; an unfinished one only while no re-embed fills it.
+    """Remove a generation with all its documents; an unfinished one only while no re-embed runs.
 
     Raises:
-        UnknownGeneration: there is none of this name.
-        GenerationConflict: it is live.
+        UnknownGeneration: there is no generation of this name.
+        GenerationConflict: the generation is live.
         LeaseHeld: a re-embed is running.
     """
     if generation_named(index, name).state in (GenerationState.LIVE, GenerationState.PREVIOUS):
         index.retire(name)
         return
-    with KeptLease(index, REEMBED):
+    with RenewedLease(index, REEMBED):
         index.retire(name)
 
 
 def live_name(index: CompanyIndex) -> str | None:
-    """The live generation's name, None where none is live yet."""
+    """Return the name of the live generation; None if none is live yet."""
     try:
         return index.live().name
     except NoLiveGeneration:

@@ -1,17 +1,17 @@
-"""Moves an index to a new generation while others go on reading and writing it.
+"""Re-embed an index into a new generation without interrupting readers and writers.
 
-    lease      one re-embed at a time; whoever takes over, the other can promote nothing
-    candidate  a new generation, or the one that an earlier run began; from now on writers write to it too
-    writers    wait until each of them knows that (`similarity.ingest.writers` says why)
-    backfill   copy or embed what the live generation holds and the candidate lacks
-    catch-up   again, until nothing lacks
-    gate       is the candidate at least as good?
-    promote    candidate and live change places, in one step
-    settle     once more from the old to the new: for a writer that slept through all of this
+    lease      one re-embed at a time; if another process takes the lease, this one can no longer promote
+    candidate  register a new generation, or continue with that of an earlier run; writers now write to it too
+    writers    wait until every writer has acknowledged the candidate (see `similarity.ingest.writer_leases`)
+    backfill   copy or embed the documents that the candidate lacks
+    catch-up   repeat until the candidate lacks no document
+    gate       check that the candidate is not worse than the live generation
+    promote    make the candidate live and the live generation previous, in one step
+    settle     copy late writes from the previous generation (a paused writer may not have seen the candidate)
 
-All state is in the index. A run that is killed at any point is simply started again: it goes on with
-the candidate of the same bundle, and does not repeat what that holds already. After the promote
-writers go on writing to the old generation too, until it is retired; that is what makes a rollback safe.
+All state is in the index. A killed run can be started again: it continues with the candidate of the same bundle,
+and skips the documents that the candidate already holds. After the promotion, writers also write to the previous
+generation until it is retired, so that a rollback loses nothing.
 """
 
 import time
@@ -22,17 +22,17 @@ from typing import Protocol, TypeAlias
 
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.generations.filling import Filled, Filler, Pace
-from similarity.generations.leases import LEASE_SECONDS, REEMBED, KeptLease
-from similarity.generations.plan import begun_earlier, copy_of, documents_in, is_finished
+from similarity.generations.leases import LEASE_SECONDS, REEMBED, RenewedLease
+from similarity.generations.plan import copy_of, documents_in, is_finished, unfinished_candidate
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
-from similarity.ingest.writers import wait_for_writers, writer_leases
+from similarity.ingest.writer_leases import wait_for_writers, writer_leases
 from similarity.model.encoder_protocol import Encoder
 
 MAX_PASSES = 20
 
 
 class GateReport(Protocol):
-    """What a gate says; `similarity.generations.gate.GateReport` is one."""
+    """The result of a gate, as this module needs it; `similarity.generations.gate.GateReport` implements it."""
 
     @property
     def passed(self) -> bool: ...
@@ -42,18 +42,18 @@ class GateReport(Protocol):
 
 
 Gate: TypeAlias = Callable[[str | None, str], GateReport]
-"""Judges (live generation or None, candidate)."""
+"""Called with the names of the live generation (None if there is none) and of the candidate."""
 OnStep: TypeAlias = Callable[[str, str], None]
-"""Called with the name of a finished step and one line on it."""
+"""Called with the name of a finished step and a one-line summary."""
 OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with (documents done, of how many)."""
+"""Called with the number of documents done and the total number."""
 FillPass: TypeAlias = Callable[[Filler], Filled]
-"""Brings a candidate up to the live generation, once; what it leaves undone the next pass does."""
+"""Copies or embeds once the documents that the candidate lacks. The next pass does the remaining ones."""
 
 
 @dataclass(slots=True)
 class ReembedReport:
-    """What a run did. `rejected`: documents that the candidate cannot hold, why, by id."""
+    """The result of a run. `rejected`: the reason for each document that the candidate cannot store, by id."""
 
     generation: str
     replaces: str
@@ -64,7 +64,7 @@ class ReembedReport:
     promoted: bool = False
 
     def add(self, filled: Filled) -> None:
-        """Counts one pass."""
+        """Add the counts of one pass."""
         self.documents += filled.applied
         self.encoded += filled.encoded
         self.rejected |= filled.rejected
@@ -72,10 +72,10 @@ class ReembedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a run behaves. `compact`: merge the candidate on disk before it is judged (may take long).
+    """Options of a run. `compact`: merge the candidate on disk before the gate (may take long).
 
-    `gate` None promotes unjudged. `fill_pass` does the passes of the backfill, by default in this
-    process. `clock` and `sleep` are for tests.
+    `gate`: None promotes without evaluation. `fill_pass`: runs one pass of the backfill, by default in this process.
+    `clock` and `sleep`: for tests.
     """
 
     gate: Gate | None
@@ -93,103 +93,103 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.max_docs_per_second is not None and not self.max_docs_per_second > 0:
-            raise InvalidInput(f"a rate of {self.max_docs_per_second} documents a second never ends; give more than 0")
+            raise InvalidInput(f"the limit is {self.max_docs_per_second} documents per second; give more than 0")
 
 
 def reembed(
-    index: CompanyIndex, wanted: Generation, *, encoder: Encoder | None, now: datetime, options: Options
+    index: CompanyIndex, target: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
-    """Fills the generation `wanted`, judges it and makes it live; goes on with a candidate of the same bundle.
+    """Fill the generation `target`, evaluate it and promote it; continue with a candidate of the same bundle.
 
-    Where the live generation has the wanted encoder, vectors are copied and `encoder` is not used.
+    If the live generation has the same encoder, vectors are copied and `encoder` is not used.
 
     Raises:
-        NoLiveGeneration: there is nothing to re-embed yet.
-        LeaseHeld: another run is under way, or a writer does not notice the candidate.
-        LeaseLost: another run took over; this one has stopped.
-        GenerationConflict: a candidate of another bundle is in the way, or this one cannot be filled.
-        IndexUnavailable: the store does not take documents; run again later, it goes on.
+        NoLiveGeneration: there is no generation to re-embed.
+        LeaseHeld: another re-embed is running, or a writer does not acknowledge the candidate.
+        LeaseLost: another process took the lease; this run has stopped.
+        GenerationConflict: there is a candidate of another bundle, or this candidate cannot be filled.
+        IndexUnavailable: the store does not accept documents; a later run continues from here.
     """
-    with KeptLease(index, REEMBED, holder=options.holder, seconds=options.lease_seconds) as lease:
+    with RenewedLease(index, REEMBED, holder=options.holder, seconds=options.lease_seconds) as lease:
         options.on_step("lease", "no other re-embed is running")
         live = index.live()
-        if is_finished(live, wanted):
+        if is_finished(live, target):
             return _finish(index, live, encoder=encoder, now=now, options=options)
-        return _Run(index, live, wanted, encoder=encoder, now=now, options=options, lease=lease).run()
+        return _Run(index, live, target, encoder=encoder, now=now, options=options, lease=lease).run()
 
 
-def copy(index: CompanyIndex, *, now: datetime, options: Options) -> ReembedReport:
-    """A new generation with the live one's vectors: for a new mapping or new settings of the index. Encodes nothing.
+def copy_generation(index: CompanyIndex, *, now: datetime, options: Options) -> ReembedReport:
+    """Fill and promote a new generation with copied vectors, for a new mapping or new settings of the index.
 
     Raises:
         As `reembed`.
     """
-    with KeptLease(index, REEMBED, holder=options.holder, seconds=options.lease_seconds) as lease:
+    with RenewedLease(index, REEMBED, holder=options.holder, seconds=options.lease_seconds) as lease:
         options.on_step("lease", "no other re-embed is running")
         live = index.live()
-        wanted = copy_of(live, taken=[known.name for known in index.generations()], now=now)
-        return _Run(index, live, wanted, encoder=None, now=now, options=options, lease=lease).run()
+        target = copy_of(live, taken=[known.name for known in index.generations()], now=now)
+        return _Run(index, live, target, encoder=None, now=now, options=options, lease=lease).run()
 
 
 class _Run:
-    """One run from candidate to settle, each step a method."""
+    """One run; each step is a method."""
 
     def __init__(
         self,
         index: CompanyIndex,
         live: Generation,
-        wanted: Generation,
+        target: Generation,
         *,
         encoder: Encoder | None,
         now: datetime,
         options: Options,
-        lease: KeptLease,
+        lease: RenewedLease,
     ) -> None:
         self.index = index
         self.live = live
-        self.wanted = wanted
-        self.encoder = _encoder_for(live, wanted, encoder)
+        self.target = target
+        self.encoder = _encoder_for(live, target, encoder)
         self.now = now
         self.options = options
         self.lease = lease
 
     def run(self) -> ReembedReport:
-        candidate = self.candidate()
+        candidate = self.register_candidate()
         report = ReembedReport(generation=candidate.name, replaces=self.live.name)
-        self.writers()
+        self.wait_for_writers()
         self.backfill(candidate, report)
         if report.rejected:
-            self.options.on_step("rejected", f"{len(report.rejected):,} documents cannot be stored; nothing goes live")
+            self.options.on_step("rejected", f"{len(report.rejected):,} documents cannot be stored; not promoted")
             return report
         if self.options.compact:
             self.index.compact(candidate.name)
             self.options.on_step("compact", "the candidate is merged on disk")
-        if self.passes(candidate, report) and self.options.promote:
+        if self.passes_gate(candidate, report) and self.options.promote:
             self.promote(candidate, report)
         return report
 
-    def candidate(self) -> Generation:
-        """Registers the generation to fill, a new one or the one begun earlier."""
-        candidate = begun_earlier(self.index, self.wanted)
-        verb = "goes on"
+    def register_candidate(self) -> Generation:
+        """Register the generation to fill: a new one, or that of an earlier run."""
+        candidate = unfinished_candidate(self.index, self.target)
+        state = "continues"
         if candidate is None:
-            candidate, verb = self.wanted, "is new"
+            candidate, state = self.target, "is new"
             self.index.create_generation(candidate)
         if candidate.state is GenerationState.BUILDING:
             self.index.register_candidate(candidate.name)
-        self.options.on_step("candidate", f"{candidate.name} {verb}; it will replace {self.live.name}")
+        self.options.on_step("candidate", f"{candidate.name} {state}; it will replace {self.live.name}")
         return candidate
 
-    def writers(self) -> None:
-        """Waits until nobody writes to the live generation alone."""
+    def wait_for_writers(self) -> None:
+        """Wait until every writer also writes to the candidate."""
         revision = self.index.revision()
         timeout, clock, sleep = self.options.writers_timeout, self.options.clock, self.options.sleep
         wait_for_writers(self.index, revision, timeout=timeout, clock=clock, sleep=sleep)
         count = len(writer_leases(self.index))
-        self.options.on_step("writers", f"{count} writing now, all to the candidate too")
+        self.options.on_step("writers", f"{count} active writers; all of them write to the candidate")
 
     def backfill(self, candidate: Generation, report: ReembedReport) -> None:
-        """Fills the candidate, pass after pass until one finds nothing to do."""
+        """Fill the candidate, in passes until one finds nothing to do."""
         total, done = documents_in(self.index, self.live), documents_in(self.index, candidate)
 
         def on_documents(documents: int) -> None:
@@ -202,21 +202,22 @@ class _Run:
         for number in range(1, MAX_PASSES + 1):
             filled = self.options.fill_pass(filler)
             report.add(filled)
-            self.options.on_step("backfill" if number == 1 else "catch-up", _told(filled))
-            if filled.settled:
+            self.options.on_step("backfill" if number == 1 else "catch-up", _summary(filled))
+            if filled.is_complete:
                 return
             if filled.failed and not filled.applied:
                 raise IndexUnavailable(
-                    f"the store did not take {filled.failed:,} documents of the candidate {candidate.name}; nothing is "
-                    "lost: run the same command again when it does, it goes on from here"
+                    f"the store did not accept {filled.failed:,} documents of the candidate {candidate.name}; no data "
+                    "is lost. When it accepts writes again, run the same command; it continues from here"
                 )
         raise GenerationConflict(
-            f"the candidate {candidate.name} falls behind again and again: something writes to {self.live.name} alone. "
-            "See who writes with: similarity generations leases; stop it and run the same command again"
+            f"after {MAX_PASSES} passes the candidate {candidate.name} still lacks documents: a writer writes only to "
+            f"{self.live.name}. List the writers with: similarity generations leases; stop that writer and run the "
+            "same command again"
         )
 
-    def passes(self, candidate: Generation, report: ReembedReport) -> bool:
-        """Asks the gate; without one, everything passes."""
+    def passes_gate(self, candidate: Generation, report: ReembedReport) -> bool:
+        """Run the gate and return whether it passed; return True if no gate is configured."""
         self.lease.held()
         if self.options.gate is None:
             return True
@@ -226,7 +227,7 @@ class _Run:
         return report.gate.passed
 
     def promote(self, candidate: Generation, report: ReembedReport) -> None:
-        """Makes the candidate live, and looks once more for what came late."""
+        """Promote the candidate, then copy the writes that reached only the old generation."""
         now_live = self.index.live().name
         if now_live != self.live.name:
             raise GenerationConflict(
@@ -237,31 +238,31 @@ class _Run:
         report.promoted = True
         self.options.on_step("promote", f"{candidate.name} is live; {self.live.name} is kept for a rollback")
         filler = _filler(self.index, self.live, candidate, encoder=self.encoder, now=self.now, options=self.options)
-        _settle(filler, report, self.options)
+        _copy_late_writes(filler, report, self.options)
 
 
 def _finish(
     index: CompanyIndex, live: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
-    """What is left where an earlier run died between promote and settle, or nothing at all."""
+    """Complete an earlier run that stopped after the promotion."""
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
     before = [known for known in index.generations() if known.state is GenerationState.PREVIOUS and known.promoted_at]
     if before:
         previous = max(before, key=lambda known: (known.promoted_at, known.created_at))
         report.replaces = previous.name
         encoder = _encoder_for(previous, live, encoder)
-        _settle(_filler(index, previous, live, encoder=encoder, now=now, options=options), report, options)
+        _copy_late_writes(_filler(index, previous, live, encoder=encoder, now=now, options=options), report, options)
     options.on_step("finished", f"{live.name} of this bundle is live")
     return report
 
 
-def _settle(filler: Filler, report: ReembedReport, options: Options) -> None:
+def _copy_late_writes(filler: Filler, report: ReembedReport, options: Options) -> None:
     try:
         filled = filler.fill()
     except UnknownGeneration:
-        return  # the old one was retired meanwhile: nobody can have written to it alone
+        return  # the previous generation was retired meanwhile, so no writer can have written only to it
     report.add(filled)
-    options.on_step("settle", _told(filled))
+    options.on_step("settle", _summary(filled))
 
 
 def _filler(
@@ -278,7 +279,7 @@ def _filler(
 
 
 def _encoder_for(source: Generation, target: Generation, encoder: Encoder | None) -> Encoder | None:
-    """The encoder that fills `target`; None where the vectors of `source` are its own."""
+    """Return the encoder for `target`, or None if both generations have the same encoder and vectors are copied."""
     if source.encoder_id == target.encoder_id:
         return None
     if encoder is None or encoder.encoder_id != target.encoder_id:
@@ -287,9 +288,9 @@ def _encoder_for(source: Generation, target: Generation, encoder: Encoder | None
     return encoder
 
 
-def _told(filled: Filled) -> str:
+def _summary(filled: Filled) -> str:
     if not filled.documents:
-        return "nothing lacking"
+        return "no missing documents"
     counts = {"written": filled.applied, "encoded": filled.encoded, "failed": filled.failed}
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return f"{filled.documents:,} documents" + (f": {told}" if told else ", all there already")
+    listed = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"{filled.documents:,} documents" + (f": {listed}" if listed else ", all already stored")

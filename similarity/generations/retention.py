@@ -1,21 +1,20 @@
-"""Which old generations may go: each holds the whole corpus on disk and is written to until it is retired."""
+"""Removal of old generations: each holds the whole corpus on disk, and is written to until it is retired."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
 from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, UnknownGeneration
-from similarity.generations.leases import REEMBED, KeptLease
+from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 
 def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetime, dry_run: bool = False) -> list[str]:
-    """Retires generations that nobody goes back to; returns their names (with `dry_run`, only names them).
+    """Retire old generations and return their names (with `dry_run`, only return the names).
 
-    These go: previous generations, but for the `keep` that went live last, replaced at least
-    `older_than` ago; and building ones begun that long ago, which were abandoned. Building ones stay
-    while a re-embed runs, which may be filling one. The live generation and candidates always stay.
-    With `keep` 0 there may be nothing left to roll back to.
+    Retired are previous generations replaced at least `older_than` ago, except the `keep` most recent; and building
+    generations created that long ago, unless a re-embed runs, which may be filling one. The live generation and
+    candidates are kept. With `keep` 0 there may be no generation left for a rollback.
 
     Raises:
         InvalidInput: `keep` or `older_than` is negative.
@@ -28,13 +27,13 @@ def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetim
         busy = any(lease.name == REEMBED for lease in index.leases())
         return replaced + ([] if busy else _abandoned(index, before=before))
     retired = _retire(index, replaced)
-    with suppress(LeaseHeld), KeptLease(index, REEMBED):
+    with suppress(LeaseHeld), RenewedLease(index, REEMBED):
         retired += _retire(index, _abandoned(index, before=before))
     return retired
 
 
 def _replaced(index: CompanyIndex, *, keep: int, before: datetime) -> list[str]:
-    """Previous generations beyond the `keep` that went live last, replaced before a time; newest first."""
+    """Return previous generations replaced before a time, except the `keep` most recent; newest first."""
     generations = index.generations()
     previous = [generation for generation in generations if generation.state is GenerationState.PREVIOUS]
     previous.sort(key=_went_live, reverse=True)
@@ -50,7 +49,7 @@ def _abandoned(index: CompanyIndex, *, before: datetime) -> list[str]:
 
 
 def _replaced_at(generation: Generation, generations: Sequence[Generation]) -> datetime:
-    """When the next one went live; if that was retired since, a later one counts: rather too young than too old."""
+    """Return when the next generation went live; if that one was retired, when a later one did (it is kept longer)."""
     since = _went_live(generation)
     later = [other.promoted_at for other in generations if other.promoted_at and other.promoted_at > since]
     return min(later, default=since)
@@ -63,7 +62,7 @@ def _went_live(generation: Generation) -> datetime:
 def _retire(index: CompanyIndex, names: Sequence[str]) -> list[str]:
     retired = []
     for name in names:
-        # Rolled back to, or retired by somebody else, since the generations were read.
+        # Another process may have rolled back to it, or retired it, since the generations were read.
         with suppress(GenerationConflict, UnknownGeneration):
             index.retire(name)
             retired.append(name)

@@ -1,1 +1,1 @@
-"""Where companies and their vectors are kept: one protocol, several stores."""
+"""The company index: one protocol, `CompanyIndex`, with an SQLite and an Elasticsearch implementation."""

@@ -1,9 +1,9 @@
-"""Keeps the bundles that an index was made with: `similarity.db` has `similarity.db.bundles/<encoder_id>/`.
+"""The folder with the bundles of an index: `similarity.db` has `similarity.db.bundles/<encoder_id>/`.
 
-The bundle that ships with the code only seeds this store. So an upgrade that brings a new encoder
-never refuses the index that is there: its generations go on with the encoder they name. While a
-re-embed runs, and until the old generation is retired, writers take both encoders from here; writers
-on several machines share one folder (SIMILARITY_BUNDLES).
+The bundle that ships with the code is only copied into this store. An upgrade with a new encoder therefore still
+works with an existing index: its generations continue to use their encoders. During a re-embed, and until the old
+generation is retired, writers load both encoders from here; writers on several machines share one folder
+(SIMILARITY_BUNDLES).
 """
 
 import re
@@ -23,19 +23,19 @@ from similarity.model.encoder_protocol import Encoder
 
 DRAFT = re.compile(r"\.[0-9a-f]{16}\..+")
 ABANDONED_SECONDS = 3600.0
-"""A bundle is copied in seconds: after so long, whoever made a draft is gone."""
+"""A bundle is copied in seconds: the process of an older draft is certainly dead."""
 
 
 def store_folder(target: str | Path, chosen: Path | None = None) -> Path:
-    """Where the bundles of an index are kept: the chosen folder, else beside the file, or here for a URL's NAME."""
+    """Return the folder of an index's bundles: the chosen one, else next to the file (for a URL: `NAME.bundles`)."""
     return chosen or Path(f"{index_name(str(target))}.bundles")
 
 
 def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) -> ModelBundle:
-    """The bundle to work with: the chosen one, else that of the live (or candidate) generation, else the seed.
+    """Return the chosen bundle, else that of the live (or candidate) generation, else the one that ships.
 
     Raises:
-        InvalidBundle: the bundle found is damaged, or there is none.
+        InvalidBundle: the bundle is damaged, or there is none.
     """
     if chosen is not None:
         return ModelBundle.load(chosen)
@@ -48,10 +48,10 @@ def bundle_for(index: CompanyIndex, store: Path, *, chosen: Path | None = None) 
 
 
 def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
-    """The bundle of this encoder: from the store, else the one that ships with the code, else None.
+    """Return the bundle of this encoder: from the store, else the one that ships with the code, else None.
 
     Raises:
-        InvalidBundle: it is there, but damaged.
+        InvalidBundle: the stored bundle is damaged.
     """
     if (store / encoder_id / MANIFEST_FILE).is_file():
         return ModelBundle.load(store / encoder_id)
@@ -63,9 +63,9 @@ def stored_bundle(store: Path, encoder_id: str) -> ModelBundle | None:
 
 
 def keep_bundle(bundle: ModelBundle, store: Path) -> None:
-    """Copies a bundle into the store, unless its encoder is there and sound; it appears under its name when complete.
+    """Copy a bundle into the store, unless it has a valid one of that encoder. The copy is renamed when complete.
 
-    Several processes may keep the same one at the same moment: each has a draft of its own, and the first wins.
+    Several processes may copy the same bundle at the same time: each has its own draft, and the first wins.
     """
     folder = store / bundle.encoder_id
     if _is_sound(folder):
@@ -73,10 +73,10 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
     store.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(store)
     with _draft(store, bundle.encoder_id) as draft, _draft(store, bundle.encoder_id) as aside:
-        # The draft gets the rights of the bundle's own folder: a temporary one is for its owner alone, and others
-        # read bundles. It stays beside the bundle's place: a read-only folder cannot be moved to another one.
+        # The draft gets the permissions of the bundle's folder: a temporary folder is private, but others read
+        # bundles. It is in the same folder as the copy: a read-only folder cannot be moved to another one.
         shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
-        # Releases that shared one draft could leave half a bundle behind, which no index can be opened with.
+        # Earlier releases, which shared one draft, could leave an incomplete bundle.
         if folder.is_dir() and not _is_sound(folder):
             with suppress(FileNotFoundError):
                 folder.replace(aside)
@@ -88,15 +88,15 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
 
 
 def _draft(store: Path, encoder_id: str) -> TemporaryDirectory[str]:
-    """A new folder in the store, hidden by its dot, that is gone afterwards unless it was moved."""
+    """Return a new hidden folder in the store that is deleted afterwards unless it was moved."""
     return TemporaryDirectory(dir=store, prefix=f".{encoder_id}.", ignore_cleanup_errors=True)
 
 
 def _remove_abandoned(store: Path) -> None:
-    """What processes left that were killed while they kept a bundle."""
+    """Delete the drafts of processes that were killed while they copied a bundle."""
     for draft in store.iterdir():
         with suppress(FileNotFoundError):
-            # Not the time of modification, which a copy takes over from the bundle's own folder.
+            # Not the modification time, which copytree copies from the bundle's folder.
             if DRAFT.fullmatch(draft.name) and draft.stat().st_ctime < time.time() - ABANDONED_SECONDS:
                 shutil.rmtree(draft, ignore_errors=True)
 
@@ -110,10 +110,10 @@ def _is_sound(folder: Path) -> bool:
 
 
 class StoredEncoders(Mapping[str, Encoder]):
-    """The encoders of a store by id, each opened when it is first asked for.
+    """The encoders of a store by id, each loaded when it is first used. Thread-safe.
 
-    A load that began with one generation finds here the encoder of the candidate that appears while
-    it runs. `opened` are encoders that are at hand already. Safe to share between threads.
+    A running load finds here the encoder of a candidate that is registered meanwhile. `opened`: encoders that are
+    loaded already.
     """
 
     def __init__(
@@ -134,10 +134,10 @@ class StoredEncoders(Mapping[str, Encoder]):
             return self._opened[encoder_id]
 
     def keep_only(self, encoder_ids: Collection[str]) -> None:
-        """Lets go of the other encoders, which take some 50 MiB each; one that is asked for again is opened again.
+        """Release the other encoders, which need about 50 MiB each; they are loaded again when they are used.
 
-        Those that were at hand and are not in the store could not be, so they stay. Whoever holds an
-        encoder goes on with it.
+        Encoders that are not in the store could not be loaded again, so they are kept. Callers that hold an encoder
+        can still use it.
         """
         with self._opening:
             for encoder_id in self._opened.keys() - set(encoder_ids):

@@ -9,15 +9,15 @@ from typing import NamedTuple
 from similarity.index.protocol import CompanyIndex, DocumentVersion
 from similarity.index.rules import lagging_behind
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 IDS_SHOWN = 10
-MOST_UNDER_WAY = 50_000
-"""Documents: more than all writers together have between two generations."""
-_END = DocumentVersion(id="\x7f", version=-1)  # behind every id
+MAX_IN_FLIGHT_DOCUMENTS = 50_000
+"""More documents than all writers together have in flight between two generations."""
+_END = DocumentVersion(id="\x7f", version=-1)  # sorts after every id
 
 
 class Difference(NamedTuple):
-    """A document whose version in two generations differs; None where one lacks it."""
+    """A document with different versions in two generations; None if a generation lacks it."""
 
     id: str
     old: int | None
@@ -26,7 +26,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """How many documents a generation lacks, and the first ids of them."""
+    """How many documents a generation lacks, and the ids of the first of them."""
 
     count: int
     ids: tuple[str, ...]
@@ -53,12 +53,13 @@ def differences(old: Iterable[list[DocumentVersion]], new: Iterable[list[Documen
 
 
 def lagging(index: CompanyIndex, *, ahead: str, behind: str, after: str = "") -> Iterator[DocumentVersion]:
-    """Return the documents of generation `ahead` that `behind` lacks or holds older, by ascending id after `after`.
+    """Return the documents of `ahead` that `behind` lacks or holds in an older version, by ascending id after `after`.
 
-    Tombstones count: a deletion that `behind` does not hold makes it lag. While others write, an id may appear
-    that has caught up since; an id that lagged all the while is never left out.
+    Tombstones are documents too. While others write, the result may contain an id that is no longer behind; an id
+    that is behind all the time is always in the result.
     """
-    # `behind` is read first: what is written between the two readings then seems to lag, and is looked at again.
+    # `behind` is read first: a document that is written between the two reads then seems to be missing, and is checked
+    # again by the caller.
     found = differences(index.versions(behind, after=after), index.versions(ahead, after=after))
     return (
         DocumentVersion(id=each.id, version=each.new)
@@ -68,24 +69,24 @@ def lagging(index: CompanyIndex, *, ahead: str, behind: str, after: str = "") ->
 
 
 def lag_that_stays(index: CompanyIndex, *, ahead: str, behind: str, wait: float) -> Lag:
-    """What generation `behind` lacks of generation `ahead` now, and still lacks after `wait` seconds.
+    """Return the documents that `behind` lacks now and still lacks after `wait` seconds.
 
-    Writers write one generation after the other, so a write that is under way is missing in one of them
-    for a moment. Returns as soon as nothing is missing, and at once if too much is.
+    Writers write one generation after the other, so a batch in flight is missing in one of them for a moment. Returns
+    as soon as no document is missing, and immediately if more are missing than can be in flight.
     """
     differing = lagging(index, ahead=ahead, behind=behind)
-    lacking = {document.id: document.version for document in islice(differing, MOST_UNDER_WAY)}
+    lacking = {document.id: document.version for document in islice(differing, MAX_IN_FLIGHT_DOCUMENTS)}
     others = sum(1 for _ in differing)
     give_up = time.monotonic() + wait
     while lacking and not others and (left := give_up - time.monotonic()) > 0:
-        time.sleep(min(LOOK_SECONDS, left))
+        time.sleep(min(POLL_SECONDS, left))
         held = index.stored_versions(behind, lacking)
         lacking = {company_id: version for company_id, version in lacking.items() if held.get(company_id, -1) < version}
     return Lag(count=len(lacking) + others, ids=tuple(islice(lacking, IDS_SHOWN)))
 
 
 def refuse_lagging(index: CompanyIndex, *, live: str, target: str, wait: float) -> None:
-    """Raises GenerationConflict if `target` still lacks changes of `live` after `wait` seconds."""
+    """Raise GenerationConflict if `target` still lacks changes of `live` after `wait` seconds."""
     lag = lag_that_stays(index, ahead=live, behind=target, wait=wait)
     if lag.count:
         raise lagging_behind(target, live, lag.count, lag.ids)

@@ -1,4 +1,4 @@
-"""Filters: which companies may be hits, and the values that a company has for them."""
+"""Filters on the fields of companies, and the values of a company that they compare."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ FILTER_FIELDS = ("country", "industry", "tags", "domain")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldFilter:
-    """Keep companies whose `field` has any of `any_of`, none of `none_of`, and is in a range: all that is given.
+    """A filter for companies whose `field` has any of `any_of`, none of `none_of`, and is in the range.
 
-    `field` is one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
+    `field`: one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
     (`company.name_key`); a list field (tags) matches if any of its values does.
 
-    `at_least` and `at_most`, both included, are for attributes and compare numbers by value, exactly:
-    text and true/false lie in no range, and neither does an attribute that a company lacks.
+    `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly. Text, true/false and
+    missing attributes are in no range.
 
     Raises:
-        InvalidFilter: an unknown field, nothing to compare with, or an unusable range.
+        InvalidFilter: the field is unknown, there are no values, or the range is invalid.
     """
 
     field: str
@@ -42,7 +42,7 @@ class FieldFilter:
 
     @property
     def has_range(self) -> bool:
-        """Whether a number is asked for."""
+        """Whether the filter has a range of numbers."""
         return self.at_least is not None or self.at_most is not None
 
     def _check_range(self, *, of_attribute: bool) -> None:
@@ -52,16 +52,17 @@ class FieldFilter:
             )
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
             if bound is not None and not (is_number(bound) and is_finite(bound)):
-                raise InvalidFilter(f"{name} of the filter on {self.field} is no finite number; give one such as 10.5")
+                raise InvalidFilter(
+                    f"{name} of the filter on {self.field} is not a finite number; give a number such as 10.5"
+                )
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise InvalidFilter(
-                f"the filter on {self.field} asks for at least {self.at_least} and at most {self.at_most}, which no "
-                "number is; swap them"
+                f"the filter on {self.field} has at_least {self.at_least} above at_most {self.at_most}; swap them"
             )
 
 
 def filter_values(company: Company) -> Mapping[str, tuple[str, ...]]:
-    """The values each filter field of a company holds, as stored (not yet case-folded)."""
+    """Return the values of each filter field of a company, as stored (not case-folded)."""
     values: dict[str, tuple[str, ...]] = {
         "country": (company.country,),
         "industry": (company.industry,),
@@ -74,7 +75,7 @@ def filter_values(company: Company) -> Mapping[str, tuple[str, ...]]:
 
 
 def attribute_text(value: str | int | float | bool) -> str:
-    """An attribute as filters compare it: `true`/`false`, numbers in their shortest form, text as is."""
+    """Return an attribute as filters compare it: `true`/`false`, numbers in their shortest form, text unchanged."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

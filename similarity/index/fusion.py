@@ -1,4 +1,4 @@
-"""Fuses rankings: reciprocal rank fusion, in our own code so that every index fuses alike.
+"""Reciprocal rank fusion, in our own code so that every index fuses rankings in the same way.
 
 Cormack, Clarke, Buettcher: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
 methods (SIGIR 2009): score(d) = sum over rankings of 1 / (60 + rank of d in it).
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 RANK_CONSTANT = 60
 DEPTH = 100
-"""How far down each ranking is read, or as far as the k that is asked for if that is more."""
+"""How many hits of each ranking are fused; more if k is larger."""
 
 
 def fuse(rankings: Sequence[Sequence[str]]) -> list[str]:
-    """The ids of all rankings, best first; ties by id. A ranking names an id once."""
+    """Return the ids of all rankings, best first; ties by id. A ranking must not contain an id twice."""
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, company_id in enumerate(ranking, start=1):
@@ -22,9 +22,9 @@ def fuse(rankings: Sequence[Sequence[str]]) -> list[str]:
 
 
 def query_words(text: str, *, limit: int = 64) -> list[str]:
-    """The distinct words of a text that hybrid search looks for, in lower case, in order of appearance.
+    """Return the distinct words of a text for hybrid search, in lower case, in order of appearance.
 
-    In the Unicode form that companies are stored in, with the marks that many scripts write vowels as.
+    They are in NFC, as stored companies are, and keep combining marks, which many scripts use for vowels.
     """
     # Not case-folded: that spells "ß" as "ss", which the stores do not.
     text = unicodedata.normalize("NFC", text).lower()

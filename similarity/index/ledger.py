@@ -1,6 +1,6 @@
-"""What an index keeps for erasures, outside its generations: hashes of former names, and each erasure's state.
+"""The ledger of erasures of an index: hashes of former names, and the state of each erasure.
 
-Nothing here holds a word of a company but its id (`similarity.index.name_hashes`).
+It belongs to no generation. Of a company it holds only the id and hashes (`similarity.index.name_hashes`), no text.
 """
 
 import logging
@@ -15,7 +15,7 @@ from similarity.index.protocol import WriteOutcome, WriteResult
 
 KEY_BYTES = 32
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""What `erasure_of` raises of an object that `erasure_members` did not make."""
+"""The exceptions of `erasure_of` for an object that is not from `erasure_members`."""
 
 Stored = TypeVar("Stored")
 
@@ -23,40 +23,40 @@ log = logging.getLogger(__name__)
 
 
 class DamagedErasure(IndexUnavailable):
-    """What the index keeps for the erasure of one company is damaged. Other erasures do not need it."""
+    """The stored data of one erasure is damaged. Other erasures do not need it."""
 
     @classmethod
     def of(cls, company_id: str, problem: object) -> "DamagedErasure":
-        """The error for one company; `problem` is the part that is damaged."""
-        reason = "what the index keeps for this erasure is damaged; restore a backup, or erase the company again"
+        """Return the error for one company; `problem` describes the damage."""
+        reason = "the stored data of this erasure is damaged; restore a backup, or erase the company again"
         return cls(f"the erasure of {company_id!r:.140}: {problem!s:.300}; {reason}", reason=reason)
 
 
 class ErasureState(StrEnum):
-    """How far an erasure is."""
+    """The state of an erasure."""
 
     RUNNING = "running"
-    """Accepted, and not complete yet; whoever runs the service or the command next goes on with it."""
+    """Accepted, and not complete yet; the next run of the service or of the command continues it."""
     DONE = "done"
     FAILED = "failed"
-    """It ended incomplete: `problem` says why. Erase again."""
+    """It ended before it was complete; `problem` says why. Erase again."""
 
 
 class Compaction(StrEnum):
-    """How far the disk is."""
+    """The state of removing the data from the disk."""
 
     RUNNING = "running"
     DONE = "done"
     SKIPPED = "skipped"
-    """Left to the store, as the caller asked: the words are on the disk until it rewrites its files."""
+    """Not requested by the caller: the text is on the disk until the store rewrites its files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureRecord:
-    """One erasure of the company `id`. `version` is that of its tombstones, and tells erasures of one id apart.
+    """One erasure of the company `id`. `version`: of its tombstones; it differs between erasures of one id.
 
-    `results`: what became of the tombstone in each generation, by name. `forgotten`: how much was taken
-    out of the workspace, by kind. `problem`: why it is not complete; empty if there is no trouble.
+    `results`: the result of writing the tombstone, by generation. `forgotten`: how many records of the workspace were
+    removed or changed, by kind. `problem`: why it is not complete; otherwise empty.
     """
 
     id: str
@@ -71,49 +71,49 @@ class ErasureRecord:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether no search finds the company any more."""
+        """Whether searches no longer find the company."""
         return self.state is ErasureState.DONE or (self.state is ErasureState.RUNNING and bool(self.results))
 
 
 class ErasureLedger(Protocol):
-    """What one index keeps for erasures. Every method raises IndexUnavailable where the store cannot be reached.
+    """The ledger of erasures of one index. Every method raises IndexUnavailable if the store cannot be reached.
 
-    The same tests (`tests/contract/test_ledger.py`) run on each store. Every write is durable when it
-    returns, may be repeated, and is seen by every later read.
+    `tests/contract/test_ledger.py` runs the same tests on each store. Every write is durable when it returns, can be
+    repeated, and is seen by all later reads.
     """
 
     def key(self) -> bytes:
-        """The random secret of this index's hashes; made once, by whoever asks first."""
+        """Return the random secret of this index's hashes; the first call creates it."""
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
-        """Adds hashes of names, by company id."""
+        """Add hashes of names, by company id."""
 
     def remembered(self, company_id: str) -> frozenset[str]:
-        """The hashes that were remembered of a company and not forgotten. DamagedErasure if one is damaged."""
+        """Return the stored hashes of a company. Raises DamagedErasure if one is damaged."""
 
     def forget(self, company_id: str, hashes: Collection[str]) -> None:
-        """Removes hashes of a company."""
+        """Remove hashes of a company."""
 
     def save_erasure(self, record: ErasureRecord) -> None:
-        """Stores the state of an erasure in place of an earlier one of the same company."""
+        """Store the record of an erasure, replacing an earlier one of the same company."""
 
     def erasure(self, company_id: str) -> ErasureRecord | None:
-        """The last erasure of a company; None if there was none. DamagedErasure if its record is damaged."""
+        """Return the last erasure of a company; None if there is none. Raises DamagedErasure if it is damaged."""
 
     def running_erasures(self) -> list[ErasureRecord]:
-        """The erasures in state running, by id. A damaged record is left out, with a line in the log."""
+        """Return the running erasures, by id. A damaged record is skipped, with a line in the log."""
 
     def purge_erasures(self, *, before: datetime) -> None:
-        """Removes the erasures that are done and were asked for before a time: with the tombstones, the ids go too."""
+        """Remove the records of completed erasures that were requested before a time; their ids are then gone."""
 
 
 def erasure_members(record: ErasureRecord) -> dict[str, Any]:
-    """A record as a JSON object."""
+    """Return a record as a JSON object."""
     return {**asdict(record), "requested_at": record.requested_at.isoformat()}
 
 
 def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
-    """The record that `erasure_members` made an object of. One of `UNREADABLE` if it did not."""
+    """Return the record of an object from `erasure_members`. Raises one of `UNREADABLE` for any other object."""
     results = {
         name: WriteResult(**{**result, "outcome": WriteOutcome(result["outcome"])})
         for name, result in members["results"].items()
@@ -132,7 +132,7 @@ def erasure_of(members: Mapping[str, Any]) -> ErasureRecord:
 
 
 def readable_erasures(stored: Iterable[Stored], read: Callable[[Stored], ErasureRecord]) -> Iterator[ErasureRecord]:
-    """The records that `read` makes of what is stored. For each DamagedErasure, the log gets a line instead."""
+    """Yield the records that `read` returns; a DamagedErasure is logged instead."""
     for each in stored:
         try:
             yield read(each)

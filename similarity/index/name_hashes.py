@@ -1,13 +1,13 @@
-"""Keyed hashes of a company's names: an erasure finds the names with them, and no name can be read from them.
+"""Keyed hashes of a company's names, with which an erasure finds the names; a name cannot be read from its hash.
 
-A name becomes a **phrase**: its words, folded; in scripts that write no spaces each character is a word.
-What is kept of a phrase is `LENGTH:HMAC`. A text is searched by hashing each run of `LENGTH` words in it.
+A name becomes a **phrase**: its case-folded words; in scripts without spaces each character is a word. A phrase is
+stored as `LENGTH:HMAC`. A text is searched by hashing each sequence of `LENGTH` words in it.
 
-Some names would be found in every text: one letter, a short number, ordinary words such as "Energy". The
-length that is kept of them is 0: they are compared with whole values only, never looked for in a text.
+Some names would be found in every text: one letter, a short number, ordinary words such as "Energy". They are stored
+with length 0: they are compared with whole values only, and not searched in texts.
 
-Legal forms may be missing in a text (`preparation.legal_forms`). "KelvoDrimpax" is kept as "Kelvo Drimpax" too, not
-folded: "Linked In" means the company, "linked in" does not. In a text such a word is also looked for in its parts.
+Legal forms may be missing in a text (`preparation.legal_forms`). "KelvoDrimpax" is also stored as "Kelvo Drimpax",
+not case-folded: "Linked In" means the company, "linked in" does not. In a text, such a word is also split.
 """
 
 import hmac
@@ -36,20 +36,20 @@ _APOSTROPHE = re.compile("(?<=\\b\\w)['\u2019\u02bc](?=\\w\\w)")
 
 
 def names_of(company: Company) -> set[str]:
-    """Everything that a company goes by beside its id."""
+    """Return the company's name, aliases and domain."""
     return {name for name in (company.name, *company.aliases, company.domain) if name}
 
 
 def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
-    """The hashes of names, and of their short forms ("Acme" of "Acme, Inc.")."""
+    """Return the hashes of names, and of their short forms ("Acme" of "Acme, Inc.")."""
     return frozenset(_hash(key, length, phrase) for name in names for length, phrase in _phrases_of(name))
 
 
 @dataclass(frozen=True, slots=True)
 class CompanyNames:
-    """What the company `id` is recognised by: its id, and `hashes` that `hashes_of` made with `key`.
+    """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
-    `is_anothers` says whether another company goes by a name too.
+    `is_anothers`: returns whether another company has a name too.
     """
 
     id: str
@@ -58,21 +58,21 @@ class CompanyNames:
     is_anothers: Callable[[str], bool] = lambda _: False
 
     def mean(self, reference: object) -> bool:
-        """Whether `reference`, a whole value, means this company and no other. Ids are case-sensitive, names not."""
+        """Return whether `reference` is the id, or a name that no other company has. Only ids are case-sensitive."""
         if not isinstance(reference, str) or reference == self.id:
             return reference == self.id
         return self._is_name(reference) and not self.is_anothers(reference)
 
     def occur_in(self, value: object) -> bool:
-        """Whether a whole value, typed for a company or a filter, is or contains a name that no other company has."""
+        """Return whether a value of a reference or of a filter is or contains a name that no other company has."""
         if not isinstance(value, str) or value == self.id:
             return value == self.id
         return (self._is_name(value) or self.are_in(value)) and not self.is_anothers(value)
 
     def are_in(self, text: str) -> bool:
-        """Whether a text contains the id or a name, in any case.
+        """Return whether a text contains the id or a name, ignoring case.
 
-        A word of up to three letters must have a capital in the text: "On" is a company, "on" is none.
+        A word of up to three letters must have a capital in the text: "On" is a company, "on" is not.
         """
         wanted = self.hashes | hashes_of(self.key, [self.id])
         lengths = {int(each.partition(":")[0]) for each in wanted} - {NOT_IN_TEXTS}
@@ -89,12 +89,12 @@ class CompanyNames:
         return not self.hashes.isdisjoint(hashes)
 
     def pseudonym(self, text: str) -> str:
-        """What may stand for a text instead: always the same for the same text."""
+        """Return a replacement for a text, always the same for the same text."""
         return _digest(self.key, text)[:PSEUDONYM_CHARACTERS]
 
 
 def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
-    """The phrases that a name is looked for by, each with the length that is kept of it."""
+    """Yield the phrases by which a name is searched, each with its stored length."""
     forms = _forms_of(name)
     for form, is_telling in forms.items():
         several = _ANY_APOSTROPHE.sub("", form) if " " in form else form
@@ -109,7 +109,7 @@ def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _forms_of(name: str) -> dict[str, bool]:
-    """The name with and without legal forms; True for those that tell the company alone."""
+    """Return the name with and without legal forms; True for forms that identify the company."""
     if DOMAIN_PATTERN.fullmatch(name):
         return {name: True}
     forms = forms_of_name(name)
@@ -119,13 +119,13 @@ def _forms_of(name: str) -> dict[str, bool]:
 
 
 def _parts(word: str) -> list[str]:
-    """The words that a word like "KelvoDrimpax" is made of; "eBay" is one word."""
+    """Return the parts of a word like "KelvoDrimpax"; "eBay" is one part."""
     parts = _HUMP.split(word)
     return parts if all(len(part) > 1 and part[0].isupper() for part in parts) else [word]
 
 
 def _phrases_in(words: list[str], lengths: Iterable[int]) -> Iterator[list[str]]:
-    """The phrases of a text that may be names."""
+    """Yield the phrases of a text that may be names."""
     for length in lengths:
         for run in (words[start : start + length] for start in range(len(words) - length + 1)):
             if length == 1 and len(run[0]) <= SHORT_WORD_CHARACTERS and run[0].islower():
@@ -140,7 +140,7 @@ def _phrases_in(words: list[str], lengths: Iterable[int]) -> Iterator[list[str]]
 
 
 def _references(reference: str) -> Iterator[str]:
-    """What a typed reference may be compared as: a name, and a website's bare host name."""
+    """Yield the forms in which a reference is compared: as a name, and as the bare host name of a website."""
     yield reference
     try:
         yield normalize_domain(reference)
@@ -149,7 +149,7 @@ def _references(reference: str) -> Iterator[str]:
 
 
 def _phrase(name: str) -> list[str]:
-    """The words of a name, folded; a name that holds none is one word itself."""
+    """Return the case-folded words of a name; a name without words is split at spaces."""
     return [word.casefold() for word in words_of(name)] or name.split()
 
 

@@ -1,13 +1,12 @@
-"""Numbers as texts that sort as the numbers do, so that an index of texts can answer ranges of numbers.
+"""Keys of numbers: texts that sort like the numbers, so that an index of texts supports ranges of numbers.
 
     key = order of the greatest float64 that is not above the number, 16 hexadecimal digits
-        + how far the number is above it, 3 hexadecimal digits
+        + difference of the number and that float64, 3 hexadecimal digits
 
-The float64's 64 bits sort as unsigned numbers do once all of a negative one's are flipped, and the
-sign alone of any other. Whole numbers of 64 bits lie up to 1,023 above the float64 below them: the
-second part keeps apart what one float64 cannot.
+The 64 bits of a float64 sort like unsigned numbers if all bits of negative numbers, and the sign bit of others, are
+inverted. A 64-bit integer is up to 1,023 above the float64 below it: the second part distinguishes such integers.
 
-Keys lie in indices for years and never change their form: a new one would need a migration.
+Keys are stored in indices: a change of their form would need a migration.
 """
 
 import math
@@ -21,7 +20,7 @@ HIGHEST_KEY = "f" * 19
 
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1
-# Only bounds of ranges are further above a float64 than this, and no stored number lies in between.
+# Only limits of ranges can be further above a float64 than this, and no stored number is between.
 _FURTHEST = 0xFFF
 
 
@@ -30,16 +29,16 @@ DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?
 
 
 def number_of(text: str) -> float | None:
-    """The number that a text spells, a whole one exactly, as an int; None if it spells none."""
+    """Return the number in a text (an int for a whole number, exactly); None if the text is not a number."""
     if WHOLE_PATTERN.fullmatch(text):
         return int(text)
     return float(text) if DECIMAL_PATTERN.fullmatch(text) else None
 
 
 def number_key(number: float) -> str:
-    """The key, 19 characters, of a finite number: two keys compare as their numbers do, equal ones alike.
+    """Return the key (19 characters) of a finite number: keys compare like their numbers.
 
-    Exact among floats and whole numbers of 64 bits. A larger whole number compares rightly with each of these.
+    This is exact for floats and 64-bit integers. A larger integer compares correctly with each of these.
     """
     below = _greatest_float_up_to(number)
     above = 0 if isinstance(number, float) else min(number - int(below), _FURTHEST)
@@ -49,7 +48,7 @@ def number_key(number: float) -> str:
 
 
 def number_keys(attributes: Mapping[str, object]) -> dict[str, str]:
-    """The key of each attribute that is a number, by `number_name`."""
+    """Return the key of each attribute that is a number, by `number_name`."""
     return {
         number_name(name): number_key(value)
         for name, value in attributes.items()
@@ -58,23 +57,23 @@ def number_keys(attributes: Mapping[str, object]) -> dict[str, str]:
 
 
 def number_name(attribute: str) -> str:
-    """What an attribute's key is called beside its text: no attribute, for their names have no dot."""
+    """Return the name under which an attribute's key is stored; no attribute has it, because of the dot."""
     return f"{attribute}.number"
 
 
 def key_range(at_least: float | None, at_most: float | None) -> tuple[str, str]:
-    """The lowest and the highest key of a range, both included; None is no bound."""
+    """Return the lowest and the highest key of a range, both inclusive; None is no limit."""
     lowest = LOWEST_KEY if at_least is None else number_key(at_least)
     return lowest, HIGHEST_KEY if at_most is None else number_key(at_most)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is compared as a number: text, true and false are not."""
+    """Return whether a value is compared as a number; text, true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_finite(number: float) -> bool:
-    """Whether a number is neither infinite nor NaN nor, a whole one, beyond the greatest float64."""
+    """Return whether a number is not infinite, not NaN, and not an integer above the greatest float64."""
     try:
         return math.isfinite(number)
     except OverflowError:

@@ -1,9 +1,9 @@
-"""Opens the index that a target names: a file is the embedded index, a URL is Elasticsearch.
+"""Opens the index at a target: a file path is the embedded index, a URL is Elasticsearch.
 
     similarity.db                         the SQLite file
-    https://search.example.com:9200/NAME  the indices called NAME-... of an Elasticsearch cluster
+    https://search.example.com:9200/NAME  the indices NAME-... of an Elasticsearch cluster
 
-Either client is imported only when it is asked for.
+Each client library is imported only when it is needed.
 """
 
 import os
@@ -16,12 +16,12 @@ from similarity.index.protocol import CompanyIndex
 
 
 def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, create: bool = False) -> CompanyIndex:
-    """Return the index at `target`; the caller closes it. With `create` a missing file is made.
+    """Return the index at `target`; the caller closes it. With `create`, a missing file is created.
 
-    How to connect to a URL is read from the SIMILARITY_ELASTICSEARCH_ variables of `environ` (the process's own).
+    The settings for a URL are the SIMILARITY_ELASTICSEARCH_ variables of `environ` (by default os.environ).
 
     Raises:
-        InvalidInput: there is no such file (unless `create`), the URL or a setting cannot be used, or
+        InvalidInput: the file does not exist (unless `create`), the URL or a setting is invalid, or
             the Elasticsearch client is not installed.
         IndexUnavailable: the store cannot be opened or does not answer.
     """
@@ -32,17 +32,17 @@ def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, 
 
     path = Path(target)
     if not create and not path.exists():
-        raise InvalidInput(f"there is no index {path} yet; make one with: similarity ingest FILE --index {path}")
+        raise InvalidInput(f"there is no index {path} yet; create one with: similarity ingest FILE --index {path}")
     return SqliteIndex(path)
 
 
 def is_url(target: str) -> bool:
-    """Whether a target names a server rather than a file."""
+    """Return whether a target is a URL, not a file."""
     return target.startswith(("http://", "https://"))
 
 
 def index_name(target: str) -> str:
-    """What the index is called: a file's path, or the NAME at the end of a URL."""
+    """Return the name of the index: a file's path, or the NAME at the end of a URL."""
     return urlsplit(target).path.rstrip("/").rpartition("/")[2] if is_url(target) else target
 
 

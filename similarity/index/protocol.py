@@ -1,20 +1,19 @@
-"""The contract every company index keeps. The same tests (`tests/contract/`) run on each store.
+"""The protocol `CompanyIndex`, which every store implements. `tests/contract/` runs the same tests on each store.
 
 A **generation** is one complete copy of the corpus, embedded by one encoder. Exactly one is live.
 
     create_generation -> building -- register_candidate -> candidate -- promote -> live
     live -- (another is promoted) -> previous -- rollback -> live        any but live -- retire -> gone
 
-Writers write every change to all `write_targets()`: candidate, live and previous, so that a
-rollback is never stale. A reader asks for the `live()` generation once per request and names it in
-every call of that request.
+Writers write every change to all `write_targets()`: candidate, live and previous, so that no change is missing
+after a rollback. A reader calls `live()` once per request and passes that generation to every call of the request.
 
-A writer holds a **lease** and acknowledges the `revision()` of the generations it writes to, so that
-whoever fills a new candidate knows when the last writer has begun to write to it too. A re-embed
-holds a lease of its own: `promote` refuses one that another process has taken over meanwhile.
+A writer holds a **lease** and acknowledges the `revision()` of the generations it writes to, so that a re-embed
+knows when all writers write to its candidate. A re-embed holds a lease of its own: `promote` refuses a lease that
+another process has taken meanwhile.
 
-Writing is idempotent: a document is applied only if its version is higher than the stored one, so
-late, repeated and replayed changes alter nothing. A delete is a document too (`DeletedCompany`).
+Writing is idempotent: a document is applied only if its version is higher than the stored one, so late, repeated
+and replayed changes have no effect. A delete is a document too (`DeletedCompany`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
 
 ROLLBACK_SECONDS = 10.0
-"""How long a rollback waits for writes that are under way."""
+"""How long a rollback waits for writes in flight."""
 
 
 class GenerationState(StrEnum):
-    """Where a generation is in its life; see the module's drawing."""
+    """The state of a generation; see the diagram in the module's docstring."""
 
     BUILDING = "building"
     CANDIDATE = "candidate"
@@ -51,7 +50,7 @@ class GenerationState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One complete copy of the corpus. `name` is `[a-z0-9-]{1,64}`; `dimension` is of its vectors."""
+    """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: of its vectors."""
 
     name: str
     encoder_id: str
@@ -64,26 +63,26 @@ class Generation:
 
 
 class WriteOutcome(StrEnum):
-    """What became of one document of a bulk write."""
+    """The outcome of writing one document."""
 
     APPLIED = "applied"
     """It is now the stored document."""
     UNCHANGED = "unchanged"
-    """The same version with the same content was there already: an earlier attempt succeeded."""
+    """The same version with the same content was already stored: an earlier attempt succeeded."""
     SUPERSEDED = "superseded"
     """A newer version is stored; this one changed nothing."""
     REJECTED = "rejected"
     """It cannot be stored; `reason` says why (same version with other content, wrong vector)."""
     FAILED = "failed"
-    """The store did not take it in time; `reason` says why. It may be there or not: send it again."""
+    """The store did not accept it in time; `reason` says why. It may or may not be stored: send it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The outcome for one document, in the order given.
+    """The result of writing one document.
 
-    `version` is the version that is stored now: the document's own, or the newer one that superseded it.
-    None where the document cannot be stored, or the store did not answer.
+    `version`: the version that is stored now, which is the document's own or the newer one that superseded it; None
+    if the document cannot be stored, or the store did not answer.
     """
 
     id: str
@@ -94,7 +93,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentVersion:
-    """Which version of a document is stored."""
+    """The stored version of a document."""
 
     id: str
     version: int
@@ -102,10 +101,10 @@ class DocumentVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right of `holder` to do what `name` stands for, until `expires_at`.
+    """The exclusive right of `holder` to the task `name`, until `expires_at`.
 
-    `fence` is higher for every lease that is taken: a holder that slept past its end is told apart
-    from the one that took over. `acknowledged` is the revision its holder has taken note of.
+    `fence`: a number that increases with every lease, so that an expired holder differs from its successor.
+    `acknowledged`: the revision of the generations that the holder has read.
     """
 
     name: str
@@ -117,7 +116,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarCompanies:
-    """The neighbours, best first (ties by id). `approximate` is False where the search was exact."""
+    """The neighbours, best first (ties by id). `approximate` is False if the search was exact."""
 
     hits: tuple[SimilarCompany, ...]
     approximate: bool
@@ -125,9 +124,9 @@ class SimilarCompanies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationStats:
-    """Counts of one generation. `companies` excludes tombstones; `last_version` covers them.
+    """Counts of one generation. `companies` excludes tombstones; `last_version` includes them.
 
-    `not_english` counts the companies whose text is in another language for certain.
+    `not_english`: companies whose text is certainly in another language.
     """
 
     companies: int
@@ -139,102 +138,102 @@ class GenerationStats:
 class CompanyIndex(Protocol):
     """A store of companies in generations.
 
-    Methods that name a generation raise UnknownGeneration where it does not exist (any more).
-    Every method raises IndexUnavailable where the store cannot be reached.
+    Methods with a generation raise UnknownGeneration if it does not exist or was retired. Every method raises
+    IndexUnavailable if the store cannot be reached.
     """
 
     @property
     def location(self) -> str:
-        """What the index is called: its file's path, or its name in a cluster. Its bundles lie beside it by default."""
+        """The path of the index's file, or its name in a cluster. By default its bundles are stored next to it."""
 
     def create_generation(self, generation: Generation) -> None:
-        """Adds an empty generation in state building. GenerationConflict if the name is taken."""
+        """Add an empty generation in state building. Raises GenerationConflict if the name is taken."""
 
     def generations(self) -> list[Generation]:
-        """All generations, oldest first."""
+        """Return all generations, oldest first."""
 
     def live(self) -> Generation:
-        """The live generation. NoLiveGeneration if there is none yet."""
+        """Return the live generation. Raises NoLiveGeneration if there is none yet."""
 
     def write_targets(self) -> list[Generation]:
-        """The generations every change must be written to: candidate, live and previous."""
+        """Return the generations to which every change must be written: candidate, live and previous."""
 
     def register_candidate(self, name: str) -> None:
-        """building -> candidate: from now on writers write to it too. GenerationConflict otherwise."""
+        """building -> candidate: writers now write to it too. Raises GenerationConflict in any other state."""
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
-        """candidate -> live, and the live one -> previous, in one step. GenerationConflict otherwise.
+        """candidate -> live and live -> previous, in one step. Raises GenerationConflict in any other state.
 
-        With a `lease`, only while that lease is held (LeaseLost), decided in the same step.
+        Raises LeaseLost if `lease` is given and is not held; this is checked in the same step.
         """
 
     def rollback(self, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
-        """The last live generation becomes live again, and the live one previous, in one step.
+        """Make the most recent previous generation live again, and the live one previous, in one step.
 
-        GenerationConflict if there is no previous one, or if it still lacks changes of the live one after
-        `wait` seconds (unless `force`): a write that is under way may be in one of the two only.
+        Raises GenerationConflict if there is no previous one, or if it still lacks changes of the live one after
+        `wait` seconds (unless `force`): a batch in flight may be in only one of the two.
         """
 
     def retire(self, name: str) -> None:
-        """Removes a generation with all its documents. GenerationConflict if it is live."""
+        """Remove a generation with all its documents. Raises GenerationConflict if it is live."""
 
     @property
     def ledger(self) -> "ErasureLedger":
-        """What erasures need to know; it belongs to no generation."""
+        """The ledger of erasures; it belongs to no generation."""
 
     def revision(self) -> int:
-        """A number that grows with every change of the generations (created, registered, promoted, retired ...).
+        """Return a number that increases with every change of the generations (create, register, promote, retire ...).
 
-        Read it before `write_targets()`: the targets are then at least as new.
+        Call it before `write_targets()`: the targets are then at least as new.
         """
 
     def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
-        """Takes the lease called `name`, if it is free, expired, or the holder's already.
+        """Take the lease `name` if it is free, expired, or already held by `holder`.
 
-        Names and holders are 1-128 of `[A-Za-z0-9._:-]`. LeaseHeld if another holder has it.
+        Names and holders are 1-128 of `[A-Za-z0-9._:-]`. Raises LeaseHeld if another holder has it.
         """
 
     def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None = None) -> Lease:
-        """Holds on to a lease for so many seconds from now. LeaseLost if another holder took it, or it was released.
+        """Extend a lease to `seconds` from now. Raises LeaseLost if another holder took it, or it was released.
 
-        An expired lease that nobody took can still be renewed.
+        An expired lease that nobody has taken can still be renewed.
         """
 
     def release_lease(self, lease: Lease) -> None:
-        """Gives a lease back. Nothing happens if it is not held any more."""
+        """Release a lease. Does nothing if it is not held."""
 
     def leases(self) -> list[Lease]:
-        """The leases that have not expired, by name."""
+        """Return the leases that have not expired, by name."""
 
     def stats(self, generation: str) -> GenerationStats:
-        """Counts of one generation, with every write that was acknowledged; searches see these from then on."""
+        """Return the counts of one generation, including all acknowledged writes; searches then see these too."""
 
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
-        """Writes whole documents durably; one result per document, in order.
+        """Write complete documents durably; return one result per document, in order.
 
-        Applied only above the stored version. When this returns, applied documents survive a crash.
-        EncoderMismatch, before any write, if a document's `encoder_id` is not the generation's.
+        A document is applied only if its version is higher than the stored one. Applied documents survive a crash.
+        Raises EncoderMismatch, before any write, if a document's `encoder_id` is not that of the generation.
         """
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-        """The stored companies among `ids`, by id; deleted and unknown ones are left out."""
+        """Return the stored companies among `ids`, by id, without deleted and unknown ones."""
 
     def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
-        """The stored version of each of `ids`, tombstones included; unknown ids are left out."""
+        """Return the stored version of each of `ids`, tombstones included, without unknown ids."""
 
     def resolve(self, generation: str, reference: str) -> list[str]:
-        """Ids of the companies whose id, else domain, else name or alias equals `reference`, sorted.
+        """Return the sorted ids of the companies whose id, else domain, else name or alias equals `reference`.
 
-        The first of these kinds that matches anything decides; names compare by `name_key`.
+        Only the first of these three kinds with a match is used. Names are compared by `name_key`.
         """
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
-        """What `resolve` says of each of `references`, in a few requests however many they are."""
+        """Return the result of `resolve` for each of `references`, in a few requests however many they are."""
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
-        """Companies for a search box: by domain, by prefix of name or alias, then by words.
+        """Return companies found by domain, by prefix of name or alias, then by words; best matches first.
 
-        Better matches first. Any text is allowed; there is no query syntax.
+        Any text is allowed; there is no query syntax.
         """
 
     def similar(
@@ -247,30 +246,29 @@ class CompanyIndex(Protocol):
         exclude: Collection[str] = (),
         words: str = "",
     ) -> SimilarCompanies:
-        """The k companies of highest cosine to the unit `vector`, under all filters, without `exclude`.
+        """Return the k companies with the highest cosine to the unit `vector` that pass all filters, without `exclude`.
 
-        With `words`, hybrid: companies whose words match best are ranked too (by BM25), and the two
-        rankings are fused (`index.fusion`); the order is then the fused one. Scores are exact cosines
-        in either case, equal between stores within 1e-4.
+        With `words` the query is hybrid: companies are also ranked by these words (BM25), and the order is that of
+        the fused rankings (`index.fusion`). Scores are exact cosines in both cases, equal between stores within 1e-4.
         """
 
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
-        """All documents, tombstones included, by ascending id after `after`, in batches."""
+        """Yield all documents, tombstones included, by ascending id after `after`, in batches."""
 
     def versions(
         self, generation: str, *, after: str = "", batch_size: int = 10_000
     ) -> Iterator[list[DocumentVersion]]:
-        """The stored version of every document, tombstones included, by ascending id after `after`, in batches.
+        """Yield the stored version of every document, tombstones included, by ascending id after `after`, in batches.
 
-        What `scan` reads, without the documents: to compare generations.
+        It is faster than `scan`, for comparing generations.
         """
 
     def compact(self, generation: str) -> bool:
-        """Removes what was replaced or deleted from the disk too; may take long. For erasure, and before serving.
+        """Remove replaced and deleted documents from the disk; may take long. For erasures, and before serving.
 
-        False if it stays for now, because a copy of the store is away.
+        Returns False if they stay for now, because a copy of the store is unavailable.
         """
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:

@@ -1,4 +1,4 @@
-"""What every index refuses, in one wording: records that cannot be stored, names, vectors, wrong encoders."""
+"""Checks and error messages that all indexes share: documents, names, vectors, encoders, states, leases."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class UnstorableDocument(Exception):
 
 
 def check_document(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> None:
-    """Raises UnstorableDocument if its version, time or vector (float32 `[dimension]`, norm 1) is unusable."""
+    """Raise UnstorableDocument if its version, time or vector (float32 `[dimension]`, norm 1) is unusable."""
     if not 0 <= document.version <= MAX_VERSION:
         raise UnstorableDocument(f"version {document.version} is not between 0 and 2^63 - 1")
     if isinstance(document, DeletedCompany):
@@ -43,14 +43,14 @@ def check_document(document: EmbeddedCompany | DeletedCompany, *, dimension: int
 
 
 def unreadable(company_id: str, error: Exception) -> IndexUnavailable:
-    """The error for a stored company that breaks a rule: something else than this library wrote it, or damaged it."""
+    """Return the error for a stored company that breaks a rule: it is damaged, or another program wrote it."""
     return IndexUnavailable(
         f"the stored company {company_id!r} cannot be read ({error!s:.200}); write it again, or delete it"
     )
 
 
 def vector_problem(vector: Vector, *, dimension: int) -> str:
-    """What keeps a vector out of an index: empty where it is float32 `[dimension]` of norm 1."""
+    """Return why a vector cannot be stored; empty if it is float32 `[dimension]` with norm 1."""
     if not isinstance(vector, np.ndarray) or vector.dtype != np.float32:
         return f"the vector is {getattr(vector, 'dtype', type(vector).__name__)}; it must be a float32 array"
     if vector.shape != (dimension,):
@@ -64,25 +64,25 @@ def vector_problem(vector: Vector, *, dimension: int) -> str:
 
 
 def same_version_reason(version: int) -> str:
-    """Why a document of a version that is stored with other content is rejected."""
+    """Return the reason for a document whose version is stored with other content."""
     return f"version {version} is stored with other content; send this content with a newer version"
 
 
 def check_query(vector: Vector, *, k: int, dimension: int) -> None:
-    """Raises InvalidInput if k is below 1, or the query is not a unit vector of the generation's dimension."""
+    """Raise InvalidInput if k is below 1, or the query is not a unit vector of the generation's dimension."""
     problem = vector_problem(vector, dimension=dimension)
     if problem or k < 1:
         raise InvalidInput(problem or f"k is {k}; ask for at least one neighbour")
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raises InvalidInput if it is below 1."""
+    """Raise InvalidInput if it is below 1."""
     if batch_size < 1:
         raise InvalidInput(f"batch_size is {batch_size}; read at least one document at a time")
 
 
 def check_new_generation(generation: Generation) -> None:
-    """Raises InvalidInput if its name, dimension or state cannot be stored."""
+    """Raise InvalidInput if its name, dimension or state cannot be stored."""
     if not GENERATION_NAME_PATTERN.fullmatch(generation.name):
         raise InvalidInput(f"generation name {generation.name!r:.80} must be 1-64 of a-z, 0-9 and '-'")
     if generation.dimension < 1:
@@ -92,7 +92,7 @@ def check_new_generation(generation: Generation) -> None:
 
 
 def refuse_other_encoders(generation: Generation, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> None:
-    """Raises EncoderMismatch if a document's vector is of another encoder than the generation's."""
+    """Raise EncoderMismatch if a document's vector is of another encoder than the generation's."""
     for document in documents:
         if isinstance(document, EmbeddedCompany) and document.encoder_id != generation.encoder_id:
             raise EncoderMismatch(
@@ -102,38 +102,38 @@ def refuse_other_encoders(generation: Generation, documents: Sequence[EmbeddedCo
 
 
 def name_taken(name: str) -> GenerationConflict:
-    """The error for a generation name that is in use."""
+    """Return the error for a generation name that is in use."""
     return GenerationConflict(f"generation {name!r} exists already; choose another name or retire it")
 
 
 def unknown_generation(name: str, known: Sequence[str]) -> UnknownGeneration:
-    """The error for a generation that does not exist (any more)."""
+    """Return the error for a generation that does not exist (any more)."""
     return UnknownGeneration(f"there is no generation {name!r:.80}; this index holds: {', '.join(known) or 'none'}")
 
 
 def no_live_generation() -> NoLiveGeneration:
-    """The error for an index without a live generation."""
-    return NoLiveGeneration("this index has no live generation yet; ingest companies, then promote what they are in")
+    """Return the error for an index without a live generation."""
+    return NoLiveGeneration("this index has no live generation yet; ingest companies, or promote a filled generation")
 
 
 def require_state(generation: Generation, state: GenerationState, step: str) -> None:
-    """Raises GenerationConflict unless the generation is in this state; `step` reads "be promoted"."""
+    """Raise GenerationConflict unless the generation is in this state; `step` reads "be promoted"."""
     if generation.state is not state:
         raise GenerationConflict(f"generation {generation.name!r} is {generation.state}; only a {state} one can {step}")
 
 
 def live_retired(name: str) -> GenerationConflict:
-    """The error for retiring the live generation."""
+    """Return the error for retiring the live generation."""
     return GenerationConflict(f"generation {name!r} is live; promote another or roll back before retiring it")
 
 
 def nothing_before(live: str) -> GenerationConflict:
-    """The error for a rollback where nothing was live before."""
+    """Return the error for a rollback without a previous generation."""
     return GenerationConflict(f"no generation was live before {live!r}; there is nothing to go back to")
 
 
 def lagging_behind(target: str, live: str, count: int, ids: Sequence[str]) -> GenerationConflict:
-    """The error for a rollback to a generation that lacks `count` changes; `ids` are some of their companies."""
+    """Return the error for a rollback to a generation that lacks `count` changes, of companies such as `ids`."""
     named = ", ".join(ids) + (", ..." if count > len(ids) else "")
     return GenerationConflict(
         f"generation {target!r} lacks the newest version of {count:,} documents of {live!r} ({named}); write them to "
@@ -142,21 +142,21 @@ def lagging_behind(target: str, live: str, count: int, ids: Sequence[str]) -> Ge
 
 
 def generations_changed() -> GenerationConflict:
-    """The error for a rollback while another process changes the generations."""
-    return GenerationConflict("another process promoted or rolled back meanwhile; look at the generations again")
+    """Return the error for a rollback while another process changes the generations."""
+    return GenerationConflict("another process promoted or rolled back meanwhile; list the generations again")
 
 
 def ranges_would_miss(generation: str) -> InvalidFilter:
-    """The error for a range in a generation that holds companies whose numbers were not kept for ranges."""
+    """Return the error for a range filter on a generation with companies whose numbers are not indexed."""
     return InvalidFilter(
-        f"generation {generation!r} holds companies that a release without ranges of numbers wrote, and at_least and "
-        "at_most would miss them; copy it (similarity generations copy, which encodes nothing) once no process of that "
-        "release writes any more, or ask without the range"
+        f"generation {generation!r} holds companies written by a release without range filters, and at_least and "
+        "at_most would miss them; stop all processes of that release and copy the generation (similarity generations "
+        "copy, which encodes nothing), or remove the range"
     )
 
 
 def check_lease_request(name: str, holder: str, seconds: float) -> None:
-    """Raises InvalidInput unless name and holder are 1-128 of `[A-Za-z0-9._:-]` and 0 < seconds <= an hour."""
+    """Raise InvalidInput unless name and holder are 1-128 of `[A-Za-z0-9._:-]` and 0 < seconds <= an hour."""
     for what, text in (("lease", name), ("holder", holder)):
         if not ID_PATTERN.fullmatch(text):
             raise InvalidInput(f"the {what} {text!r:.140} must be 1-128 letters, digits, '.', '_', ':' or '-'")
@@ -168,35 +168,35 @@ def check_lease_request(name: str, holder: str, seconds: float) -> None:
 
 
 def is_held(lease: Lease, *, now: datetime) -> bool:
-    """Whether a lease has not ended.
+    """Return whether a lease has not expired.
 
-    One that ends later than any lease can was taken by a wrong clock. It counts as ended: nobody could wait for it.
+    A lease that ends later than any lease can comes from a wrong clock, and counts as expired.
     """
     latest = now + timedelta(seconds=LONGEST_LEASE_SECONDS) + CLOCK_SKEW_ALLOWANCE
     return now < lease.expires_at <= latest
 
 
 def lease_held_text(lease: Lease) -> str:
-    """Who holds a lease, until when and what to do."""
+    """Return the message for a lease that another holder has."""
     return (
         f"the lease {lease.name!r} is held by {lease.holder!r} until {lease.expires_at:%Y-%m-%d %H:%M:%S} UTC; "
-        "wait until it is done, or until then if it died"
+        "wait until that process is done, or until then if it died"
     )
 
 
 def lease_lost_text(lease: Lease) -> str:
-    """That a lease is not held any more, and what to do."""
+    """Return the message for a lease that is not held any more."""
     return (
         f"{lease.holder!r} does not hold the lease {lease.name!r} any more: it was released, or it expired and "
-        "another process may have taken it over; begin again"
+        "another process may have taken it; start again"
     )
 
 
 def storable(text: str) -> str:
-    """The text without what stores cannot take: NUL characters and halves of surrogate pairs."""
+    """Return the text without characters that stores cannot hold: NUL characters and lone surrogates."""
     return text.replace("\0", " ").encode("utf-8", errors="replace").decode("utf-8")
 
 
 def filter_key(value: str) -> str:
-    """A filter's value as it is compared with stored ones."""
+    """Return the form of a filter's value in which it is compared with stored values."""
     return name_key(storable(value))

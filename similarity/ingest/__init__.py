@@ -1,1 +1,1 @@
-"""From records, files and messages to documents in an index."""
+"""Ingest: records, files and messages become documents in an index. All writes go through `write_path`."""

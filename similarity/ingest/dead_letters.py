@@ -1,7 +1,7 @@
-"""Messages that could not be taken, kept with their bytes and the reason, so that they can be replayed.
+"""Dead letters: messages that could not be processed, with their bytes and the reason, so that they can be replayed.
 
-A dead letter is one line of JSON. A message that died twice (a bundle was tried again) has two lines and
-one identity: its position and its content.
+A dead letter is one line of JSON. A message that failed twice (a retried bundle) has two lines with one identity:
+its position and its content.
 """
 
 import base64
@@ -17,19 +17,19 @@ from similarity.ingest.messages import Message
 
 
 class Stage(StrEnum):
-    """Where a message ended."""
+    """The step at which a message failed."""
 
     DECODE = "decode"
-    """It is no change of a company that could be understood."""
+    """It cannot be decoded to a valid change of a company."""
     EMBED = "embed"
-    """The encoder fails on its text, and on its text alone."""
+    """The encoder fails on its text, but not on others."""
     WRITE = "write"
-    """The index cannot store it: the same version is there with other content, say."""
+    """The index cannot store it; for example, it has the same version with other content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message, where it ended, and why."""
+    """A message that failed, with the stage and the reason."""
 
     message: Message
     stage: Stage
@@ -37,25 +37,24 @@ class DeadLetter:
 
     @property
     def identity(self) -> bytes:
-        """32 bytes that the dead letters of one message share, and no others.
+        """32 bytes that are equal for all dead letters of one message, and for no others.
 
-        The position alone does not tell messages apart: a topic that was made anew and a file that was replaced give
-        the old positions to other messages.
+        The position alone is not unique: a recreated topic or a replaced file gives it to other messages.
         """
         message = self.message
         parts = (message.position.encode(), message.key, message.value, message.unreadable.encode())
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def to_line(self) -> str:
-        """One line of JSON, without its end. Key and value are shown as text where they are UTF-8, else in base64."""
+        """Return one line of JSON without a newline. Key and value are text if they are UTF-8, else base64."""
         message = self.message
         entry = {
             "position": message.position,
             "stage": self.stage.value,
             "reason": self.reason,
             "time": message.time.isoformat(),
-            **_shown("key", message.key),
-            **_shown("value", message.value),
+            **_json_members("key", message.key),
+            **_json_members("value", message.value),
         }
         if message.unreadable:
             entry["unreadable"] = message.unreadable
@@ -63,26 +62,26 @@ class DeadLetter:
 
     @classmethod
     def from_line(cls, line: str) -> "DeadLetter":
-        """What `to_line` made a line of.
+        """Return the dead letter that `to_line` wrote.
 
         Raises:
-            InvalidInput: the line is no dead letter.
+            InvalidInput: the line is not a dead letter.
         """
         try:
             entry = read_json(line)
             message = Message(
                 position=_text(entry["position"]),
-                key=_held(entry, "key"),
-                value=_held(entry, "value"),
+                key=_bytes_member(entry, "key"),
+                value=_bytes_member(entry, "value"),
                 time=_time(entry["time"]),
                 unreadable=_text(entry.get("unreadable", "")),
             )
             return cls(message=message, stage=Stage(entry["stage"]), reason=_text(entry["reason"]))
         except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(f"{line[:80]!r} is no dead letter ({error!r}): keep lines as written") from None
+            raise InvalidInput(f"{line[:80]!r} is not a dead letter ({error!r}); do not edit the lines") from None
 
 
-def _shown(name: str, content: bytes | None) -> dict[str, str]:
+def _json_members(name: str, content: bytes | None) -> dict[str, str]:
     if content is None:
         return {}
     try:
@@ -91,7 +90,7 @@ def _shown(name: str, content: bytes | None) -> dict[str, str]:
         return {f"{name}_base64": base64.b64encode(content).decode()}
 
 
-def _held(entry: dict[str, object], name: str) -> bytes | None:
+def _bytes_member(entry: dict[str, object], name: str) -> bytes | None:
     if (encoded := entry.get(f"{name}_base64")) is not None:
         return base64.b64decode(_text(encoded), validate=True)
     text = entry.get(name)
@@ -100,7 +99,7 @@ def _held(entry: dict[str, object], name: str) -> bytes | None:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
+        raise TypeError(f"{value!r:.40} is not a text")
     return value
 
 

@@ -1,8 +1,8 @@
-"""Brings a batch of changes to its end: what the store did not take is sent again, poison is singled out.
+"""Delivers a batch of changes to the index: retries what the store does not accept, and isolates bad records.
 
-Whoever reads from a log may only go on when everything before is settled, so every change ends here in
-one of two ways: in the index (applied, unchanged, superseded), or rejected with the stage and the reason.
-There is no third: while the store takes nothing, delivery waits, and raises when its patience ends.
+A reader of a log may commit an offset only when all earlier changes have a final result. There are two: the change
+is in the index (applied, unchanged or superseded), or it is rejected with a stage and a reason. While the store
+accepts nothing, delivery waits; when its patience ends, it raises.
 """
 
 import time
@@ -13,24 +13,24 @@ from similarity.backoff import backoff
 from similarity.company import utc_now
 from similarity.errors import EncodingFailed, IndexUnavailable
 from similarity.index.protocol import WriteOutcome, WriteResult
-from similarity.ingest.changes import write_changes
 from similarity.ingest.dead_letters import Stage
 from similarity.ingest.records import Change
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 15.0
 PATIENCE_SECONDS = 600.0
 PROBE = "The company makes shoes and sells them in shops of its own."
-"""A text that every encoder takes: if this one fails too, it is not the text's fault."""
+"""A text that every encoder can process. If it fails too, the encoder is broken, not the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """What became of one change. `stage` is where it was rejected, None where it is in the index.
+class DeliveryResult:
+    """The final result of one change. `stage`: the stage that rejected it; None if it was not rejected.
 
-    `version` is the stored version, as in `WriteResult`.
+    `version`: the stored version, as in `WriteResult`.
     """
 
     id: str
@@ -41,15 +41,15 @@ class Settled:
 
 
 class Delivery:
-    """Delivers batches through one writer. Not to be shared between threads.
+    """Delivers batches with one writer lease. Not thread-safe.
 
-    `patience`: seconds without a single document taken after which it raises. `on_retry` is called
-    with how many changes are sent again, and why.
+    `patience`: raise after this many seconds without an accepted document. `on_retry`: called with the number of
+    changes that are sent again, and the reason.
     """
 
     def __init__(
         self,
-        writer: Writer,
+        writer: WriterLease,
         encoders: Mapping[str, Encoder],
         *,
         patience: float = PATIENCE_SECONDS,
@@ -64,71 +64,73 @@ class Delivery:
         self._clock = clock
         self._sleep = sleep
 
-    def deliver(self, changes: Sequence[Change]) -> list[Settled]:
-        """One end per change, in order.
+    def deliver(self, changes: Sequence[Change]) -> list[DeliveryResult]:
+        """Return one result per change, in order; retry until every change has a final result.
 
         Raises:
-            IndexUnavailable: the store took nothing for as long as the patience lasts.
-            NoLiveGeneration: there is nothing to write to.
-            EncoderMismatch: a generation's encoder is not at hand.
+            IndexUnavailable: the store accepted nothing for `patience` seconds.
+            NoLiveGeneration: there is no generation to write to.
+            EncoderMismatch: the encoder of a generation is not available.
             EncodingFailed: the encoder fails on every text.
         """
         if not changes:
             return []
-        ends: dict[int, Settled] = {}
+        results: dict[int, DeliveryResult] = {}
         waiting = list(range(len(changes)))
-        pauses, deadline = self._fresh_patience()
+        pauses, deadline = self._start_waiting()
         while True:
-            tried = self._tried([changes[position] for position in waiting])
-            settled = zip(waiting, tried, strict=True)
-            ends |= {position: end for position, end in settled if end.outcome is not WriteOutcome.FAILED}
-            left = [position for position in waiting if position not in ends]
+            attempt = self._try([changes[position] for position in waiting])
+            by_position = zip(waiting, attempt, strict=True)
+            results |= {place: result for place, result in by_position if result.outcome is not WriteOutcome.FAILED}
+            left = [position for position in waiting if position not in results]
             if not left:
-                return [ends[position] for position in range(len(changes))]
-            reason = next(end.reason for end in tried if end.outcome is WriteOutcome.FAILED)
+                return [results[position] for position in range(len(changes))]
+            reason = next(result.reason for result in attempt if result.outcome is WriteOutcome.FAILED)
             if len(left) < len(waiting):
-                pauses, deadline = self._fresh_patience()
+                pauses, deadline = self._start_waiting()
             elif self._clock() >= deadline:
                 raise IndexUnavailable(
-                    f"the store took none of {len(left):,} changes for {self._patience:.0f} seconds ({reason}); "
-                    "nothing is lost: they are read and sent again when the job goes on"
+                    f"the index accepted none of {len(left):,} changes for {self._patience:.0f} seconds ({reason}); "
+                    "no data is lost: the job reads and sends them again"
                 )
             self._on_retry(len(left), reason)
             self._sleep(next(pauses))
             waiting = left
 
-    def _fresh_patience(self) -> tuple[Iterator[float], float]:
-        """The pauses from now on, and the time at which to give up."""
+    def _start_waiting(self) -> tuple[Iterator[float], float]:
+        """Return the pauses between the next attempts, and the time at which to give up."""
         return backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), self._clock() + self._patience
 
-    def _tried(self, changes: Sequence[Change]) -> list[Settled]:
-        """One attempt. A batch on which the encoder fails is halved until what is left is the poison itself."""
+    def _try(self, changes: Sequence[Change]) -> list[DeliveryResult]:
+        """Try once. If the encoder raises, split the batch in halves until the failing record is found."""
         try:
             results = write_changes(self._writer, self._encoders, changes, now=utc_now())
         except IndexUnavailable as error:
-            return [Settled(id=change.id, outcome=WriteOutcome.FAILED, reason=str(error)) for change in changes]
+            return [DeliveryResult(id=change.id, outcome=WriteOutcome.FAILED, reason=str(error)) for change in changes]
         except EncodingFailed as error:
             if len(changes) > 1:
                 middle = len(changes) // 2
-                return self._tried(changes[:middle]) + self._tried(changes[middle:])
+                return self._try(changes[:middle]) + self._try(changes[middle:])
             self._require_working_encoders()
             return [
-                Settled(id=changes[0].id, outcome=WriteOutcome.REJECTED, stage=Stage.EMBED, reason=str(error)),
+                DeliveryResult(id=changes[0].id, outcome=WriteOutcome.REJECTED, stage=Stage.EMBED, reason=str(error)),
             ]
-        return [_settled(result) for result in results]
+        return [_delivery_result(result) for result in results]
 
     def _require_working_encoders(self) -> None:
-        """Raises EncodingFailed if an encoder in use fails on a harmless text too: then no text is to blame."""
+        """Raise EncodingFailed if an encoder in use fails on PROBE too."""
         for encoder_id in {target.encoder_id for target in self._writer.targets()}:
             try:
                 self._encoders[encoder_id].encode([PROBE])
             except Exception as error:
                 raise EncodingFailed(
-                    f"encoder {encoder_id} fails on a harmless text too ({error!r:.300}), so no message is to blame; "
-                    "see the worker's memory and its bundle, then start the job again: nothing is lost"
+                    f"encoder {encoder_id} fails on a harmless text too ({error!r:.300}), so the encoder is broken; "
+                    "check the worker's memory and its bundle, then start the job again: no data is lost"
                 ) from error
 
 
-def _settled(result: WriteResult) -> Settled:
+def _delivery_result(result: WriteResult) -> DeliveryResult:
     stage = Stage.WRITE if result.outcome is WriteOutcome.REJECTED else None
-    return Settled(id=result.id, outcome=result.outcome, stage=stage, reason=result.reason, version=result.version)
+    return DeliveryResult(
+        id=result.id, outcome=result.outcome, stage=stage, reason=result.reason, version=result.version
+    )

@@ -1,6 +1,6 @@
-"""Reads company files (CSV, TSV, JSONL, Parquet; the text formats also gzipped) and writes rejects.
+"""Reads company files (CSV, TSV, JSONL, Parquet; the text formats also gzipped), and writes rejects files.
 
-A row that cannot be read is an item of its own, so that one bad row costs one row.
+A row that cannot be read is returned as an unreadable row, so that the other rows are not lost.
 """
 
 import codecs
@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
-from similarity.ingest.lines import LONGEST_LINE, SHOWN, TOO_LONG, LinesOfRow, bounded_lines, unpacked
+from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, LinesOfRow, bounded_lines, unpacked
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,17 +30,16 @@ FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 MAX_FIELD_CHARACTERS = 10_000_000
 BYTE_ORDER_MARK = "\ufeff"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-NOT_UTF_8 = "the file is UTF-16; save it as UTF-8 (in Excel: CSV UTF-8)"
-# What a gzip file raises where it is cut off or damaged.
-BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
+IS_UTF_16 = "the file is UTF-16; save it as UTF-8 (in Excel: CSV UTF-8)"
+# Exceptions of a truncated or damaged gzip file.
+GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of a file: its number (the first data row is 1), its values, or why it could not be read.
+    """One row of a file: its number (the first data row is 1), its values, or the reason why it is `unreadable`.
 
-    `raw` are the row's own bytes where they are JSON or could not be read, of a row that is too long its beginning;
-    empty otherwise.
+    `raw`: the bytes of a row that is JSON or unreadable (only the beginning if it is too long); otherwise empty.
     """
 
     number: int
@@ -50,23 +49,22 @@ class Row:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """All rows of a file, lazily; the format is told by the file's ending, and gzip also by its first bytes.
+    """Yield the rows of a file. The file name decides the format; gzip is also recognised by its first bytes.
 
     Raises:
-        InvalidInput: no such file, an unknown ending, or a file that is not of its format at all.
+        InvalidInput: the file does not exist, its format is unknown, or its content is not of that format.
     """
     with _opened(path) as stream:
         yield from read_stream(stream, name=str(path))
 
 
 def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
-    """All rows of an open file, lazily; the format is told by the ending of its `name` (a path or a URL).
+    """Yield the rows of an open file. The suffix of `name` (a path or a URL) decides the format.
 
-    The stream must be able to seek, and is left open. Its own errors (OSError) pass through, since trying again
-    may help there.
+    The stream must be seekable, and is not closed. Its OSErrors are passed on, because a retry may help.
 
     Raises:
-        InvalidInput: an unknown ending, or a file that is not of its format or not whole.
+        InvalidInput: the format is unknown, or the content is not of that format or truncated.
     """
     suffix = format_of(name)
     if suffix == ".parquet":
@@ -79,15 +77,15 @@ def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
         else:
             with _text(lines) as text:
                 yield from _csv_rows(text, suffix)
-    except BROKEN_GZIP as error:
+    except GZIP_ERRORS as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
 
 
 def format_of(name: str) -> str:
-    """Which of FORMATS a file is, by the ending of its name.
+    """Return the one of FORMATS with which a file name ends, ignoring .gz.
 
     Raises:
-        InvalidInput: none of them.
+        InvalidInput: it ends with none of them.
     """
     suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
     suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
@@ -98,7 +96,7 @@ def format_of(name: str) -> str:
 
 
 def column_names(path: Path) -> list[str]:
-    """The columns of a file; for JSONL those of the first 100 rows."""
+    """Return the columns of a file; for JSONL those of the first 100 rows."""
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
@@ -114,12 +112,12 @@ def column_names(path: Path) -> list[str]:
 
 
 def has_late_column(path: Path, column: str) -> bool:
-    """Whether a row of a JSONL file has this column, which the first ones may lack; reads the file up to there."""
+    """Return whether any row of a JSONL file has this column; reads the file up to the first such row."""
     return _is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a progress bar may expect: exact for Parquet, lines for text formats."""
+    """Return the number of rows for a progress bar: exact for Parquet, the number of lines for text formats."""
     suffix = format_of(path.name)
     with _opened(path) as stream:
         if suffix == ".parquet":
@@ -130,23 +128,23 @@ def count_rows(path: Path) -> int:
 
 
 class RejectsFile:
-    """A JSONL file of rows that were not taken, each with its number and reason; made at the first reject.
+    """A JSONL file of rejected rows, each with its number and reason; created at the first reject.
 
     Raises:
-        InvalidInput: it could not be written there, which is better known before the load than in its middle.
+        InvalidInput: the file could not be written; it is checked before the load starts.
     """
 
     def __init__(self, path: Path) -> None:
         if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
             raise InvalidInput(
-                f"rejected rows cannot be written to {path}; say --rejects FILE, in a folder that is there"
+                f"rejected rows cannot be written to {path}; give --rejects FILE in an existing, writable folder"
             )
         self.path = path
         self.count = 0
         self._stream: IO[str] | None = None
 
     def add(self, row: Row, reason: str) -> None:
-        """Appends one rejected row."""
+        """Append one rejected row."""
         if self._stream is None:
             self._stream = self.path.open("w", encoding="utf-8")
         entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
@@ -171,7 +169,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as stream:
             yield stream
-    except (*BROKEN_GZIP, OSError) as error:
+    except (*GZIP_ERRORS, OSError) as error:
         raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
 
 
@@ -181,20 +179,20 @@ def _is_json(path: Path) -> bool:
 
 @contextmanager
 def _text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Iterator[str]]:
-    """The `bounded_lines` of a text. Broken bytes become lone surrogates, which the company record refuses."""
+    """Return the `bounded_lines` of a text. Invalid bytes become lone surrogates, which `Company` refuses."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
         yield bounded_lines(text.readline)
     finally:
-        text.detach()  # or it would close the caller's stream
+        text.detach()  # otherwise it would close the caller's stream
 
 
 def _json_rows(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Row]:
     for number, raw in enumerate(bounded_lines(stream.readline), 1):
         if number == 1 and raw.startswith(UTF_16):
-            raise InvalidInput(NOT_UTF_8)
-        if len(raw) > LONGEST_LINE:
-            shown = raw[:SHOWN]
+            raise InvalidInput(IS_UTF_16)
+        if len(raw) > MAX_LINE:
+            shown = raw[:KEPT_CHARACTERS]
             record = {"line": shown.decode("utf-8", "surrogateescape")}
             yield Row(number=number, record=record, unreadable=f"line {number} {TOO_LONG}", raw=shown)
             continue
@@ -236,12 +234,12 @@ def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 
 
 def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
-    """The column names that the first line holds, and what separates them."""
+    """Return the column names in the first line, and the delimiter."""
     first_line = next(lines, "")
-    if len(first_line) > LONGEST_LINE:
+    if len(first_line) > MAX_LINE:
         raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
     if "\x00" in first_line or first_line.encode("utf-8", "surrogateescape").startswith(UTF_16):
-        raise InvalidInput(NOT_UTF_8)
+        raise InvalidInput(IS_UTF_16)
     delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
     header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
     if not any(header):
@@ -279,10 +277,10 @@ def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:
 
 
 def _records(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object] | str]:
-    """The rows of a batch; the reason for one that cannot be read."""
+    """Yield the rows of a batch; for an unreadable row, the reason."""
     import pyarrow
 
-    # Python's times end at microseconds.
+    # Python's datetime has microseconds, not nanoseconds.
     columns = [
         column.cast(pyarrow.timestamp("us", column.type.tz), safe=False)
         if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns"
@@ -294,7 +292,7 @@ def _records(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object] | str]:
         yield from batch.to_pylist()
         return
     except (ValueError, OverflowError):
-        pass  # Parquet holds times that Python has no value for: a year beyond 9999, say
+        pass  # Parquet can hold times that Python cannot, such as a year after 9999
     for row in range(batch.num_rows):
         try:
             yield from batch.slice(row, 1).to_pylist()

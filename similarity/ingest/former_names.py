@@ -1,4 +1,4 @@
-"""Remembers the names that a write takes from a company, so that a later erasure still looks for them."""
+"""Stores hashes of the names that a write removes from a company, so that a later erasure can find them."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 def remember_lost_names(
     ledger: ErasureLedger, changes: "Iterable[Change | EmbeddedCompany]", stored: Mapping[str, EmbeddedCompany]
 ) -> None:
-    """Remembers hashes of the names in `stored` that the changes replace or delete. Call it before the write.
+    """Store hashes of the names in `stored` that the changes replace or delete. Call it before the write.
 
-    Nobody knows yet which of several changes of one company stays, or whether a version is raised: a name that one of
-    the changes lacks counts as lost, and to remember one too many does no harm. Where none is lost, the store is not
-    asked.
+    Before the write it is not known which of several changes of one company wins: a name that one of the changes
+    lacks counts as lost. An additional hash does no harm. If no name is lost, the ledger is not accessed.
     """
     by_id: dict[str, list[Change | EmbeddedCompany]] = {}
     for change in changes:

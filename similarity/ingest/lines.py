@@ -7,33 +7,33 @@ from collections.abc import Callable, Iterator
 from typing import IO, AnyStr
 
 GZIP_MAGIC = b"\x1f\x8b"
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of a line of JSON, characters of a row of CSV: eight times what a message may have."""
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes of a line of JSON, characters of a row of CSV: eight times the limit of a message."""
 TOO_LONG = "is longer than 16 MiB; leave out fields that are not needed, or shorten the text"
-SHOWN = 1_000
-"""How much is kept of a line that is too long."""
+KEPT_CHARACTERS = 1_000
+"""How much of a line that is too long goes into the rejects file."""
 
 
 def unpacked(stream: IO[bytes], *, name: str) -> IO[bytes] | gzip.GzipFile:
-    """The content of a file: unpacked where its name or its first bytes say that it is gzipped."""
+    """Return the content of a file, decompressed if its name or its first bytes are those of gzip."""
     magic = stream.read(len(GZIP_MAGIC))
     stream.seek(-len(magic), os.SEEK_CUR)
     return gzip.GzipFile(fileobj=stream) if magic == GZIP_MAGIC or name.lower().endswith(".gz") else stream
 
 
 def bounded_lines(readline: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
-    """Yield the lines that `readline` reads. A longer one than LONGEST_LINE is cut to LONGEST_LINE + 1.
+    """Yield the lines that `readline` reads. A line longer than MAX_LINE is cut to MAX_LINE + 1.
 
-    So the length of a line tells that it was too long.
+    A yielded line is therefore too long if it is longer than MAX_LINE.
     """
-    while line := readline(LONGEST_LINE + 1):
+    while line := readline(MAX_LINE + 1):
         yield line
-        while len(line) > LONGEST_LINE and line[-1:] not in ("\n", "\r", b"\n"):
-            line = readline(LONGEST_LINE + 1)
+        while len(line) > MAX_LINE and line[-1:] not in ("\n", "\r", b"\n"):
+            line = readline(MAX_LINE + 1)
 
 
 class LinesOfRow:
-    """Hands the lines after the first to a CSV reader, and keeps those of the row that is being read."""
+    """Passes the lines after the first to a CSV reader, and keeps the lines of the current row."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -50,14 +50,14 @@ class LinesOfRow:
         self.number += 1
         self._size += len(line)
         self._kept.append(line)
-        if self._size > LONGEST_LINE:
-            self._kept = [self._kept[0][:SHOWN]]
-            # Like any other error of a row: the reader begins a new one with the next line.
+        if self._size > MAX_LINE:
+            self._kept = [self._kept[0][:KEPT_CHARACTERS]]
+            # As for any other error of a row, the reader starts a new row with the next line.
             raise csv.Error(f"the row {TOO_LONG}")
         return line
 
     def take(self) -> bytes:
-        """The bytes of the lines since the last call; of a row that is too long, its beginning."""
+        """Return the bytes of the lines since the last call; of a row that is too long, only the beginning."""
         raw = "".join(self._kept).encode("utf-8", "surrogateescape")
         self._kept, self._size = [], 0
         return raw

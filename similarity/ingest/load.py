@@ -1,8 +1,7 @@
-"""Loads a file of companies into an index: one pass, in chunks, with rejects and progress.
+"""Loads a file of companies into an index in one pass, in chunks, with a rejects file and progress.
 
-Loading is restartable: it writes chunk by chunk, and what is already there costs no encoding. Rows
-that the store did not take are counted as failed and the rest is tried all the same; loading the
-file again makes them good.
+A load can be repeated: companies that are already in the index are not encoded again. If the store does not accept
+some rows, they are counted as failed and the load continues; loading the file again writes them.
 """
 
 from collections import Counter
@@ -15,38 +14,38 @@ from pathlib import Path
 from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, utc_now, version_of
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.changes import write_changes
 from similarity.ingest.files import RejectsFile, Row, column_names, has_late_column, read_rows
 from similarity.ingest.records import COMPANY_FIELDS, Change, Columns, parse_record
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_ROWS = 1024
 MAX_DELETED_SHARE = 0.05
 
 OnRows = Callable[[int], None]
-"""Called with how many more rows are finished (written or rejected)."""
+"""Called with the number of additional rows that are finished (written or rejected)."""
 OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
-"""Called with the deletes of a batch and what became of each."""
+"""Called with the deletes of a batch and their results."""
 
 
 @dataclass(slots=True)
 class LoadReport:
-    """What became of every row: rows = applied + unchanged + superseded + rejected + failed.
+    """The results of a load: rows = applied + unchanged + superseded + rejected + failed.
 
-    `deleted` and `failed_deletes` count the companies that a sync deleted, or tried to. `left_out` counts, by
-    field, the values that could not be used and cost their company nothing else.
+    `deleted` and `failed_deletes` count the deletes of a sync. `ignored_values` counts, by field, the invalid values
+    that were ignored in accepted companies.
     """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
+    ignored_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows and deletes by outcome, as the audit record has them."""
+        """Rows and deletes by outcome, for the audit record."""
         rows = {outcome.value: count for outcome, count in self.outcomes.items()}
         return {"rows": self.rows, **rows, "deleted": self.deleted, "failed_deletes": self.failed_deletes}
 
@@ -56,12 +55,12 @@ class LoadReport:
 
     @property
     def failed(self) -> int:
-        """Rows and deletes that the store did not take; the same load again is safe and tries them again."""
+        """Rows and deletes that the store did not accept; repeat the load to try them again."""
         return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
 
 
 def check_columns(path: Path, columns: Columns) -> None:
-    """Raises InvalidInput if the file lacks a mapped or a required column; the message lists what it has."""
+    """Raise InvalidInput if the file lacks a mapped or a required column; the message lists its columns."""
     present = column_names(path)
     listed = f"the file has the columns: {', '.join(present) or 'none'}"
     unknown = sorted(set(columns.fields) - set(COMPANY_FIELDS))
@@ -72,7 +71,7 @@ def check_columns(path: Path, columns: Columns) -> None:
             raise InvalidInput(f"there is no column {column!r} for {name}; {listed}")
     for name in ("id", "name", "description"):
         if columns.fields.get(name, name) not in present:
-            raise InvalidInput(f"which column holds the {name}? Say --column {name}=COLUMN; {listed}")
+            raise InvalidInput(f"there is no column {name!r}; give its name with --column {name}=COLUMN; {listed}")
 
 
 def load_file(
@@ -86,14 +85,14 @@ def load_file(
     on_rows: OnRows = lambda rows: None,
     on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
-    """Writes every readable row to the index; the rest goes to `rejects` with a reason each.
+    """Write every valid row to the index; the others go to `rejects`, each with its reason.
 
-    `now` is the start of the run and the version of rows without an event time.
+    `now`: the start of the run, which is the version of rows without an event time.
 
     Raises:
-        IndexUnavailable: the store took nothing of a whole chunk.
+        IndexUnavailable: the store accepted no row of a chunk.
     """
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         return _load_rows(
             path,
             writer=writer,
@@ -118,15 +117,15 @@ def sync_file(
     on_rows: OnRows = lambda rows: None,
     on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
-    """Makes the index hold what a full snapshot holds: loads it, and deletes the companies it lacks.
+    """Load a complete snapshot, and delete the companies that it does not contain.
 
     Raises:
-        InvalidInput: more than 5 % of the companies would be deleted, or rows without a readable id
-            leave open which companies the snapshot holds (unless `force`). Nothing was written.
+        InvalidInput: more than 5 % of the companies would be deleted, or a row has no readable id, so that the
+            companies in the snapshot are not known (unless `force`). Nothing was written.
     """
     missing = _missing_from(path, index, columns, force=force)
     version = version_of(now, now=now, deleted=True)
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         report = _load_rows(
             path,
             writer=writer,
@@ -150,7 +149,7 @@ def sync_file(
 def _load_rows(
     path: Path,
     *,
-    writer: Writer,
+    writer: WriterLease,
     encoders: Mapping[str, Encoder],
     columns: Columns,
     rejects: RejectsFile,
@@ -168,18 +167,18 @@ def _load_rows(
 
 
 def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
-    """Ids of stored companies that a snapshot does not name, rejected rows included."""
+    """Return the ids of stored companies that no row of a snapshot has, not even a rejected row."""
     named: set[str] = set()
     for row in read_rows(path):
-        # The cells of an unreadable row may stand in the wrong columns: whose row it is nobody knows.
+        # The cells of an unreadable row may be in the wrong columns, so its id is not known.
         company_id = None if row.unreadable else columns.value(row.record, "id")
         if company_id is not None and str(company_id).strip():
             named.add(str(company_id).strip())
         elif not force:
             reason = row.unreadable or "it has no id"
             raise InvalidInput(
-                f"row {row.number} does not say which company it is ({reason}), so what the snapshot lacks is unsure; "
-                "mend the row, or say --force to delete all the same"
+                f"row {row.number} has no readable id ({reason}), so the companies to delete are not certain; "
+                "correct the row, or use --force to delete anyway"
             )
     targets = index.write_targets()
     stored = {company_id for target in targets for company_id in _stored_ids(index, target.name)}
@@ -187,7 +186,7 @@ def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: b
     if len(missing) > MAX_DELETED_SHARE * len(stored) and not force:
         raise InvalidInput(
             f"the snapshot lacks {len(missing):,} of {len(stored):,} companies, more than 5 %; nothing was written. "
-            "If they are really gone, say --force"
+            "If this is intended, use --force"
         )
     return missing
 
@@ -199,7 +198,7 @@ def _stored_ids(index: CompanyIndex, generation: str) -> Iterator[str]:
 
 def _load_chunk(
     rows: Sequence[Row],
-    writer: Writer,
+    writer: WriterLease,
     encoders: Mapping[str, Encoder],
     *,
     columns: Columns,
@@ -219,7 +218,7 @@ def _load_chunk(
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
-        report.left_out.update(parsed.left_out)
+        report.ignored_values.update(parsed.ignored_fields)
     results = _write(writer, encoders, [change for _, change in accepted], now=now)
     for (row, _), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
@@ -229,16 +228,16 @@ def _load_chunk(
 
 
 def _write(
-    writer: Writer, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
+    writer: WriterLease, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
 ) -> list[WriteResult]:
-    """One result per change. A row without an event time gives way to what was written since the run's start.
+    """Return one result per change. A row without an event time does not replace what was written since the start.
 
-    It does not give way to a version that only a wrong clock can have made: superseded by one, it has failed.
+    A stored version ahead of the clock comes from a wrong clock: the row is written above it, or counted as failed.
     """
     present = utc_now()
     latest = version_of(present + CLOCK_SKEW_ALLOWANCE, now=present, deleted=True)
-    results = write_changes(writer, encoders, changes, now=now, raise_above=latest)
-    _require_some_taken(results)
+    results = write_changes(writer, encoders, changes, now=now, bump_above=latest)
+    _require_some_accepted(results)
     return [
         replace(result, outcome=WriteOutcome.FAILED, reason="other writers changed it at the same time")
         if change.untimed and result.outcome is WriteOutcome.SUPERSEDED and (result.version or 0) > latest
@@ -247,10 +246,10 @@ def _write(
     ]
 
 
-def _require_some_taken(results: Sequence[WriteResult]) -> None:
-    """Where nothing of a chunk was taken, the store is down or full: trying the rest takes hours and helps nobody."""
+def _require_some_accepted(results: Sequence[WriteResult]) -> None:
+    """Raise IndexUnavailable if the store accepted nothing of a chunk: it is down or full, so stop the load."""
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):
         raise IndexUnavailable(
-            f"the store took none of {len(results):,} companies ({results[0].reason}); what was acknowledged before is "
-            "written, and running the same command again is safe"
+            f"the index accepted none of {len(results):,} companies ({results[0].reason}); earlier ones are written. "
+            "Run the same command again when the index is available"
         )

@@ -1,16 +1,15 @@
-"""Messages about companies: what a topic or a line of a file carries, as bytes.
+"""Messages about companies, as bytes of a Kafka record or of a line of a file.
 
-    key    the company's id in UTF-8; may be missing where the value names it
-    value  a JSON object with the fields of a record (`similarity.ingest.COMPANY_FIELDS`), free
-           `attributes` and optionally `schema`: 1 and `follows_version`; null or nothing: the company
-           is deleted
+    key    the company's id in UTF-8; may be absent if the value has it
+    value  a JSON object with the fields of a record (`similarity.ingest.records.COMPANY_FIELDS`),
+           `attributes` and optionally `schema`: 1 and `follows_version`; an empty value or none deletes the company
 
-`follows_version` is the stored version that the sender replaces, whatever the event time: the change gets
-the lowest version above it. The service adds it to a write without an event time where the stored version
-lies ahead of the clock.
+`follows_version` is the stored version that the sender replaces, whatever the event time: the change gets the
+lowest version above it. The service adds it to a write without an event time if the stored version is ahead of
+the clock.
 
-A message keeps its bytes from the source to the index or the dead letters, so that nothing of what
-could not be understood is lost.
+A message keeps its bytes from the source to the index or to the dead letters, so that an undecodable message is
+not lost.
 """
 
 import json
@@ -25,20 +24,19 @@ from similarity.ingest.records import Change, Columns, ParsedRecord, parse_recor
 SCHEMA = 1
 FOLLOWS_VERSION = "follows_version"
 MAX_FOLLOWED_VERSION = 2**62
-"""Half of what an index can store: whatever a message says, there is room for newer versions."""
+"""Half of the highest version that an index can store: newer versions are still possible after any message."""
 MAX_BYTES = 2_000_000
-"""Of a value: ten times what the longest description takes in ASCII."""
+"""Limit of a value: ten times the size of the longest description in ASCII."""
 NO_COLUMNS = Columns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message as it came.
+    """One undecoded message.
 
-    `position` says where it was read and is its identity: no two messages of a source share one, and
-    reading again gives the same. `time` is the version of a message that carries no event time: when
-    it was written to its topic, or the start of the run that reads a file. `unreadable` is set where
-    the source itself could not make a record of it.
+    `position`: where it was read. It identifies the message: it is unique in a source, and the same when the message
+    is read again. `time`: the version of a message without an event time; when it was written to its topic, or the
+    start of the run that reads a file. `unreadable`: the reason if the source could not read it as a record.
     """
 
     position: str
@@ -49,10 +47,10 @@ class Message:
 
 
 def decode(message: Message, *, columns: Columns = NO_COLUMNS) -> ParsedRecord:
-    """The change that a message asks for. The same message always gives the same change.
+    """Return the change in a message; the result is the same each time.
 
     Raises:
-        InvalidCompany: it cannot be understood, or breaks a rule; the message names the field.
+        InvalidCompany: the message cannot be decoded, or breaks a rule; the error names the field.
     """
     if message.unreadable:
         raise InvalidCompany("value", message.unreadable)
@@ -69,13 +67,13 @@ def decode(message: Message, *, columns: Columns = NO_COLUMNS) -> ParsedRecord:
         record[columns.fields.get("id", "id")] = key
     parsed = parse_record(record, columns=columns, now=message.time)
     if key and parsed.change.id != key:
-        raise InvalidCompany("id", f"the key says {key!r:.140}, the value {parsed.change.id!r}; send both alike")
-    # A message that is read again must not be raised above what was written since.
+        raise InvalidCompany("id", f"the key is {key!r:.140}, but the id is {parsed.change.id!r}; send the same id")
+    # A message that is read again must not get a version above later writes.
     return replace(parsed, change=following(replace(parsed.change, untimed=False), follows))
 
 
 def following(change: Change, stored: object) -> Change:
-    """Return the change at its own version or, if higher, the lowest version above `stored`; None: nothing is stored.
+    """Return the change with its own version or, if higher, the lowest version above `stored` (None: no version).
 
     Raises:
         InvalidCompany: `stored` is not a version that a message may follow.
@@ -89,7 +87,7 @@ def following(change: Change, stored: object) -> Change:
 
 
 def encode(change: Change, *, follows: int | None = None) -> tuple[bytes, bytes]:
-    """Key and value of a message that `decode` turns into `following(change, follows)`, whenever it is read."""
+    """Return key and value of a message that `decode` turns into `following(change, follows)`."""
     record: dict[str, object] = {
         "schema": SCHEMA,
         "id": change.id,
@@ -127,12 +125,12 @@ def _record_of(value: bytes) -> dict[str, object]:
 
 
 def _refuse(constant: str) -> None:
-    """Python reads NaN and Infinity, JSON has neither; as a field they would become the word."""
-    raise ValueError(f"{constant} is no number of JSON")
+    """Refuse NaN and Infinity, which Python's parser accepts but JSON does not have."""
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _with_attributes(record: dict[str, object], columns: Columns) -> Columns:
-    """Moves the attributes of a record to columns of their own; returns which."""
+    """Move the attributes of a record to columns of their own, and return `columns` with these."""
     attributes = record.pop("attributes", None)
     if attributes is None:
         return columns

@@ -1,4 +1,4 @@
-"""From raw records to checked changes: fields, columns, times and numbers."""
+"""Parse raw records into validated changes."""
 
 import math
 import unicodedata
@@ -25,16 +25,16 @@ Record: TypeAlias = Mapping[str, object]
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
-# Where a record has no column of the field's own name.
-OTHER_COLUMNS = {"domain": "website"}
+# The second column to try if the column named like the field is missing or empty.
+FALLBACK_COLUMNS = {"domain": "website"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedCompany:
     """A company as of one event, not yet embedded.
 
-    `untimed`: the change came without an event time, so its version is the time of receipt, and may be
-    raised above a stored one (see `write_changes`).
+    `untimed`: the record had no event time, so `version` is the time of receipt. If the index holds a higher
+    version, `write_changes` may replace it by the next higher one.
     """
 
     company: Company
@@ -51,10 +51,10 @@ Change: TypeAlias = VersionedCompany | DeletedCompany
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Which column of a record holds which field; a field not named here has its own name.
+    """Maps fields to the columns of a record; a field that is not listed is read from the column of its name.
 
-    `attributes` maps attribute names to columns; they are kept as free filters. Those in `numbers` are
-    read as numbers, so that ranges find them; a CSV file says of no cell that it is one.
+    `attributes` maps attribute names to columns. Those in `numbers` are parsed as numbers: range filters match
+    numbers only, and every cell of a CSV file is text.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -63,10 +63,10 @@ class Columns:
 
     @classmethod
     def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str]) -> "Columns":
-        """The mapping that FIELD=COLUMN and NAME[:number][=COLUMN] spell out.
+        """Parse options of the forms FIELD=COLUMN and NAME[:number][=COLUMN].
 
         Raises:
-            InvalidInput: one does not read so.
+            InvalidInput: an option does not have this form.
         """
         fields: dict[str, str] = {}
         for pair in columns:
@@ -86,39 +86,39 @@ class Columns:
         return cls(fields=fields, attributes=named, numbers=frozenset(numbers))
 
     def value(self, record: Record, field_name: str) -> object:
-        """The raw value of a field; None if the record has no such column."""
+        """Return the raw value of a field; None if the record has no such column."""
         if field_name in self.fields:
             return record.get(self.fields[field_name])
         value = record.get(field_name)
-        # Only where there is a second name: a file may have a column without one.
-        return value or record.get(OTHER_COLUMNS[field_name]) if field_name in OTHER_COLUMNS else value
+        # Not FALLBACK_COLUMNS.get(): a file may have a column whose name is empty or None.
+        return value or record.get(FALLBACK_COLUMNS[field_name]) if field_name in FALLBACK_COLUMNS else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRecord:
-    """A record's change, and what was left out of it because it could not be used."""
+    """A parsed change, and one warning for each value that was ignored because it was invalid."""
 
     change: Change
     warnings: tuple[str, ...] = ()
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """The fields that the warnings are of."""
+    def ignored_fields(self) -> tuple[str, ...]:
+        """The fields whose values were ignored."""
         return tuple(warning.partition(":")[0] for warning in self.warnings)
 
 
 def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRecord:
-    """A raw record as a checked change: trimmed, in Unicode NFC, with a bare domain.
+    """Return the change of a raw record: texts stripped and in Unicode NFC, the website as a bare domain.
 
-    `now` is the version of records that carry no `event_time` (the start of a batch run, or the time
-    a message was received). A record whose `deleted` is true needs only its id. A website that holds
-    no host name, or a number that is none, is left out with a warning: that is no reason to lose the company.
+    `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
+    whose `deleted` is true needs only its id. A website without a host name, and an attribute that is declared as a
+    number but is not numeric, are ignored with a warning; the company is still accepted.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
     """
     text = {name: clean_text(columns.value(record, name), name) for name in TEXT_FIELDS}
-    deleted = _flag(columns.value(record, "deleted"))
+    deleted = _parse_bool(columns.value(record, "deleted"))
     event_time = _event_time(columns.value(record, "event_time"))
     version = version_of(event_time or now, now=now, deleted=deleted)
     untimed = event_time is None
@@ -126,7 +126,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
     check_id(text["id"])
     domain, warnings = _domain(columns.value(record, "domain"))
-    attributes, no_numbers = _attributes(record, columns)
+    attributes, number_warnings = _attributes(record, columns)
     company = Company(
         **text,
         aliases=clean_list(columns.value(record, "aliases"), "aliases"),
@@ -135,14 +135,14 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
-    return ParsedRecord(change=change, warnings=warnings + no_numbers)
+    return ParsedRecord(change=change, warnings=warnings + number_warnings)
 
 
 def clean_text(value: object, field_name: str) -> str:
-    """A text field: trimmed, NFC; numbers become text; None becomes empty, and NaN, which stands for it in tables.
+    """Return a text field, stripped and in NFC. Numbers become text; None and NaN (a data frame's None) become empty.
 
     Raises:
-        InvalidCompany: it is a list, an object, an infinite number or the like.
+        InvalidCompany: the value is a list, an object, an infinite number or the like.
     """
     if value is None or _is_nan(value):
         return ""
@@ -154,7 +154,7 @@ def clean_text(value: object, field_name: str) -> str:
 
 
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:
-    """A list field: a list of texts, or one text with its entries separated by `;` or `|`."""
+    """Return the entries of a list field: a list of texts, or one text with entries separated by `;` or `|`."""
     if value is None:
         return ()
     entries = value if isinstance(value, list | tuple) else clean_text(value, field_name).replace("|", ";").split(";")
@@ -170,7 +170,7 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
 
 
 def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...]]:
-    """The attributes, and a warning for each that should be a number, is none, and was left out."""
+    """Return the attributes, and a warning for each that is declared as a number but is not numeric."""
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
     for name, column in columns.attributes.items():
@@ -183,7 +183,7 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
             elif (number := number_of(text)) is not None and _is_storable(number):
                 attributes[name] = number
             else:
-                warnings.append(f"attributes.{name}: {text!r:.40} is no number; left out")
+                warnings.append(f"attributes.{name}: {text!r:.40} is not a number; ignored")
     return attributes, tuple(warnings)
 
 
@@ -192,11 +192,11 @@ def _is_nan(value: object) -> bool:
 
 
 def _is_storable(number: float) -> bool:
-    """Whether a company may have it as an attribute: finite, a whole one of 64 bits."""
+    """Return whether the number can be stored as an attribute: a finite float or a signed 64-bit integer."""
     return is_finite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
 
 
-def _flag(value: object) -> bool:
+def _parse_bool(value: object) -> bool:
     if isinstance(value, bool):
         return value
     text = clean_text(value, "deleted").casefold()

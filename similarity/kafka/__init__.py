@@ -1,6 +1,6 @@
-"""Kafka: a producer that says what was not delivered, a consumer that reads partitions from given offsets.
+"""Kafka: a producer that reports undelivered messages, and a consumer that reads partitions from given offsets.
 
-The one home of confluent-kafka (the extra `kafka`), which is imported when a client is made.
+Only this package uses confluent-kafka (the extra `kafka`), which is imported when a client is created.
 """
 
 from similarity.kafka.consumer import TopicConsumer, topic_partitions

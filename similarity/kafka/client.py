@@ -1,4 +1,4 @@
-"""What all clients of Kafka share: how they are made, and what their errors mean to a user."""
+"""Creation of Kafka clients, and conversion of their errors to ours."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ from similarity.upkeep.outage import Outage
 ANSWER_SECONDS = 10.0
 
 COMMON = {
-    # What librdkafka would print itself, again and again while a broker is away; we say it once.
+    # librdkafka would log each failed connection while a broker is unavailable; we log an outage once.
     "log_level": 2,
     "reconnect.backoff.ms": 250,
     "reconnect.backoff.max.ms": 2_000,
 }
-# What no waiting mends.
+# Errors that a retry does not solve.
 LOGIN_ERRORS = (
     "_AUTHENTICATION",
     "SASL_AUTHENTICATION_FAILED",
@@ -29,7 +29,7 @@ LOGIN_ERRORS = (
 
 
 def confluent() -> Any:
-    """The client's module.
+    """Return the module confluent_kafka.
 
     Raises:
         InvalidInput: it is not installed.
@@ -44,21 +44,21 @@ def confluent() -> Any:
     return confluent_kafka
 
 
-def made(client: Any, configuration: Mapping[str, object]) -> Any:
-    """A client of this class.
+def create_client(client: Any, configuration: Mapping[str, object]) -> Any:
+    """Return a client of this class.
 
     Raises:
-        InvalidInput: a setting cannot be used.
+        InvalidInput: a setting is invalid.
     """
     try:
         return client(configuration)
-    except Exception as error:  # KafkaException, ValueError or TypeError, by what is wrong
-        raise InvalidInput(f"a setting of Kafka cannot be used: {error}; see the {PREFIX} variables") from error
+    except Exception as error:  # KafkaException, ValueError or TypeError
+        raise InvalidInput(f"a setting of Kafka is invalid: {error}; see the {PREFIX} variables") from error
 
 
 @contextmanager
-def translated(confluent: Any, servers: str, what: str) -> Iterator[None]:
-    """Turns errors of the client into ours."""
+def convert_errors(confluent: Any, servers: str, what: str) -> Iterator[None]:
+    """Convert exceptions of the client to ours; `what` is the result that was requested."""
     try:
         yield
     except confluent.KafkaException as error:
@@ -71,7 +71,7 @@ def translated(confluent: Any, servers: str, what: str) -> Iterator[None]:
 
 
 class ClientErrors:
-    """The errors that a client reports aside: an outage, which is logged, or a refused login."""
+    """Collects the errors that a client reports to its callback: an outage, which is logged, or a refused login."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -79,22 +79,22 @@ class ClientErrors:
         self._refusal = ""
 
     def on_error(self, error: Any) -> None:
-        """Takes note of what the client reports."""
+        """Handle an error that the client reports."""
         if error.name() in LOGIN_ERRORS:
             self._refusal = error.str()
         else:
-            self._outage.away(f"{error.str()}; reading goes on when it is back")
+            self._outage.away(f"{error.str()}; reading continues when it is available again")
 
     def over(self) -> None:
-        """A broker has answered."""
+        """End the outage: a broker has answered."""
         self._outage.over()
 
     def raise_refusal(self) -> None:
-        """Raises InvalidInput if the login was refused: no waiting mends that."""
+        """Raise InvalidInput if the login was refused; a retry does not solve that."""
         if self._refusal:
             raise InvalidInput(refused(self._servers, self._refusal))
 
 
 def refused(servers: str, reason: str) -> str:
-    """What a user is told of a login or a right that is refused."""
+    """Return the message for a refused login or a missing right."""
     return f"Kafka at {servers} refuses: {reason}; see the {PREFIX} variables and the rights of the user"

@@ -1,4 +1,4 @@
-"""Reading partitions from given offsets, without group rebalancing: whoever runs readers says who reads what."""
+"""Consumes given partitions from given offsets with manual assignment; group rebalancing is not used."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -6,23 +6,23 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from similarity.errors import InvalidInput
-from similarity.kafka.client import ANSWER_SECONDS, COMMON, ClientErrors, confluent, made, translated
+from similarity.kafka.client import ANSWER_SECONDS, COMMON, ClientErrors, confluent, convert_errors, create_client
 from similarity.kafka.records import End, KafkaUnavailable, Lost, Record
 from similarity.kafka.settings import KafkaSettings
 
-NO_OFFSET = 0  # librdkafka's marks for "none" are negative
-NO_GROUP = "similarity-looks"  # the client wants one even to look
+FIRST_VALID_OFFSET = 0  # librdkafka returns negative offsets for "no offset"
+METADATA_GROUP = "similarity-looks"  # the client requires a group id even for metadata requests
 CONSUMER = {
     **COMMON,
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
-    # An offset that is not there any more is an event, never a jump.
+    # If an offset no longer exists, `poll` returns `Lost`; the position is never reset silently.
     "auto.offset.reset": "error",
     "allow.auto.create.topics": False,
     "enable.partition.eof": True,
-    # Downstream may be slow, or wait for its store: that is no reason to be thrown out.
+    # Processing may be slow or wait for the store; the broker must not remove the consumer for that.
     "max.poll.interval.ms": 86_400_000,
-    # Of each partition, read ahead; 64 MB by default.
+    # Prefetched per partition; 64 MB by default.
     "queued.max.messages.kbytes": 4_096,
     "queued.min.messages": 2_000,
     "fetch.wait.max.ms": 200,
@@ -31,11 +31,11 @@ MISSING = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 
 
 class TopicConsumer:
-    """Reads partitions of one topic from given offsets, and knows the bounds of each. Not to be shared between threads.
+    """Reads partitions of one topic from given offsets. Not thread-safe.
 
     Raises:
-        InvalidInput: confluent-kafka is missing, a setting cannot be used, or there is no such topic.
-        KafkaUnavailable: no broker answers (never by `poll`).
+        InvalidInput: confluent-kafka is missing, a setting is invalid, or the topic does not exist.
+        KafkaUnavailable: no broker answers (never raised by `poll`).
     """
 
     def __init__(self, settings: KafkaSettings, *, topic: str, group: str) -> None:
@@ -48,36 +48,36 @@ class TopicConsumer:
         self._confluent = confluent()
         self._errors = ClientErrors(settings.servers)
         own = {**CONSUMER, "group.id": group, "error_cb": self._errors.on_error}
-        self._consumer = made(self._confluent.Consumer, {**settings.client(), **own})
+        self._consumer = create_client(self._confluent.Consumer, {**settings.client(), **own})
 
     def partitions(self, *, max_age: float = 0.0) -> tuple[int, ...]:
-        """The numbers of the topic's partitions, as they were at most so many seconds ago."""
+        """Return the partition numbers of the topic. A cached answer is used if it is at most `max_age` seconds old."""
         if not self._partitions or time.monotonic() - self._looked > max_age:
-            self._partitions = self._asked_partitions()
+            self._partitions = self._fetch_partitions()
             self._looked = time.monotonic()
         return self._partitions
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset that is still there, and the one that will be written next."""
-        # Until the client has asked for the topic, a partition that exists is "unknown".
+        """Return the low and the high watermark: the first stored offset, and the offset of the next record."""
+        # Until the client has requested the topic's metadata, an existing partition is "unknown" to it.
         self.partitions(max_age=ANSWER_SECONDS)
-        with self._translated(f"the bounds of {self.topic}/{partition}"):
+        with self._convert_errors(f"the bounds of {self.topic}/{partition}"):
             where = self._confluent.TopicPartition(self.topic, partition)
             low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS)
         return low, high
 
     def read_from(self, offsets: Mapping[int, int]) -> None:
-        """Reads these partitions from now on, each from its offset; no others."""
+        """Assign these partitions, each from its offset, and unassign all others."""
         self.positions = dict(offsets)
         where = [self._confluent.TopicPartition(self.topic, number, offset) for number, offset in offsets.items()]
-        with self._translated(f"{self.topic} to read"):
+        with self._convert_errors(f"{self.topic} to read"):
             self._consumer.assign(where)
 
     def poll(self, seconds: float) -> Record | End | Lost | None:
-        """The next record or event; None where there is none in time, also while the broker is away.
+        """Return the next record or event; None after `seconds` without one, also if no broker is available.
 
         Raises:
-            InvalidInput: the login is refused, or the topic is gone.
+            InvalidInput: the login is refused, or the topic no longer exists.
         """
         polled = self._consumer.poll(seconds)
         self._errors.raise_refusal()
@@ -90,7 +90,7 @@ class TopicConsumer:
             return _record(polled)
         if error.name() == "_PARTITION_EOF":
             self._errors.over()
-            # Beyond the last record there may be offsets without one: of transactions, or compacted.
+            # Offsets after the last record may hold no record (transaction markers, compaction).
             position = max(self.positions[polled.partition()], polled.offset())
             self.positions[polled.partition()] = position
             return End(partition=polled.partition(), offset=position)
@@ -103,19 +103,19 @@ class TopicConsumer:
         return None
 
     def backlog(self, partition: int, position: int) -> int | None:
-        """How many offsets are left from here, as of the last answer of the broker; None before it. Asks nobody."""
+        """Return the lag of `position` behind the cached high watermark; None if none is cached. Sends no request."""
         where = self._confluent.TopicPartition(self.topic, partition)
         known = self._consumer.get_watermark_offsets(where, cached=True)
-        if known is None or known[1] < NO_OFFSET:
+        if known is None or known[1] < FIRST_VALID_OFFSET:
             return None
         return max(0, int(known[1]) - position)
 
     def close(self) -> None:
-        """Lets go of the connections. Nothing is committed."""
+        """Close the consumer without committing offsets."""
         self._consumer.close()
 
-    def _asked_partitions(self) -> tuple[int, ...]:
-        with self._translated(f"the partitions of {self.topic}"):
+    def _fetch_partitions(self) -> tuple[int, ...]:
+        with self._convert_errors(f"the partitions of {self.topic}"):
             found = self._consumer.list_topics(self.topic, timeout=ANSWER_SECONDS).topics[self.topic]
             if found.error is not None and found.error.name() not in MISSING:
                 raise self._confluent.KafkaException(found.error)
@@ -124,26 +124,29 @@ class TopicConsumer:
         return tuple(sorted(found.partitions))
 
     @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _convert_errors(self, what: str) -> Iterator[None]:
         try:
-            with translated(self._confluent, self._settings.servers, what):
+            with convert_errors(self._confluent, self._settings.servers, what):
                 yield
         except KafkaUnavailable:
             self._partitions = ()
-            # A refused login looks like a broker that does not answer; what is really wrong is told beside it.
+            # A refused login first appears as a timeout; the reason is reported to the error callback, which
+            # `poll` runs.
             self._consumer.poll(0)
             self._errors.raise_refusal()
             raise
 
 
 def topic_partitions(settings: KafkaSettings, topic: str) -> tuple[int, ...]:
-    """The partitions of a topic, asked for before a job starts, so that what is wrong is said where one sees it.
+    """Return the partitions of a topic.
+
+    Called before a job starts, so that configuration errors appear on the command line and not in a worker's log.
 
     Raises:
-        InvalidInput: there is no such topic, or the login is refused.
+        InvalidInput: the topic does not exist, or the login is refused.
         KafkaUnavailable: no broker answers.
     """
-    with closing(TopicConsumer(settings, topic=topic, group=NO_GROUP)) as consumer:
+    with closing(TopicConsumer(settings, topic=topic, group=METADATA_GROUP)) as consumer:
         return consumer.partitions()
 
 
@@ -160,4 +163,4 @@ def _record(polled: Any) -> Record:
 
 
 def _no_topic(topic: str, servers: str) -> str:
-    return f"there is no topic {topic!r} at {servers}; create it (its partitions are the most workers that can read it)"
+    return f"there is no topic {topic!r} at {servers}; create it (at most one worker can read each of its partitions)"

@@ -1,4 +1,4 @@
-"""How far a group has come in a topic, as Kafka keeps it."""
+"""The committed offsets of a consumer group, as Kafka stores them."""
 
 import threading
 import time
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from similarity.kafka.client import ANSWER_SECONDS, LOGIN_ERRORS, confluent, made, translated
-from similarity.kafka.consumer import CONSUMER, NO_GROUP, NO_OFFSET, TopicConsumer
+from similarity.kafka.client import ANSWER_SECONDS, LOGIN_ERRORS, confluent, convert_errors, create_client
+from similarity.kafka.consumer import CONSUMER, FIRST_VALID_OFFSET, METADATA_GROUP, TopicConsumer
 from similarity.kafka.records import GroupPosition
 from similarity.kafka.settings import KafkaSettings
 
 
 class GroupOffsets:
-    """How far a group has read a topic, kept by Kafka. Safe to share between threads.
+    """Reads and commits the offsets of a group in one topic. Thread-safe.
 
-    Not by the client's admin calls for groups: they end the process when the broker goes away meanwhile
-    (librdkafka issue 4605). And not by commits that wait, because those wait 45 s for a broker.
+    It does not use the client's admin calls for groups: they end the process if the broker disappears meanwhile
+    (librdkafka issue 4605). It does not use synchronous commits, because they wait 45 s for a broker.
     """
 
     def __init__(self, settings: KafkaSettings, *, topic: str, group: str) -> None:
@@ -28,30 +28,30 @@ class GroupOffsets:
         self._waiting = False
         self._answer: Any = None
         own = {**CONSUMER, "group.id": group, "error_cb": lambda error: None, "on_commit": self._on_commit}
-        self._consumer = made(self._confluent.Consumer, {**settings.client(), **own})
+        self._consumer = create_client(self._confluent.Consumer, {**settings.client(), **own})
 
     def committed(self, partitions: Sequence[int]) -> dict[int, int]:
-        """The next offset to read of each partition that has one.
+        """Return the next offset to read of each partition that has a committed one.
 
         Raises:
             KafkaUnavailable: no broker answers.
         """
-        asked = [self._confluent.TopicPartition(self._topic, partition) for partition in partitions]
-        with self._lock, translated(self._confluent, self._settings.servers, f"the offsets of group {self._group}"):
-            answered = self._consumer.committed(asked, timeout=ANSWER_SECONDS)
-        return {where.partition: where.offset for where in answered if where.offset >= NO_OFFSET}
+        where = [self._confluent.TopicPartition(self._topic, partition) for partition in partitions]
+        with self._lock, convert_errors(self._confluent, self._settings.servers, f"the offsets of group {self._group}"):
+            found = self._consumer.committed(where, timeout=ANSWER_SECONDS)
+        return {each.partition: each.offset for each in found if each.offset >= FIRST_VALID_OFFSET}
 
     def commit(self, offsets: Mapping[int, int], *, patience: float = ANSWER_SECONDS) -> None:
-        """Everything before these offsets is done. Durable when it returns.
+        """Commit these offsets: all records before them are processed. The commit is durable when this returns.
 
         Raises:
-            KafkaUnavailable: it was not taken within `patience` seconds; it may still be, later.
+            KafkaUnavailable: no broker confirmed it within `patience` seconds; it may still succeed later.
         """
         what = f"an answer to the commit of group {self._group}"
         where = [self._confluent.TopicPartition(self._topic, *position) for position in offsets.items()]
         deadline = time.monotonic() + patience
-        with self._lock, translated(self._confluent, self._settings.servers, what):
-            self._await_answer(deadline)  # to an earlier commit: one at a time keeps them in order
+        with self._lock, convert_errors(self._confluent, self._settings.servers, what):
+            self._await_answer(deadline)  # to an earlier commit, so that commits stay in order
             while True:
                 self._waiting = True
                 self._consumer.commit(offsets=where, asynchronous=True)
@@ -63,7 +63,7 @@ class GroupOffsets:
                 time.sleep(0.2)  # a broker that has just started does not know its groups yet
 
     def close(self) -> None:
-        """Lets go of the connections."""
+        """Close the connections."""
         self._consumer.close()
 
     def _await_answer(self, deadline: float) -> None:
@@ -77,13 +77,13 @@ class GroupOffsets:
 
 
 def group_positions(settings: KafkaSettings, *, topic: str, group: str) -> tuple[GroupPosition, ...]:
-    """How far a group has come in each partition; where it has committed nothing, at the first that is there.
+    """Return the position of a group in each partition: its committed offset, by default the low watermark.
 
     Raises:
-        InvalidInput: there is no such topic, or the login is refused.
+        InvalidInput: the topic does not exist, or the login is refused.
         KafkaUnavailable: no broker answers.
     """
-    with closing(TopicConsumer(settings, topic=topic, group=NO_GROUP)) as consumer:
+    with closing(TopicConsumer(settings, topic=topic, group=METADATA_GROUP)) as consumer:
         bounds = {partition: consumer.bounds(partition) for partition in consumer.partitions()}
     with closing(GroupOffsets(settings, topic=topic, group=group)) as offsets:
         committed = offsets.committed(list(bounds))

@@ -1,9 +1,9 @@
-"""Writing messages durably, and saying which were not written."""
+"""A producer that writes messages durably and reports those that were not written."""
 
 from types import TracebackType
 from typing import Any, Self
 
-from similarity.kafka.client import COMMON, confluent, made
+from similarity.kafka.client import COMMON, confluent, create_client
 from similarity.kafka.records import NotDelivered
 from similarity.kafka.settings import KafkaSettings
 
@@ -14,26 +14,26 @@ PRODUCER = {
     "enable.idempotence": True,
     "linger.ms": 5,
     "compression.type": "lz4",
-    # What a topic takes is the topic's to say; a dead letter is longer than its message.
+    # The topic has its own limit; a dead letter is longer than its message.
     "message.max.bytes": 16_777_216,
 }
 
 
 class KeyedProducer:
-    """Writes keyed messages durably: acknowledged by all in-sync replicas, each once, in order per key.
+    """Writes keyed messages: acknowledged by all in-sync replicas, without duplicates, in order per key.
 
-    Nothing is known to be written before `flush` has returned.
+    A message is certainly written only after `flush` has returned.
     """
 
     def __init__(self, settings: KafkaSettings, *, timeout: float = DELIVERY_SECONDS) -> None:
-        """`timeout`: seconds after which a message that no broker took is given up."""
+        """`timeout`: seconds after which a message that no broker has acknowledged fails."""
         self._timeout = timeout
         self._confluent = confluent()
         self._waiting: dict[int, bytes] = {}
         self._failed: list[tuple[bytes, str]] = []
         self._sent = 0
         own = {**PRODUCER, "delivery.timeout.ms": int(timeout * 1000), "error_cb": lambda error: None}
-        self._producer = made(self._confluent.Producer, {**settings.client(), **own})
+        self._producer = create_client(self._confluent.Producer, {**settings.client(), **own})
 
     def __enter__(self) -> Self:
         return self
@@ -45,7 +45,7 @@ class KeyedProducer:
             self.flush()
 
     def send(self, topic: str, *, key: bytes, value: bytes | None) -> None:
-        """Puts a message on its way; None as value is a tombstone. Waits while the queue is full."""
+        """Queue a message; a value of None is a tombstone. Waits while the queue is full."""
         number, self._sent = self._sent, self._sent + 1
         self._waiting[number] = key
 
@@ -59,7 +59,7 @@ class KeyedProducer:
                 self._producer.produce(topic, key=key, value=value, on_delivery=on_delivery)
             except BufferError:
                 self._producer.poll(0.1)
-            except self._confluent.KafkaException as error:  # too large, say: it was never queued
+            except self._confluent.KafkaException as error:  # not queued, for example because it is too large
                 del self._waiting[number]
                 self._failed.append((key, error.args[0].str()))
                 return
@@ -68,10 +68,10 @@ class KeyedProducer:
                 return
 
     def flush(self) -> None:
-        """Returns when every message is written.
+        """Wait until every message is written.
 
         Raises:
-            NotDelivered: some are not, or nobody knows; send them again, which is harmless.
+            NotDelivered: some messages may not be written; send them again (a repeated write has no further effect).
         """
         self._producer.flush(self._timeout + 1)
         failed = [*self._failed, *((key, "no answer yet") for key in self._waiting.values())]
@@ -79,7 +79,7 @@ class KeyedProducer:
         if failed:
             keys, reasons = zip(*failed, strict=True)
             raise NotDelivered(
-                f"Kafka did not take {len(failed):,} messages ({reasons[0]}), the first of them with key "
+                f"Kafka did not accept {len(failed):,} messages ({reasons[0]}); the first has the key "
                 f"{keys[0]!r:.140}; send them again",
                 keys,
             )

@@ -1,4 +1,4 @@
-"""What comes from a topic, and what can be wrong with one; no client is needed for it."""
+"""Records, events and errors of topics; this module does not need the Kafka client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +10,11 @@ from similarity.ingest.messages import Message
 
 
 class KafkaUnavailable(SimilarityError):
-    """No broker answers, or not in time."""
+    """No broker answered in time."""
 
 
 class NotDelivered(SimilarityError):
-    """Messages that no broker has acknowledged; `keys` are theirs."""
+    """Messages that no broker has acknowledged; `keys` are their keys."""
 
     def __init__(self, message: str, keys: Sequence[bytes]) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class NotDelivered(SimilarityError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record of a topic. `timestamp` in milliseconds since 1970, None where the broker has none."""
+    """One record of a topic. `timestamp`: milliseconds since 1970; None if the record has none."""
 
     topic: str
     partition: int
@@ -33,10 +33,10 @@ class Record:
     timestamp: int | None
 
     def message(self, received: datetime) -> Message:
-        """The record as a message; `received` is its time where the topic keeps none.
+        """Return the record as a message; its time is `received` if the record has no timestamp.
 
-        A time ahead of the clock would be a version that nothing later could supersede, so such a
-        message is unreadable.
+        A timestamp ahead of the clock would be a version that later changes could not supersede, so such a message is
+        unreadable.
         """
         position = f"kafka:{self.topic}/{self.partition}/{self.offset}"
         message = Message(position=position, key=self.key, value=self.value, time=received)
@@ -51,7 +51,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """All records of a partition before `offset` have been read, and there are no more now."""
+    """The end of a partition: all records before `offset` have been read."""
 
     partition: int
     offset: int
@@ -59,14 +59,14 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The offset that would be read next is not in the partition: deleted by retention, or never written."""
+    """The next offset to read is not in the partition: it was deleted by retention, or never written."""
 
     partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPosition:
-    """How far a group has come in a partition: everything before `committed` is done, `lag` offsets are left."""
+    """The position of a group in a partition: records before `committed` are processed, `lag` offsets remain."""
 
     partition: int
     committed: int

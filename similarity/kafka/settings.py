@@ -1,4 +1,4 @@
-"""Where Kafka is and how to log in; read from the environment by composition roots and by workers."""
+"""The connection settings of Kafka; composition roots and workers read them from the environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 class KafkaSettings:
     """Brokers, login and encryption.
 
-    `servers`: `host:port` of some brokers, separated by commas. Log in by `username` and `password`
-    (SASL), by `certificate_file` and `key_file`, or not at all. `tls` None: encrypted where there is a
-    login or a `ca_file`. `ca_file`: of a private authority, the system's authorities without it.
+    `servers`: `host:port` of some brokers, separated by commas. The login uses `username` and `password` (SASL), or
+    `certificate_file` and `key_file`; it is optional. `tls`: by default on if there is a username, a certificate or
+    a `ca_file`. `ca_file`: certificates of a private authority; by default those of the system.
 
     Raises:
-        InvalidInput: settings do not fit together; the message never holds a secret.
+        InvalidInput: settings contradict each other; the message never contains a secret.
     """
 
     servers: str = DEFAULT_SERVERS
@@ -37,12 +37,12 @@ class KafkaSettings:
     def __post_init__(self) -> None:
         addresses = [address.strip() for address in self.servers.split(",")]
         if not all(host and port.isdigit() for host, _, port in (address.rpartition(":") for address in addresses)):
-            # Not shown: somebody may have written a password into it.
-            raise InvalidInput(f"{PREFIX}SERVERS must read HOST:PORT, or several of them separated by commas")
+            # The value is not shown: it may contain a password.
+            raise InvalidInput(f"{PREFIX}SERVERS must be HOST:PORT, or several of them separated by commas")
         if "@" in self.servers or "/" in self.servers:
             raise InvalidInput(
-                f"{PREFIX}SERVERS holds no scheme and no password, because it is logged; set {PREFIX}USERNAME and "
-                f"{PREFIX}PASSWORD"
+                f"{PREFIX}SERVERS must not contain a scheme or a password, because it is logged; set "
+                f"{PREFIX}USERNAME and {PREFIX}PASSWORD"
             )
         for one, other in (("username", "password"), ("certificate_file", "key_file")):
             if bool(getattr(self, one)) != bool(getattr(self, other)):
@@ -50,15 +50,15 @@ class KafkaSettings:
                     f"{PREFIX}{one.upper()} and {PREFIX}{other.upper()} belong together; one of them is missing"
                 )
         if self.tls is False and (self.ca_file or self.certificate_file):
-            raise InvalidInput(f"{PREFIX}TLS is off, but there are certificates; leave it out, or leave them out")
+            raise InvalidInput(f"{PREFIX}TLS is off, but certificates are set; unset {PREFIX}TLS or the certificates")
 
     @property
     def encrypted(self) -> bool:
-        """Whether connections are by TLS."""
+        """Whether connections use TLS."""
         return bool(self.username or self.ca_file or self.certificate_file) if self.tls is None else self.tls
 
     def client(self) -> dict[str, object]:
-        """How to connect, as librdkafka calls it. Holds the secrets: never log it."""
+        """Return the configuration for librdkafka. It contains the secrets: never log it."""
         protocol = ("SASL_" if self.username else "") + ("SSL" if self.encrypted else "PLAINTEXT")
         configuration: dict[str, object] = {"bootstrap.servers": self.servers, "security.protocol": protocol}
         if self.username:
@@ -77,10 +77,10 @@ class KafkaSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, servers: str = "") -> "KafkaSettings":
-        """Reads SIMILARITY_KAFKA_ and the names of the fields in capitals; `servers` goes before its variable.
+        """Read the variables SIMILARITY_KAFKA_ plus a field name in capitals; `servers` overrides its variable.
 
         Raises:
-            InvalidInput: as `read_variables`, or settings do not fit together.
+            InvalidInput: as `read_variables`, or settings contradict each other.
         """
         given = read_variables(environ, PREFIX, get_type_hints(cls))
         return cls(**given | ({"servers": servers} if servers else {}))

@@ -1,7 +1,7 @@
-"""The same company under several ids: recognised by domain or text, and folded into the best hit.
+"""Duplicates: hits that are the same company under another id are merged into the best-ranked one.
 
-Hosts where many companies keep a page do not count as a domain, and a text must be so long that two companies
-would not write the same by chance.
+Two companies are the same if they share a domain or a description. Hosts of many companies' pages do not count,
+nor do descriptions so short that two companies could write the same by chance.
 """
 
 from collections.abc import Sequence
@@ -15,74 +15,74 @@ SHARED_HOSTS = frozenset(
     "tiktok.com linktr.ee sites.google.com wordpress.com wixsite.com blogspot.com weebly.com squarespace.com "
     "crunchbase.com wikipedia.org en.wikipedia.org bloomberg.com etsy.com".split()
 )
-SHORTEST_TEXT = 40
+MIN_TEXT_CHARACTERS = 40
 
-Mark: TypeAlias = tuple[str, str]
-"""A domain or a text that only one company has."""
+IdentityKey: TypeAlias = tuple[str, str]
+"""("domain", domain) or ("text", description): companies with an equal key are the same company."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A hit that stays, and the ids of its duplicates."""
+class UniqueHit:
+    """A hit that duplicates no better one, and the ids of its own duplicates."""
 
     hit: SimilarCompany
     duplicates: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
-    """The hits that stay, best first, and the ids of the duplicates of each given company."""
+class MergedHits:
+    """The hits without duplicates, best first, and the ids of the duplicates of each given company."""
 
-    kept: list[Kept]
-    of_given: list[list[str]]
+    unique: list[UniqueHit]
+    duplicates_of_given: list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
-    """Folds companies into earlier ones with a common mark, one by one."""
+class DuplicateMerger:
+    """Merges each added company into an earlier one with an equal key, if there is one."""
 
-    _duplicates: dict[Mark, list[str]] = field(default_factory=dict)
+    _duplicates: dict[IdentityKey, list[str]] = field(default_factory=dict)
 
-    def add(self, company_id: str, marks: Sequence[Mark]) -> list[str] | None:
+    def add(self, company_id: str, keys: Sequence[IdentityKey]) -> list[str] | None:
         """Return the list that will hold this company's duplicates; None if it is a duplicate itself."""
-        known = next((self._duplicates[mark] for mark in marks if mark in self._duplicates), None)
+        known = next((self._duplicates[key] for key in keys if key in self._duplicates), None)
         duplicates = [] if known is None else known
-        for mark in marks:
-            self._duplicates.setdefault(mark, duplicates)
+        for key in keys:
+            self._duplicates.setdefault(key, duplicates)
         if known is None:
             return duplicates
         known.append(company_id)
         return None
 
-    def add_given(self, marks: Sequence[Mark]) -> list[str]:
-        """Return the list that will hold the duplicates of a company that is no hit itself."""
+    def add_given(self, keys: Sequence[IdentityKey]) -> list[str]:
+        """Return the list that will hold the duplicates of a company that is not a hit."""
         duplicates: list[str] = []
-        for mark in marks:
-            self._duplicates.setdefault(mark, duplicates)
+        for key in keys:
+            self._duplicates.setdefault(key, duplicates)
         return duplicates
 
 
-def fold(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> Folded:
-    """Fold each hit that is the same company as a given one, or as a better hit, into that.
+def merge_duplicates(hits: Sequence[SimilarCompany], given: Sequence[Company] = ()) -> MergedHits:
+    """Merge each hit into the given company or the better hit that is the same company.
 
-    More hits at the end change nothing about those before.
+    Appending hits does not change the result for the earlier ones.
     """
-    folding = Folding()
-    of_given = [folding.add_given(marks_of(company)) for company in given]
-    kept: list[Kept] = []
+    merger = DuplicateMerger()
+    duplicates_of_given = [merger.add_given(identity_keys(company)) for company in given]
+    unique: list[UniqueHit] = []
     for hit in hits:
-        duplicates = folding.add(hit.company.id, marks_of(hit.company))
+        duplicates = merger.add(hit.company.id, identity_keys(hit.company))
         if duplicates is not None:
-            kept.append(Kept(hit, duplicates))
-    return Folded(kept, of_given)
+            unique.append(UniqueHit(hit, duplicates))
+    return MergedHits(unique, duplicates_of_given)
 
 
-def marks_of(company: Company) -> tuple[Mark, ...]:
-    """Return what no other company has: its domain and its description."""
-    marks: list[Mark] = []
+def identity_keys(company: Company) -> tuple[IdentityKey, ...]:
+    """Return the keys that identify the company: its own domain, and its description if that is long enough."""
+    keys: list[IdentityKey] = []
     if company.domain and company.domain not in SHARED_HOSTS:
-        marks.append(("domain", company.domain))
+        keys.append(("domain", company.domain))
     text = company.description.strip().casefold()
-    if len(text) >= SHORTEST_TEXT:
-        marks.append(("text", text))
-    return tuple(marks)
+    if len(text) >= MIN_TEXT_CHARACTERS:
+        keys.append(("text", text))
+    return tuple(keys)

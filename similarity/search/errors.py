@@ -1,4 +1,4 @@
-"""Why a question cannot be answered."""
+"""The errors of search."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from similarity.errors import InvalidInput, SimilarityError
 
 
 class UnknownCompany(InvalidInput):
-    """No company goes by `reference`. `suggestions` are companies with similar names, best first."""
+    """No company matches `reference`. `suggestions` are companies with similar names, best first."""
 
     def __init__(self, reference: str, suggestions: Sequence[Company] = ()) -> None:
         near = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?" if suggestions else ""
@@ -17,11 +17,11 @@ class UnknownCompany(InvalidInput):
 
 
 class AmbiguousCompany(InvalidInput):
-    """Several companies go by `reference`; `candidates` are the first of them, by id."""
+    """Several companies match `reference`; `candidates` are the first of them, by id."""
 
     def __init__(self, reference: str, candidates: Sequence[Company], *, count: int) -> None:
         ids = ", ".join(candidate.id for candidate in candidates[:10])
-        super().__init__(f"{count} companies go by {reference!r}; ask again with one of the ids: {ids}")
+        super().__init__(f"{count} companies match {reference!r}; use one of the ids: {ids}")
         self.reference = reference
         self.candidates = tuple(candidates)
         self.count = count
@@ -32,8 +32,8 @@ class EncoderNotLoaded(SimilarityError):
 
 
 class NotCalibrated(InvalidInput):
-    """The generation has no calibration, so there are no probabilities to filter by."""
+    """The generation has no calibrator, so there are no probabilities to filter by."""
 
 
 class RankingExpired(SimilarityError):
-    """The generation that an earlier page came from was retired; ask again from the first page."""
+    """The generation of the previous page was retired; start again from the first page."""

@@ -1,10 +1,10 @@
-"""Which phrases carry each match, with a memory: a description is taken apart and encoded once.
+"""Computes the phrases that explain each hit, with a cache: each description is split and encoded once.
 
     explainer = Explainer(encoder)
     phrases = explainer.phrases([nike, "rents out e-scooters"], companies_of_the_first_hits)
-    phrases[0]  # of the first hit, strongest first
+    phrases[0]  # of the first hit, largest effect first
 
-The memory knows descriptions, not pairs: a hit that comes up again, for whichever anchor, costs nothing.
+The cache is keyed by description, not by pair: a hit that returns for another anchor costs nothing.
 """
 
 from collections import OrderedDict
@@ -17,29 +17,29 @@ from typing import TypeAlias
 from similarity.company import Company
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.explanation import (
-    CarryingPhrase,
     Described,
+    ExplainingPhrase,
     Occlusions,
-    carrying_phrases,
     encode_occlusions,
+    explaining_phrases,
     occlusion_texts,
 )
 
 CACHE_BYTES = 64 << 20
-QUICKLY_EXPLAINED = 4
-"""So many descriptions at once are no heavy work: those of a question as it is by default, an anchor and three hits."""
-# A phrase with its text, or the key with its place; estimates come out a tenth above what tracemalloc counts.
+SMALL_BATCH = 4
+"""Up to this many descriptions are not heavy work: a default query needs one anchor and three hits."""
+# Per phrase or key. The estimate is a tenth above the size that tracemalloc reports.
 BYTES_PER_PHRASE = 300
 
 Key: TypeAlias = tuple[str, bytes]
-"""The id of the company (none for free words), and what decides the phrases and their places."""
+"""The company's id (empty for free text), and a hash of names and description, which decide the phrases."""
 
 
 class Explainer:
-    """Explains matches with `encoder`. Safe to share between threads; one for each encoder.
+    """Explains hits with `encoder`. Thread-safe; one for each encoder.
 
-    The most recent descriptions are cached, up to `cache_bytes`. `on_lookup` is called for each description
-    with whether the cache held it; `before_much` is called before more than QUICKLY_EXPLAINED are encoded, and
+    The most recent descriptions are cached, up to `cache_bytes`. `on_lookup` is called for each description, with
+    whether the cache holds it. `before_much` is called before more than SMALL_BATCH descriptions are encoded, and
     may raise.
     """
 
@@ -53,48 +53,48 @@ class Explainer:
     ) -> None:
         self._encoder = encoder
         self._before_much = before_much
-        self._memory = OcclusionMemory(cache_bytes, on_lookup=on_lookup)
+        self._cache = OcclusionCache(cache_bytes, on_lookup=on_lookup)
 
     @property
     def encoder_id(self) -> str:
-        """Explain only matches of a generation with the same id."""
+        """The id of the encoder. Explain only hits of a generation with the same encoder."""
         return self._encoder.encoder_id
 
     @property
-    def remembered_bytes(self) -> int:
-        """What the memory holds now, estimated."""
-        return self._memory.size
+    def cached_bytes(self) -> int:
+        """Size of the cache in bytes, estimated."""
+        return self._cache.size
 
-    def phrases(self, anchors: Sequence[Described], hits: Sequence[Company]) -> list[tuple[CarryingPhrase, ...]]:
-        """For each hit, the phrases of it and of its nearest anchor that carry the match, strongest first.
+    def phrases(self, anchors: Sequence[Described], hits: Sequence[Company]) -> list[tuple[ExplainingPhrase, ...]]:
+        """Return, for each hit, the phrases of it and of its nearest anchor with the largest effect, largest first.
 
-        `anchors` are the positive ones in the question's order, at least one. All that is not
-        remembered goes to the encoder in one call.
+        `anchors`: at least one, in the order of the query, without negatives. All texts that are not cached go to
+        the encoder in one call.
         """
         if not hits:
             return []
         wanted = {_key(each): each for each in (*anchors, *hits)}
-        # Before anything is promised to others who ask for the same.
-        if self._memory.missing(wanted) > QUICKLY_EXPLAINED:
+        # It may raise: call it before other threads can wait for this one's results.
+        if self._cache.missing(wanted) > SMALL_BATCH:
             self._before_much()
-        found = self._memory.get_all(wanted, self._occlusions)
+        found = self._cache.get_all(wanted, self._occlusions)
         of_anchors = [found[_key(anchor)] for anchor in anchors]
-        return [carrying_phrases(of_anchors, found[_key(hit)]) for hit in hits]
+        return [explaining_phrases(of_anchors, found[_key(hit)]) for hit in hits]
 
     def forget(self, company_ids: Collection[str]) -> None:
-        """Drops what is remembered of the descriptions of these companies."""
-        self._memory.forget(company_ids)
+        """Remove the descriptions of these companies from the cache."""
+        self._cache.forget(company_ids)
 
     def _occlusions(self, described: Sequence[Described]) -> list[Occlusions]:
         settings = self._encoder.text_settings
         return encode_occlusions([occlusion_texts(each, settings) for each in described], self._encoder.encode)
 
 
-class OcclusionMemory:
-    """Remembers occlusions by key, the least recently used forgotten first. Safe to share between threads.
+class OcclusionCache:
+    """A least-recently-used cache of occlusions by key. Thread-safe.
 
-    Whoever asks for what another thread is computing waits for that thread instead of computing it again.
-    `on_lookup` is called for each key with whether it need not be computed.
+    If another thread is computing a key, `get_all` waits for that thread instead of computing it again.
+    `on_lookup` is called for each key, with whether this thread need not compute it.
     """
 
     def __init__(self, limit_bytes: int, *, on_lookup: Callable[[bool], None] = lambda _: None) -> None:
@@ -108,16 +108,16 @@ class OcclusionMemory:
 
     @property
     def size(self) -> int:
-        """Bytes remembered, estimated."""
+        """Size in bytes, estimated."""
         return self._size
 
     def missing(self, wanted: Iterable[Key]) -> int:
-        """How many of `wanted` are neither remembered nor being computed."""
+        """Return how many of `wanted` are neither cached nor being computed."""
         with self._lock:
             return sum(key not in self._known and key not in self._coming for key in wanted)
 
     def forget(self, company_ids: Collection[str]) -> None:
-        """Drops what is known of these companies; what is being computed is given to who waits, and not kept."""
+        """Remove the entries of these companies; an entry that is being computed is returned but not cached."""
         with self._lock:
             for key in [key for key in self._known if key[0] in company_ids]:
                 self._size -= _bytes_of(self._known.pop(key))
@@ -126,22 +126,22 @@ class OcclusionMemory:
     def get_all(
         self, wanted: dict[Key, Described], compute: Callable[[Sequence[Described]], list[Occlusions]]
     ) -> dict[Key, Occlusions]:
-        """The occlusions of everything `wanted`; what is missing is computed by one call of `compute`.
+        """Return the occlusions of all `wanted` keys; one call of `compute` computes the missing ones.
 
         Raises:
-            Exception: what `compute` raised, here or in the thread that was waited for; the next asker tries anew.
+            Exception: raised by `compute`, here or in the thread that was waited for. The next call tries again.
         """
-        known, mine, others = self._shared_out(wanted)
+        known, mine, others = self._claim(wanted)
         for key in wanted:
             self._on_lookup(key not in mine)
         if mine:
-            known |= self._computed(mine, [wanted[key] for key in mine], compute)
+            known |= self._compute(mine, [wanted[key] for key in mine], compute)
         return known | {key: future.result() for key, future in others.items()}
 
-    def _shared_out(
+    def _claim(
         self, wanted: dict[Key, Described]
     ) -> tuple[dict[Key, Occlusions], dict[Key, Future[Occlusions]], dict[Key, Future[Occlusions]]]:
-        """What is known, what this thread has promised to compute, and what other threads are computing."""
+        """Return the cached entries, the keys that this thread must compute, and those that other threads compute."""
         with self._lock:
             known = {key: self._known[key] for key in wanted if key in self._known}
             for key in known:
@@ -151,7 +151,7 @@ class OcclusionMemory:
             self._coming |= mine
         return known, mine, others
 
-    def _computed(
+    def _compute(
         self,
         mine: dict[Key, Future[Occlusions]],
         described: Sequence[Described],
@@ -179,8 +179,8 @@ class OcclusionMemory:
                     self._size += _bytes_of(occlusions)
             self._unwanted -= mine.keys()
             while self._size > self._limit:
-                _, forgotten = self._known.popitem(last=False)
-                self._size -= _bytes_of(forgotten)
+                _, evicted = self._known.popitem(last=False)
+                self._size -= _bytes_of(evicted)
 
 
 def _bytes_of(occlusions: Occlusions) -> int:
@@ -189,9 +189,9 @@ def _bytes_of(occlusions: Occlusions) -> int:
 
 
 def _key(described: Described) -> Key:
-    """Names and description, which decide the prepared texts, and where in the description each phrase is.
+    """Return the cache key: it depends on names and description, which decide the phrases and their positions.
 
-    The hash of the prepared text alone would not do: what preparation takes out moves the places.
+    A hash of the prepared text is not enough: equal prepared texts can have phrases at different positions.
     """
     if isinstance(described, str):
         return "", _digest(described)

@@ -1,11 +1,11 @@
-"""Why a hit is a hit: the facts it shares with the anchors, and the phrases that carry the match.
+"""Explanation of a hit: the facts it shares with the anchors, and the phrases with the largest effect.
 
-Phrases are weighed by occlusion: leave one out of its description, prepare and encode the rest as a
-description is prepared and encoded, and see how far the cosine of the two companies falls. Nothing
-is estimated, so anybody can repeat it: delete the phrase, encode again, compare.
+Phrases are weighted by occlusion: remove one from its description, prepare and encode the rest like any
+description, and measure how far the cosine of the two companies falls. Anybody can repeat the measurement:
+delete the phrase, encode again, compare.
 
-What a phrase loses when it goes depends on what stays. Where two sentences say the same, either
-alone can go at little loss, and both weigh little.
+The weight depends on the remaining text. If two sentences say the same, removing only one changes little, so
+both have a small weight.
 """
 
 import re
@@ -23,36 +23,36 @@ from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
 from similarity.text import TextSettings, embedding_text
 
 Described: TypeAlias = Company | str
-"""What an anchor can be: a company, or a description in free words."""
+"""An anchor: a company, or a description in free text."""
 Facts: TypeAlias = Mapping[str, Collection[str]]
 """Values by field, as filters compare them."""
 Encode: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 """Texts to unit vectors, float32 `[len(texts), dimension]`."""
 
-PHRASES_SHOWN = 3
-SMALLEST_WEIGHT = 0.01
-# A company's description is prepared some eighty times, so of a longer one no more is prepared than this.
-# Phrases are of its first 6,000 characters, and even an encoder of 8,000 tokens reads nothing beyond it.
-MOST_CHARACTERS_PREPARED = 50_000
+MAX_PHRASES_PER_SIDE = 3
+MIN_WEIGHT = 0.01
+# A description is prepared about eighty times, so longer ones are cut. Phrases come from its first 6,000
+# characters, and even an encoder of 8,000 tokens reads nothing beyond this limit.
+MAX_PREPARED_CHARACTERS = 50_000
 # The shortest record of a company that preparation accepts.
 _ID = "occluded"
 _SAYS_SOMETHING = re.compile(r"\w")
 
 
 class Side(StrEnum):
-    """Whose description a phrase is of."""
+    """The company in whose description a phrase stands."""
 
     ANCHOR = "anchor"
     HIT = "hit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarryingPhrase:
-    """A phrase without which the two descriptions would be less alike.
+class ExplainingPhrase:
+    """A phrase without which the two descriptions would be less similar.
 
-    It stands at `[start, end)` of the hit's description, or of anchor number `anchor`'s (from 0).
-    `anchor` is set on both sides: the anchor of the highest cosine, against which the hit is
-    explained. `weight` is the drop of that cosine when the phrase is left out, above 0.
+    It stands at `[start, end)` in the description of the hit or of the anchor. `anchor`: number (from 0) of the
+    anchor with the highest cosine, with which the hit is compared; set on both sides. `weight`: decrease of that
+    cosine without the phrase, above 0.
     """
 
     text: str
@@ -72,10 +72,10 @@ class SharedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occlusions:
-    """The vectors of one description: as it is, `full` `[dimension]`, and `without` each of its phrases.
+    """The vectors of one description: `full` `[dimension]`, and `without` each of its phrases.
 
-    `without` is float32 `[len(phrases), dimension]`. A phrase of a sentence that preparation drops has
-    the vector of the full text: the encoder never sees it.
+    `without` is float32 `[len(phrases), dimension]`. A phrase in a sentence that preparation drops has the vector
+    of the full text, because the encoder never sees it.
     """
 
     phrases: tuple[Phrase, ...]
@@ -85,19 +85,19 @@ class Occlusions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OcclusionTexts:
-    """What to encode for one description: the `full` text, and the text `without` each of its phrases."""
+    """The texts to encode for one description: the `full` text, and the text `without` each of its phrases."""
 
     phrases: tuple[Phrase, ...]
     full: str
     without: tuple[str, ...]
 
     def distinct(self) -> list[str]:
-        """Each text once: a phrase of a sentence that preparation drops leaves the full text."""
+        """Return the distinct texts. Removing a phrase that preparation drops anyway leaves the full text."""
         return list(dict.fromkeys((self.full, *self.without)))
 
 
 def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTexts:
-    """The texts of a company's description, prepared with `settings`; free words are encoded as they are."""
+    """Return the texts of a company's description, prepared with `settings`; free text is not prepared."""
     description, names = _words_of(described)
     phrases = split_phrases(description, names)
 
@@ -105,7 +105,7 @@ def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTe
         return _prepared(described, description[:start] + description[end:], settings)
 
     full = without(0, 0)
-    # Only sentences of phrases: there may be a thousand others, and each is a preparation of the whole text.
+    # Only sentences with phrases: there may be a thousand others, and each costs a preparation of the whole text.
     concerned = [span for span in sentence_spans(description) if any(_within(phrase, [span]) for phrase in phrases)]
     unread = [span for span in concerned if without(*span) == full]
     return OcclusionTexts(
@@ -116,7 +116,7 @@ def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTe
 
 
 def encode_occlusions(subjects: Sequence[OcclusionTexts], encode: Encode) -> list[Occlusions]:
-    """The occlusions of each subject, by one call of `encode` with every distinct text once; none for no subject."""
+    """Return the occlusions of each subject, with one call of `encode` for all distinct texts."""
     texts = list(dict.fromkeys(text for subject in subjects for text in subject.distinct()))
     if not texts:
         return []
@@ -125,7 +125,7 @@ def encode_occlusions(subjects: Sequence[OcclusionTexts], encode: Encode) -> lis
     return [
         Occlusions(
             phrases=subject.phrases,
-            # Copies, so that a description that is kept does not keep the vectors of all others.
+            # Copies, so that one cached description does not keep the vectors of all others in memory.
             full=vectors[row_of[subject.full]].copy(),
             without=vectors[[row_of[text] for text in subject.without]],
         )
@@ -133,10 +133,10 @@ def encode_occlusions(subjects: Sequence[OcclusionTexts], encode: Encode) -> lis
     ]
 
 
-def carrying_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[CarryingPhrase, ...]:
-    """The phrases that carry the match of `hit` with its nearest anchor, strongest first.
+def explaining_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[ExplainingPhrase, ...]:
+    """Return the phrases with the largest effect on the cosine of `hit` and its nearest anchor, largest first.
 
-    At most `PHRASES_SHOWN` of each side, and only those of at least `SMALLEST_WEIGHT`.
+    At most `MAX_PHRASES_PER_SIDE` of each side, and only phrases with a weight of at least `MIN_WEIGHT`.
     """
     cosines = [float(anchor.full @ hit.full) for anchor in anchors]
     nearest = int(np.argmax(cosines))
@@ -146,7 +146,7 @@ def carrying_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[Ca
         (Side.HIT, hit.phrases, cosine - hit.without @ anchor.full),
     )
     carrying = [
-        CarryingPhrase(
+        ExplainingPhrase(
             text=phrase.text, of=side, anchor=nearest, start=phrase.start, end=phrase.end, weight=float(weight)
         )
         for side, phrases, weights in sides
@@ -156,7 +156,7 @@ def carrying_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[Ca
 
 
 def facts_of(anchors: Sequence[Described]) -> Facts:
-    """What `anchors` together say of country, industry, tags and attributes; free text says none of it."""
+    """Return the values of country, industry, tags and attributes of all `anchors`; free text has none."""
     held: dict[str, set[str]] = {}
     for anchor in anchors:
         if isinstance(anchor, Company):
@@ -166,32 +166,30 @@ def facts_of(anchors: Sequence[Described]) -> Facts:
 
 
 def shared_facts(facts: Facts, hit: Company) -> tuple[SharedFact, ...]:
-    """Return those of the anchors' `facts` that hold for `hit` too.
+    """Return the anchors' `facts` that `hit` has too.
 
-    Values compare as filters compare them: a fact that is shared can be filtered by.
+    Values are compared as filters compare them, so a shared fact can be used as a filter.
     """
     shared = []
     for field, values in filter_values(hit).items():
         held = facts.get(field)
-        # Plain loops: this runs for every field of every hit of every question.
+        # Plain loops: this runs for every field of every hit of every query.
         if held and (common := [value for value in values if name_key(value) in held]):
             shared.append(SharedFact(field=field, values=tuple(common)))
     return tuple(shared)
 
 
 def _strongest(phrases: Iterable[Phrase], weights: NDArray[np.float32]) -> list[tuple[Phrase, float]]:
-    """Strongest first; of equal ones the earlier."""
-    weighed = [
-        (phrase, float(weight)) for phrase, weight in zip(phrases, weights, strict=True) if weight >= SMALLEST_WEIGHT
-    ]
-    return sorted(weighed, key=lambda pair: -pair[1])[:PHRASES_SHOWN]
+    """Return the phrases with the largest weights, largest first; ties in the order of the text."""
+    weighed = [(phrase, float(weight)) for phrase, weight in zip(phrases, weights, strict=True) if weight >= MIN_WEIGHT]
+    return sorted(weighed, key=lambda pair: -pair[1])[:MAX_PHRASES_PER_SIDE]
 
 
 def _words_of(described: Described) -> tuple[str, tuple[str, ...]]:
-    """As much of the description as is prepared, and own names."""
+    """Return the part of the description that is prepared, and the company's own names."""
     if isinstance(described, str):
         return described, ()
-    return described.description[:MOST_CHARACTERS_PREPARED], (described.name, *described.aliases)
+    return described.description[:MAX_PREPARED_CHARACTERS], (described.name, *described.aliases)
 
 
 def _within(phrase: Phrase, spans: Iterable[tuple[int, int]]) -> bool:
@@ -199,10 +197,10 @@ def _within(phrase: Phrase, spans: Iterable[tuple[int, int]]) -> bool:
 
 
 def _prepared(described: Described, description: str, settings: TextSettings) -> str:
-    """What the encoder reads where `described` has this description."""
+    """Return the text that the encoder reads if `described` has this description."""
     if isinstance(described, str):
         return description
-    # A company's description is never empty; without its only phrase nothing is left to prepare.
+    # A company's description must not be empty; without its only phrase there is nothing to prepare.
     if not _SAYS_SOMETHING.search(description):
         return ""
     return embedding_text(

@@ -1,4 +1,4 @@
-"""Writes the nearest neighbours of every company to a Parquet file."""
+"""Export of the nearest neighbours of every company to a Parquet file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,9 +32,9 @@ def export_neighbours(
     k: int,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Write a row for each neighbour and return their number; probability is null without a calibration.
+    """Write a row for each neighbour and return the number of rows; probability is null without a calibrator.
 
-    The file appears under its name only when it is complete; its metadata names generation and encoder.
+    The file appears under its name only when it is complete; its metadata holds generation and encoder.
     """
     names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     draft = file.with_name(f".{file.name}.part")

@@ -1,8 +1,8 @@
-"""Filters written as short texts, for a command line or an address.
+"""Filters written as short texts, for a command line or a URL.
 
     country=France   tags!=retail   attributes.employees>=100   attributes.founded<=1999.5
 
-Of one field, several `=` are any of these, several `!=` none of these, and the narrowest range counts.
+For one field, several `=` match any of the values, several `!=` none of them, and the narrowest range applies.
 """
 
 import re
@@ -18,8 +18,8 @@ FILTER_PATTERN = re.compile(r"\s*(?P<field>[^=!<>]*?)\s*(?P<comparison>!=|>=|<=|
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What the texts so far ask of one field."""
+class _Conditions:
+    """The conditions on one field."""
 
     any_of: list[str] = field(default_factory=list)
     none_of: list[str] = field(default_factory=list)
@@ -36,35 +36,38 @@ class _Asked:
 
 
 def parse_filters(texts: Iterable[str]) -> list[FieldFilter]:
-    """One filter per field that the texts name, in the order of their first mention.
+    """Return one filter per field, in the order of their first mention.
+
+        >>> [filter.any_of for filter in parse_filters(["country=France", "country=Italy"])]
+        [('France', 'Italy')]
 
     Raises:
-        InvalidFilter: a text has none of the forms, no value or no number, or asks what `FieldFilter` refuses.
+        InvalidFilter: a text has none of the forms, or an invalid value.
     """
-    fields: dict[str, _Asked] = {}
+    fields: dict[str, _Conditions] = {}
     for text in texts:
         parts = FILTER_PATTERN.fullmatch(text)
         if not parts:
-            raise InvalidFilter(f"{text!r:.80} is no filter; write {FORMS}")
+            raise InvalidFilter(f"{text!r:.80} is not a filter; write {FORMS}")
         name, value = parts["field"], parts["value"].strip()
         if not value:
             raise InvalidFilter(f"the filter {text!r:.80} has no value; write {FORMS}")
-        fields.setdefault(name, _Asked()).add(parts["comparison"], value)
-    return [_filter(name, asked) for name, asked in fields.items()]
+        fields.setdefault(name, _Conditions()).add(parts["comparison"], value)
+    return [_filter(name, conditions) for name, conditions in fields.items()]
 
 
-def _filter(name: str, asked: _Asked) -> FieldFilter:
+def _filter(name: str, conditions: _Conditions) -> FieldFilter:
     return FieldFilter(
         field=name,
-        any_of=tuple(asked.any_of),
-        none_of=tuple(asked.none_of),
-        at_least=max(asked.at_least, default=None),
-        at_most=min(asked.at_most, default=None),
+        any_of=tuple(conditions.any_of),
+        none_of=tuple(conditions.none_of),
+        at_least=max(conditions.at_least, default=None),
+        at_most=min(conditions.at_most, default=None),
     )
 
 
 def _number(text: str) -> float:
     number = number_of(text)
     if number is None:
-        raise InvalidFilter(f"{text!r:.80} is no number; write one such as 100, -2.5 or 1e6")
+        raise InvalidFilter(f"{text!r:.80} is not a number; write a number such as 100, -2.5 or 1e6")
     return number

@@ -1,9 +1,8 @@
-"""Matching rows of a list (names and websites) with the companies of an index.
+"""Match the rows of a list (names and websites) with the companies of an index.
 
-The surest evidence decides: website, then name or alias, then id, then the name's core, then names of
-the same words, names that begin alike, and names with one typing error. If several companies fit equally
-well, none is chosen: the row is a miss with its candidates, because a wrong match costs the user of the
-list more than a missing one.
+The most precise evidence decides: website, then name or alias, then id, then the name's core, then the same
+words, a common beginning, and one typing error. If several companies fit equally well, the row is a miss with
+these candidates, because a wrong match costs the user of the list more than a missing one.
 """
 
 import re
@@ -15,34 +14,38 @@ from similarity.index.protocol import CompanyIndex
 from similarity.search.match_confidence import confidence_of
 from similarity.search.name_matching import (
     How,
-    alikeness,
-    begins,
     core_of,
     cores_of,
+    differs_by_one_typo,
     domain_of,
-    goes_by,
-    has_the_words_of,
-    is_mistyped,
+    exact_match,
+    extends_core,
+    has_same_words,
+    trigram_similarity,
 )
 
-FOUND_AT_ONCE = 20
-WORTH_SHOWING = 0.4
-WORDS_LEFT_OUT = 4
-TOO_LATE = "not searched for similar names, because the list took too long; send the rest of it again"
+MAX_FOUND = 20
+MIN_CANDIDATE_SIMILARITY = 0.4
+MAX_DROPPED_WORDS = 4
+OUT_OF_TIME = "not searched for similar names, because the list took too long; send the remaining rows again"
 WITHOUT_SPACES = re.compile(r"([a-z])([A-Z])")
 
-# What a core may have in common with those of a company, the surest first.
+# Comparisons of a core with the cores of a company, the most precise first, each with a phrase for messages.
 COMPARISONS: tuple[tuple[How, Callable[[str, Sequence[str]], bool], str], ...] = (
-    (How.LEGAL_FORM, lambda core, cores: core in cores, "go by, but for the legal form,"),
-    (How.WORDS, lambda core, cores: any(has_the_words_of(core, each) for each in cores), "have names of the words of"),
-    (How.PREFIX, begins, "have names that begin with"),
-    (How.SPELLING, lambda core, cores: any(is_mistyped(core, each) for each in cores), "have names spelled nearly"),
+    (How.LEGAL_FORM, lambda core, cores: core in cores, "are named, ignoring the legal form,"),
+    (How.WORDS, lambda core, cores: any(has_same_words(core, each) for each in cores), "have names of the words of"),
+    (How.PREFIX, extends_core, "have names that begin with"),
+    (
+        How.SPELLING,
+        lambda core, cores: any(differs_by_one_typo(core, each) for each in cores),
+        "have names spelled nearly",
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ListedCompany:
-    """A row of a list: a company by name, website, or both; `country` decides between companies of one name."""
+    """A row of a list: a company's name, website, or both; `country` decides between companies of one name."""
 
     name: str = ""
     domain: str = ""
@@ -51,9 +54,9 @@ class ListedCompany:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The company of a row and how it was matched; or None, `miss` with the reason, and the candidates.
+    """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
 
-    `confidence` is the measured share of matches of this kind that are right (`match_confidence`).
+    `confidence`: the measured share of correct matches of this kind (`match_confidence`).
     """
 
     company: Company | None = None
@@ -65,14 +68,14 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class RowMatcher:
-    """Matches rows with one generation; safe to share between threads. `has_time` is asked before searching."""
+    """Matches rows with one generation. Thread-safe. It searches for similar names only while `has_time()` is true."""
 
     index: CompanyIndex
     generation: str
     has_time: Callable[[], bool] = lambda: True
 
     def match(self, row: ListedCompany) -> Match:
-        """Return the company that `row` means, or why none was chosen."""
+        """Return the company that matches `row`, or the reason why no company was chosen."""
         found = self._match(row)
         if found.how is None:
             return found
@@ -90,12 +93,12 @@ class RowMatcher:
         if found is not None:
             return found
         if not self.has_time():
-            return Match(miss=TOO_LATE)
+            return Match(miss=OUT_OF_TIME)
         return self._by_likeness(row) if row.name else self._unknown_domain(row.domain)
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
-        found = [company for company in self._going_by(domain) if company.domain == domain] if domain else []
+        found = [company for company in self._named(domain) if company.domain == domain] if domain else []
         if len(found) < 2:
             return Match(found[0], How.DOMAIN) if found else None
         core = core_of(row.name)
@@ -105,17 +108,17 @@ class RowMatcher:
     def _unknown_domain(self, website: str) -> Match:
         domain = domain_of(website)
         if not domain:
-            return Match(miss=f"{website!a} is no website such as 'example.com'")
+            return Match(miss=f"{website!a} is not a website such as 'example.com'")
         label = domain.partition(".")[0]
-        near = _miss(label, self.index.find(self.generation, label, limit=FOUND_AT_ONCE)).candidates
+        near = _miss(label, self.index.find(self.generation, label, limit=MAX_FOUND)).candidates
         return Match(candidates=near, miss=f"no company has the domain {domain}")
 
     def _by_name(self, row: ListedCompany) -> Match | None:
-        found = [(company, goes_by(company, row.name)) for company in self._going_by(row.name)]
+        found = [(company, exact_match(company, row.name)) for company in self._named(row.name)]
         for how in (How.NAME, How.ALIAS):
             if companies := [company for company, by in found if by is how]:
-                return _only_one(_of_country(companies, row), how, f"go by {row.name!r}")
-        # An index also finds a website that was written where a name belongs.
+                return _only_one(_of_country(companies, row), how, f"have the name {row.name!r}")
+        # The index also resolves a website in the column of names.
         companies = [company for company, by in found if by is None]
         return _only_one(companies, How.DOMAIN, f"have the domain {row.name}") if companies else None
 
@@ -123,10 +126,10 @@ class RowMatcher:
         company = self.index.get(self.generation, [row.name]).get(row.name) if row.name else None
         return Match(company.company, How.ID) if company else None
 
-    def _going_by(self, name: str) -> list[Company]:
-        """The companies with this domain, else this name or alias. The space keeps ids out: they are no names."""
+    def _named(self, name: str) -> list[Company]:
+        """Return the companies with this domain, else this name or alias. The space keeps ids from matching."""
         ids = self.index.resolve(self.generation, f" {name}")
-        found = self.index.get(self.generation, ids[:FOUND_AT_ONCE])
+        found = self.index.get(self.generation, ids[:MAX_FOUND])
         return [found[each].company for each in ids if each in found]
 
     def _by_likeness(self, row: ListedCompany) -> Match:
@@ -135,7 +138,7 @@ class RowMatcher:
         for query in _queries(row.name, core):
             if not self.has_time():
                 break
-            found = self.index.find(self.generation, query, limit=FOUND_AT_ONCE)
+            found = self.index.find(self.generation, query, limit=MAX_FOUND)
             seen |= {company.id: company for company in found}
             if match := _compared(core, seen.values(), row):
                 return match
@@ -143,7 +146,7 @@ class RowMatcher:
 
 
 def _compared(core: str, companies: Iterable[Company], row: ListedCompany) -> Match | None:
-    """The company that a name clearly means among those that were found, or that several fit; None if none does."""
+    """Return the company that fits a name best, or a miss if several do; None if no company fits."""
     with_cores = [(company, cores_of(company)) for company in companies]
     for how, fits, what in COMPARISONS:
         if fitting := [company for company, cores in with_cores if fits(core, cores)]:
@@ -152,26 +155,26 @@ def _compared(core: str, companies: Iterable[Company], row: ListedCompany) -> Ma
 
 
 def _miss(core: str, companies: Iterable[Company]) -> Match:
-    near = tuple(company for score, company in _ranked(core, companies) if score >= WORTH_SHOWING)
+    near = tuple(company for score, company in _ranked(core, companies) if score >= MIN_CANDIDATE_SIMILARITY)
     if near:
-        return Match(candidates=near, miss=f"no company goes by that name; the nearest is {near[0].name!r}")
-    return Match(miss="no company goes by that name or one like it")
+        return Match(candidates=near, miss=f"no company has that name; the most similar name is {near[0].name!r}")
+    return Match(miss="no company has that name or a similar one")
 
 
 def _ranked(core: str, companies: Iterable[Company]) -> list[tuple[float, Company]]:
-    scored = [(max(alikeness(core, each) for each in cores_of(company)), company) for company in companies]
+    scored = [(max(trigram_similarity(core, each) for each in cores_of(company)), company) for company in companies]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))
 
 
 def _only_one(companies: Sequence[Company], how: How, what: str) -> Match:
     if len(companies) == 1:
         return Match(companies[0], how)
-    count = f"{len(companies)}" if len(companies) < FOUND_AT_ONCE else f"{FOUND_AT_ONCE} or more"
-    return Match(candidates=tuple(companies), miss=f"{count} companies {what}; choose one, or say its domain")
+    count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
+    return Match(candidates=tuple(companies), miss=f"{count} companies {what}; choose one, or give its domain")
 
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
-    """Those of the row's country, if there are any."""
+    """Return the companies of the row's country; all of them if there are none."""
     country = name_key(row.country)
     return [each for each in companies if country and name_key(each.country) == country] or companies
 
@@ -181,7 +184,7 @@ def _disagree(by_domain: Match, by_name: Match) -> bool:
 
 
 def _queries(name: str, core: str) -> Iterator[str]:
-    """What to look for, so that the company is found although a word of the name is written otherwise."""
+    """Yield search queries that find the company even if one word of its name is written differently."""
     yield core
     if name_key(name) != core:
         yield name
@@ -191,5 +194,5 @@ def _queries(name: str, core: str) -> Iterator[str]:
     if len(words) == 1:
         yield core[: max(3, len(core) // 2 + 1)]
         return
-    for left_out in sorted(words, key=len, reverse=True)[:WORDS_LEFT_OUT]:
+    for left_out in sorted(words, key=len, reverse=True)[:MAX_DROPPED_WORDS]:
         yield " ".join(word for word in words if word != left_out)

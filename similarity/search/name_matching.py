@@ -1,4 +1,4 @@
-"""Comparing how people write a company's name with how the index does: the pure part of matching lists.
+"""Comparison of company names as people write them: functions without an index, used to match lists.
 
 A name's *core* is what is left without legal form, case, accents and punctuation:
 "The Coca-Cola Company" and "coca cola co." are both "coca cola".
@@ -15,14 +15,14 @@ from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
 # Letters that Unicode does not decompose into a plain one and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
-LETTERS_OF_A_WORD, LETTERS_OF_AN_ONLY_WORD = 4, 8
+MIN_TYPO_WORD, MIN_TYPO_SINGLE_WORD = 4, 8
 _WITHIN_WORDS = re.compile(r"[.'’`´/]")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 _LONE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
 
 
 class How(StrEnum):
-    """By what a row was matched, the surest first."""
+    """How a row was matched, in descending order of precision."""
 
     DOMAIN = "domain"
     """The website is the company's."""
@@ -31,19 +31,23 @@ class How(StrEnum):
     ALIAS = "alias"
     """The name is one of the company's other names."""
     ID = "id"
-    """It is no name, but the company's id."""
+    """The text in place of the name is the company's id."""
     LEGAL_FORM = "legal_form"
     """The names have the same core: they differ in legal form, accents or punctuation."""
     PREFIX = "prefix"
-    """The name is the beginning of one company's name, and of no other's."""
+    """The name is the beginning of exactly one company's name."""
     WORDS = "words"
     """The names have the same words in another order, or with spaces elsewhere."""
     SPELLING = "spelling"
-    """One letter is mistyped, in a word long enough, and no other company's name is as near."""
+    """One letter of a long word differs, and exactly one company's name fits."""
 
 
 def core_of(name: str) -> str:
-    """The core of a name; the whole name, made plain, where it consists of legal forms only."""
+    """Return the core of a name; if the name consists of legal forms only, all of its words.
+
+    >>> core_of("The Coca-Cola Company") == core_of("coca cola co.") == "coca cola"
+    True
+    """
     for form in CJK_LEGAL_FORMS:
         name = name.replace(form, " ")
     decomposed = unicodedata.normalize("NFKD", name).casefold().translate(PLAIN_LETTERS)
@@ -54,12 +58,12 @@ def core_of(name: str) -> str:
 
 
 def cores_of(company: Company) -> list[str]:
-    """The cores of a company's name and aliases."""
+    """Return the cores of a company's name and aliases."""
     return list(dict.fromkeys(core_of(name) for name in (company.name, *company.aliases)))
 
 
 def domain_of(text: str) -> str:
-    """The bare host name that a cell holds, also of an address or an e-mail; empty if it holds none."""
+    """Return the host name in a cell that holds a domain, a URL or an e-mail address; otherwise an empty text."""
     try:
         domain = normalize_domain(text)
     except InvalidCompany:
@@ -68,35 +72,38 @@ def domain_of(text: str) -> str:
 
 
 def is_domain(text: str) -> bool:
-    """Whether a cell without a heading reads as a website and not as a name: `nike.com`, `https://...`, not `A.P.`."""
+    """Return whether a cell is a website and not a name: `nike.com` and `https://...` are, `A.P.` is not."""
     domain = domain_of(text)
     suffix = domain.rpartition(".")[2]
     return bool(DOMAIN_PATTERN.fullmatch(domain)) and len(suffix) > 1 and not suffix.isdigit()
 
 
-def goes_by(company: Company, name: str) -> How | None:
-    """Whether `name` is exactly this company's name or alias, but for case and width of letters."""
+def exact_match(company: Company, name: str) -> How | None:
+    """Return whether `name` is the company's name or alias, ignoring case and width of letters; None if neither."""
     key = name_key(name)
     if name_key(company.name) == key:
         return How.NAME
     return How.ALIAS if any(name_key(alias) == key for alias in company.aliases) else None
 
 
-def begins(core: str, cores: Sequence[str]) -> bool:
-    """Whether one of `cores` begins with `core`, several words, and goes on; a single word begins too many names."""
+def extends_core(core: str, cores: Sequence[str]) -> bool:
+    """Return whether one of `cores` is `core` and further words. A single word is not enough: it starts many names."""
     return " " in core and any(each.startswith(f"{core} ") for each in cores)
 
 
-def has_the_words_of(one: str, other: str) -> bool:
-    """Whether both cores are the same words in any order, or the same letters with other spaces."""
+def has_same_words(one: str, other: str) -> bool:
+    """Return whether both cores have the same words in any order, or the same letters with other spaces."""
     return sorted(one.split()) == sorted(other.split()) or one.replace(" ", "") == other.replace(" ", "")
 
 
-def is_mistyped(one: str, other: str) -> bool:
-    """Whether both cores are the same words in any order but for one letter, added, dropped, changed or swapped.
+def differs_by_one_typo(one: str, other: str) -> bool:
+    """Return whether the cores have the same words except for one letter: added, dropped, changed or swapped.
 
-    Not in a word of less than 4 letters, and if it is the only one, of less than 8: too many companies
-    differ by no more than that.
+    False if the word has fewer than 4 letters, or fewer than 8 if it is the only one: too many companies differ
+    by no more than that.
+
+    >>> differs_by_one_typo("bank of america", "bank of amreica")
+    True
     """
     words, others = one.split(), other.split()
     for word in [each for each in words if each in others]:
@@ -105,17 +112,17 @@ def is_mistyped(one: str, other: str) -> bool:
             others.remove(word)
     if len(words) != 1 or len(others) != 1:
         return False
-    least = LETTERS_OF_AN_ONLY_WORD if " " not in one else LETTERS_OF_A_WORD
+    least = MIN_TYPO_SINGLE_WORD if " " not in one else MIN_TYPO_WORD
     return min(len(words[0]), len(others[0])) >= least and _is_one_edit(words[0], others[0])
 
 
-def alikeness(one: str, other: str) -> float:
-    """How alike two cores look, 0 to 1: the share of three-letter pieces that they have in common (Dice)."""
-    pieces, others = _pieces(one), _pieces(other)
-    return 2 * len(pieces & others) / (len(pieces) + len(others))
+def trigram_similarity(one: str, other: str) -> float:
+    """Return the Dice coefficient of the cores' trigrams, 0 to 1."""
+    trigrams, others = _trigrams(one), _trigrams(other)
+    return 2 * len(trigrams & others) / (len(trigrams) + len(others))
 
 
-def _pieces(core: str) -> set[str]:
+def _trigrams(core: str) -> set[str]:
     padded = f"  {core} "
     return {padded[start : start + 3] for start in range(len(padded) - 2)}
 

@@ -1,4 +1,4 @@
-"""The nearest neighbours of every company at once: one pass over the corpus, in blocks."""
+"""The nearest neighbours of every company, computed in one pass over the corpus, in blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from similarity.company import DeletedCompany
 from similarity.index.protocol import CompanyIndex
-from similarity.search.duplicates import Folding, Mark, marks_of
-from similarity.search.ranking import spare_candidates
+from similarity.search.duplicates import DuplicateMerger, IdentityKey, identity_keys
+from similarity.search.paging import extra_candidates
 
 BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A neighbour, its cosine, and the ids of its duplicates further down."""
+    """A neighbour, its cosine, and the ids of lower-ranked companies that are the same company."""
 
     id: str
     score: float
@@ -29,7 +29,7 @@ class _Corpus:
     """All companies of a generation by ascending id; `vectors` is float32 `[companies, dimension]`."""
 
     ids: list[str]
-    marks: list[tuple[Mark, ...]]
+    keys: list[tuple[IdentityKey, ...]]
     vectors: NDArray[np.float32]
 
 
@@ -52,51 +52,53 @@ def all_neighbours(
 
 def _neighbours(corpus: _Corpus, row: int, scores: NDArray[np.float32], k: int) -> list[Neighbour]:
     others = len(corpus.ids) - 1
-    fetch = min(k + spare_candidates(k), others)
+    fetch = min(k + extra_candidates(k), others)
     while True:
-        kept = _folded(corpus, row, scores, _best(scores, fetch))
-        if len(kept) > k or fetch == others:
-            return kept[:k]
+        unique = _without_duplicates(corpus, row, scores, _best(scores, fetch))
+        if len(unique) > k or fetch == others:
+            return unique[:k]
         fetch = min(2 * fetch, others)
 
 
-def _folded(corpus: _Corpus, row: int, scores: NDArray[np.float32], candidates: Sequence[int]) -> list[Neighbour]:
-    """The candidates that are neither the company itself under another id nor a duplicate of a better one."""
-    folding = Folding()
-    folding.add_given(corpus.marks[row])
-    kept: list[Neighbour] = []
+def _without_duplicates(
+    corpus: _Corpus, row: int, scores: NDArray[np.float32], candidates: Sequence[int]
+) -> list[Neighbour]:
+    """Return the candidates that duplicate neither the company itself nor a better candidate."""
+    merger = DuplicateMerger()
+    merger.add_given(corpus.keys[row])
+    unique: list[Neighbour] = []
     for candidate in candidates:
         company_id = corpus.ids[candidate]
-        duplicates = folding.add(company_id, corpus.marks[candidate])
+        duplicates = merger.add(company_id, corpus.keys[candidate])
         if duplicates is not None:
-            kept.append(Neighbour(company_id, float(scores[candidate]), duplicates))
-    return kept
+            unique.append(Neighbour(company_id, float(scores[candidate]), duplicates))
+    return unique
 
 
 def _best(scores: NDArray[np.float32], count: int) -> list[int]:
-    """The places of the `count` highest scores, best first; of equal scores the lower place."""
+    """Return the row numbers of the `count` highest scores, best first; ties by row number."""
     if count <= 0:
         return []
     threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
-    # All ties with the last score take part, so that the lower id wins whatever the partition did.
+    # All ties with the last score are candidates, so that the lower id wins whatever the partition did.
     candidates = np.flatnonzero(scores >= threshold)
     best: list[int] = candidates[np.argsort(-scores[candidates], kind="stable")][:count].tolist()
     return best
 
 
 def _digest(text: str) -> str:
-    """A short stand-in for a text: all companies' texts would take more memory than their vectors."""
+    """Return a short hash of a text: the texts of all companies would take more memory than their vectors."""
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _load(index: CompanyIndex, generation: str) -> _Corpus:
     ids: list[str] = []
-    marks: list[tuple[Mark, ...]] = []
+    keys: list[tuple[IdentityKey, ...]] = []
     vectors: list[NDArray[np.float32]] = []
     for batch in index.scan(generation):
         for document in batch:
             if not isinstance(document, DeletedCompany):
                 ids.append(document.id)
-                marks.append(tuple((kind, _digest(value)) for kind, value in marks_of(document.company)))
+                keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
                 vectors.append(document.vector)
-    return _Corpus(ids, marks, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))
+    return _Corpus(ids, keys, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))

@@ -1,8 +1,7 @@
-"""The encoders of questions, each with its caches: vectors of free texts, and explanations.
+"""The encoders of queries, each with two caches: vectors of free texts, and explanations.
 
-A generation names the encoder it was made with. When another generation is promoted, the next question
-begins to open its encoder in the background; nothing restarts. Encoders that no generation names any
-more are released.
+Each generation names its encoder. After a promotion, the next query starts to load the new encoder in the
+background; no restart is needed. Encoders that no generation names are released.
 """
 
 import threading
@@ -19,32 +18,32 @@ from similarity.model.encoder_protocol import Encoder
 from similarity.search.explainer import Explainer
 from similarity.search.text_vectors import TextVectors
 
-SECONDS_BETWEEN_LOOKS = 5.0
-"""Looking means to read and check whole bundles, which every question would have to wait for."""
+SECONDS_BETWEEN_ATTEMPTS = 5.0
+"""An attempt reads and checks whole bundles, and queries wait for it."""
 SECONDS_BETWEEN_CLEARINGS = 60.0
-"""Generations are retired a few times a week; until then nothing can be let go of."""
+"""Generations are retired a few times a week, and only then can encoders be released."""
 
 
 class OnLookup(Protocol):
-    """Called for each look-up in the cache called `cache`, with whether it held the entry."""
+    """Called for each look-up in the cache named `cache`, with whether it holds the entry."""
 
     def __call__(self, cache: str, *, hit: bool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEncoder:
-    """One encoder's caches."""
+    """The caches of one encoder."""
 
     texts: TextVectors
     explainer: Explainer
 
 
 class QueryEncoders:
-    """Caches over `encoders` (by encoder id), each opened once, by a thread of its own. Thread-safe.
+    """Loads each of `encoders` (by encoder id) once, in a thread of its own, with its caches. Thread-safe.
 
-    `before_much` is called before much is encoded for one question, and may raise. A missing encoder is looked
-    for again after SECONDS_BETWEEN_LOOKS, because its bundle may have been added. `needed` returns the ids of
-    the encoders of all generations; without it every encoder is kept.
+    `before_much` is called before many texts are encoded for one query, and may raise. A missing encoder is tried
+    again after SECONDS_BETWEEN_ATTEMPTS, because its bundle may have been added. `needed` returns the encoder ids
+    of all generations; without it every encoder is kept.
     """
 
     def __init__(
@@ -67,30 +66,30 @@ class QueryEncoders:
         self._missed: dict[str, float] = {}
         self._without = TextVectors(None)
 
-    def notice(self, generation: Generation) -> None:
-        """Begins to open the encoder of `generation`, if that has not been begun. Returns at once.
+    def load_in_background(self, generation: Generation) -> None:
+        """Start to load the encoder of `generation` if it is not loaded or loading. Returns at once.
 
-        Every SECONDS_BETWEEN_CLEARINGS it also lets go of what is not needed, beside the questions.
+        Every SECONDS_BETWEEN_CLEARINGS it also starts a thread that releases encoders.
         """
         self._model(generation.encoder_id)
         if self._is_time_to_clear():
             threading.Thread(target=self.clear, name="clear-encoders", daemon=True).start()
 
-    def texts(self, generation: Generation) -> TextVectors:
-        """Vectors of free words to compare with those of `generation`; it says itself where there is no encoder.
+    def text_vectors(self, generation: Generation) -> TextVectors:
+        """Return the vectors of free texts for `generation`; see `TextVectors.reason_unavailable`.
 
-        Waits for an encoder that is being opened, as `explainer` does.
+        Waits for an encoder that is being loaded, as `explainer` does.
         """
         model = self._model(generation.encoder_id).result()
         return self._without if model is None else model.texts
 
     def explainer(self, generation: Generation) -> Explainer | None:
-        """What explains matches within `generation`; None where its encoder is not at hand."""
+        """Return the explainer of `generation`; None if its encoder is not available."""
         model = self._model(generation.encoder_id).result()
         return None if model is None else model.explainer
 
     def forget(self, company_ids: Collection[str]) -> None:
-        """Drops what is remembered of the descriptions of these companies."""
+        """Remove the descriptions of these companies from the caches."""
         with self._lock:
             opened = [each for each in self._models.values() if each.done() and each.exception() is None]
         for model in (each.result() for each in opened):
@@ -98,15 +97,15 @@ class QueryEncoders:
                 model.explainer.forget(company_ids)
 
     def clear(self) -> None:
-        """Lets go of the encoders that no generation names; a question that holds one goes on with it."""
+        """Release the encoders that no generation names; a running query keeps the one that it uses."""
         if self._needed is None:
             return
         with self._lock:
-            # An encoder that is first asked for after this may be of a generation that `needed` does not see yet.
+            # An encoder that is first used after this may belong to a generation that `needed` does not see yet.
             known = set(self._models)
         try:
             needed = self._needed()
-        except IndexUnavailable:  # they are kept for another minute
+        except IndexUnavailable:  # keep all of them for another minute
             return
         with self._lock:
             for encoder_id in known.difference(needed):
@@ -126,34 +125,34 @@ class QueryEncoders:
     def _model(self, encoder_id: str) -> Future[CachedEncoder | None]:
         with self._lock:
             model = self._models.get(encoder_id)
-            if model is None or self._may_have_come(encoder_id):
+            if model is None or self._is_due_again(encoder_id):
                 model = self._models[encoder_id] = Future()
                 self._missed.pop(encoder_id, None)
                 name = f"open-encoder-{encoder_id}"
                 threading.Thread(target=self._open, args=(encoder_id, model), name=name, daemon=True).start()
             return model
 
-    def _may_have_come(self, encoder_id: str) -> bool:
+    def _is_due_again(self, encoder_id: str) -> bool:
         missed = self._missed.get(encoder_id)
-        return missed is not None and self._clock() - missed >= SECONDS_BETWEEN_LOOKS
+        return missed is not None and self._clock() - missed >= SECONDS_BETWEEN_ATTEMPTS
 
     def _open(self, encoder_id: str, model: Future[CachedEncoder | None]) -> None:
         try:
-            opened = self._made_with(self._encoders[encoder_id])
+            opened = self._with_caches(self._encoders[encoder_id])
         except (KeyError, InvalidBundle):
             with self._lock:
                 self._missed[encoder_id] = self._clock()
             model.set_result(None)
         except BaseException as error:
             with self._lock:
-                # Whoever waits hears of it; whoever asks next tries anew.
+                # The waiting threads get this exception; the next query tries again.
                 if self._models.get(encoder_id) is model:
                     del self._models[encoder_id]
             model.set_exception(error)
         else:
             model.set_result(opened)
 
-    def _made_with(self, encoder: Encoder) -> CachedEncoder:
+    def _with_caches(self, encoder: Encoder) -> CachedEncoder:
         return CachedEncoder(
             TextVectors(
                 encoder,

@@ -1,4 +1,4 @@
-"""The query of several anchors: towards some companies, away from others."""
+"""The query vector of several anchors and negatives."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,21 @@ import numpy as np
 from similarity.company import Vector
 from similarity.errors import InvalidInput
 
-# Rocchio's rule weighs what is not wanted less than what is (Manning, Raghavan, Schuetze: Introduction
-# to Information Retrieval, 9.1.1): far from everything that a negative is like would be too far.
+# Rocchio's rule gives negatives less weight than positives (Manning, Raghavan, Schuetze: Introduction to
+# Information Retrieval, 9.1.1): with equal weights the query would move too far away.
 NEGATIVE_WEIGHT = 0.5
-SHORTEST = 1e-3
+MIN_LENGTH = 1e-3
 
 
 def query_vector(
     anchors: Sequence[Vector], *, weights: Sequence[float] | None = None, negatives: Sequence[Vector] = ()
 ) -> Vector:
-    """Weighted mean of the anchors less `NEGATIVE_WEIGHT` of the mean of the negatives; unit, float32 `[dimension]`.
+    """Return the weighted mean of the anchors minus `NEGATIVE_WEIGHT` times the mean of the negatives.
 
-    One anchor alone is returned as it is.
+    The result is a unit vector, float32 `[dimension]`; a single anchor without negatives is returned unchanged.
+
+        >>> query_vector([np.float32([1, 0]), np.float32([0, 1])], weights=[3, 1]).round(2).tolist()
+        [0.949999988079071, 0.3199999928474426]
 
     Raises:
         InvalidInput: there is no anchor, the weights do not fit them, or anchors and negatives cancel out.
@@ -33,7 +36,7 @@ def query_vector(
     away = np.mean(np.array(negatives, dtype=np.float64), axis=0) if negatives else np.zeros_like(towards)
     query = towards - NEGATIVE_WEIGHT * away
     length = float(np.linalg.norm(query))
-    if length < SHORTEST:
-        raise InvalidInput("these anchors and negatives cancel out; leave one of them out")
+    if length < MIN_LENGTH:
+        raise InvalidInput("the anchors and negatives cancel out; remove one of them")
     unit: Vector = (query / length).astype(np.float32)
     return unit

@@ -1,4 +1,4 @@
-"""A question: which companies or descriptions the hits should be like, and which of them to show."""
+"""The query of the library: anchors, negatives, filters and options of one search."""
 
 import hashlib
 import json
@@ -11,12 +11,12 @@ from similarity.index.filters import FieldFilter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """What hits should be like (or, as a negative, unlike): a company, or a description in free text.
+    """A company, or a description in free text, that hits should be similar to (as a negative: not similar to).
 
-    `company` is an id, domain, name or alias. `weight` counts among several anchors; negatives weigh the same.
+    `company`: an id, domain, name or alias. `weight`: relative to the other anchors; negatives all weigh the same.
 
     Raises:
-        InvalidInput: neither or both of company and text are given, the text is blank, or the weight is not above 0.
+        InvalidInput: neither or both of company and text are given, one is blank, or the weight is not above 0.
     """
 
     company: str | None = None
@@ -29,22 +29,24 @@ class Anchor:
         if not self.reference.strip():
             raise InvalidInput("the text is empty; describe what the company does")
         if not self.weight > 0:
-            raise InvalidInput(f"the weight of {self.reference!r} is {self.weight:g}; give one above 0")
+            raise InvalidInput(f"the weight of {self.reference!r} is {self.weight:g}; it must be above 0")
 
     @property
     def reference(self) -> str:
-        """The company's name, or the text, as it was given."""
+        """The value of `company` or of `text`, unchanged."""
         return self.company if self.company is not None else self.text or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Asks for the `k` competitors nearest to `anchors` and far from `negatives`, under all `filters`.
+    """A query for the `k` competitors nearest to `anchors` and far from `negatives` that pass all `filters`.
 
-    `exclude` are companies to leave out, by id, domain, name or alias. With `hybrid`, companies that use the
-    words of the first anchor are ranked too, and the two rankings are fused. `min_probability` drops less
-    likely hits. For the first `explain` hits the phrases that carry the match are looked for, which runs
-    the encoder.
+    `exclude`: companies to omit, by id, domain, name or alias. `hybrid`: also rank companies by the words of the
+    first anchor, and fuse the two rankings. `min_probability`: drop hits below it. `explain`: for how many of the
+    first hits to compute the phrases with the largest effect on the cosine, which runs the encoder.
+
+        >>> Question(anchors=[Anchor(company="nike")], k=5, min_probability=0.5).k
+        5
 
     Raises:
         InvalidInput: there is no anchor.
@@ -64,7 +66,7 @@ class Question:
             raise InvalidInput("name at least one company to be similar to")
 
     def digest(self) -> str:
-        """32 hexadecimal digits, equal for questions with the same ranking: `k` and `explain` do not count."""
+        """Return 32 hexadecimal digits, equal for queries with the same ranking: `k` and `explain` do not count."""
         ranking = {
             "anchors": [asdict(anchor) for anchor in self.anchors],
             "negatives": [asdict(anchor) for anchor in self.negatives],

@@ -1,4 +1,4 @@
-"""A question with its references resolved: anchors, negatives, exclusions, and the query vector."""
+"""Resolve all references of a query: its anchors, negatives, exclusions, and its query vector."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from similarity.search.query_vector import query_vector
 from similarity.search.question import Anchor, Question
 from similarity.search.resolver import CANDIDATES_SHOWN, Resolved, Resolver
 
-SUGGESTED_FOR = 20
+MAX_REFERENCES_WITH_SUGGESTIONS = 20
 
 
 class Role(StrEnum):
-    """What a reference stands for in a question."""
+    """The role of a reference in a query."""
 
     ANCHOR = "anchor"
     NEGATIVE = "negative"
@@ -26,9 +26,9 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedAnchor:
-    """An anchor or a negative: a company's `document`, or (None) the free text in `reference`; and its vector.
+    """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
 
-    `duplicates` are the ids of companies that would be hits but are the same company.
+    `duplicates`: ids of companies that would be hits but are the same company.
     """
 
     reference: str
@@ -39,13 +39,13 @@ class ResolvedAnchor:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Equal for the same company under any of its names, and for the same text."""
+        """A key: equal for two references to the same company, and for two equal texts."""
         return ("text", self.reference) if self.document is None else ("company", self.document.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A reference of the question that names no company, or several."""
+    """A reference of a query that matches no company, or several."""
 
     reference: str
     role: Role
@@ -54,11 +54,10 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedQuestion:
-    """All references of a question: each is in `anchors`, `negatives`, the exclusions or `unresolved`.
+    """A query whose references are resolved, except those in `unresolved`.
 
-    `excluded_ids` are those of the exclusions, and of the anchors and negatives themselves; `excluded` are the
-    documents of the exclusions. `vector` is the query: that of the only anchor, else the mean of several less
-    the negatives.
+    `excluded`: documents of the exclusions. `excluded_ids`: their ids and those of the anchors and negatives.
+    `vector`: the query vector (see `query_vector`).
     """
 
     anchors: tuple[ResolvedAnchor, ...]
@@ -70,17 +69,17 @@ class ResolvedQuestion:
 
     @property
     def has_one_anchor(self) -> bool:
-        """Whether the query is the vector of one anchor, unchanged."""
+        """Whether the query vector is the unchanged vector of the only anchor."""
         return len(self.anchors) == 1 and not self.negatives
 
     @property
     def documents(self) -> list[EmbeddedCompany]:
-        """The documents of the anchors that are companies, then of such negatives."""
+        """The documents of the anchors, then of the negatives, without those that are free text."""
         return [each.document for each in (*self.anchors, *self.negatives) if each.document is not None]
 
     @property
     def words(self) -> str:
-        """What a hybrid search looks for: the description or text of the first anchor."""
+        """The words of a hybrid query: the description or text of the first anchor."""
         first = self.anchors[0]
         return first.reference if first.document is None else first.document.company.description
 
@@ -88,15 +87,15 @@ class ResolvedQuestion:
 def resolve_question(
     question: Question, resolver: Resolver, encode: Callable[[Sequence[str]], dict[str, Vector]]
 ) -> ResolvedQuestion:
-    """Resolve the references of `question`; its free texts, if there are any, go to `encode`.
+    """Resolve the references of `question`. If it has free texts, `encode` returns their vectors.
 
     Raises:
-        UnknownCompany, AmbiguousCompany: no anchor could be resolved.
-        InvalidInput: a company is anchor and negative at once, or anchors and negatives cancel out.
+        UnknownCompany, AmbiguousCompany: none of the anchors could be resolved.
+        InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
-    known = resolver.companies([*references, *question.exclude], suggest=SUGGESTED_FOR)
+    known = resolver.companies([*references, *question.exclude], suggest=MAX_REFERENCES_WITH_SUGGESTIONS)
     texts = [each.text for each in both if each.text is not None]
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []
@@ -138,7 +137,7 @@ def _resolved(
     vectors: Mapping[str, Vector],
     unresolved: list[Unresolved],
 ) -> tuple[ResolvedAnchor, ...]:
-    """The anchors that name a company or are a text; the others are added to `unresolved`."""
+    """Return the anchors that match a company or are free text; the others are added to `unresolved`."""
     resolved: list[ResolvedAnchor] = []
     for anchor in anchors:
         reference, found = anchor.reference, None if anchor.company is None else known[anchor.company]
@@ -156,22 +155,20 @@ def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[Resol
         if negative.identity in near:
             reference = near[negative.identity]
             also = "" if reference == negative.reference else f" (as {negative.reference!r})"
-            raise InvalidInput(
-                f"{reference!r} is an anchor and a negative{also} at once; leave it out of one of the two"
-            )
+            raise InvalidInput(f"{reference!r} is both an anchor and a negative{also}; remove it from one of the two")
 
 
 def _no_anchor(unresolved: Sequence[Unresolved]) -> UnknownCompany | AmbiguousCompany:
-    """The error of the first anchor; its message names the others' too."""
+    """Return the error of the first anchor, with the messages of all."""
     error = unresolved[0].error
     error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)
     return error
 
 
 def _ids_of_one_domain(error: UnknownCompany | AmbiguousCompany) -> frozenset[str]:
-    """The ids of an exclusion that is the domain of several: they are one company, and all of it is left out.
+    """Return the ids of the companies whose common domain is the excluded reference: they are one company.
 
-    Empty where the reference is something else.
+    Empty if the reference is not such a domain.
     """
     if not isinstance(error, AmbiguousCompany):
         return frozenset()

@@ -1,4 +1,4 @@
-"""From references to companies: by id, domain, name or alias. The same for every way of asking."""
+"""Resolve references (id, domain, name or alias) to companies."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CANDIDATES_SHOWN = 20
 IDS_AT_ONCE = 1_000
 
 Resolved: TypeAlias = EmbeddedCompany | UnknownCompany | AmbiguousCompany
-"""The company that a reference names, or why there is none."""
+"""The company that matches a reference, or the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Resolver:
     generation: Generation
 
     def company(self, reference: str) -> EmbeddedCompany:
-        """Return the company that goes by `reference`. An id wins over the names of others.
+        """Return the company that matches `reference`. An id takes precedence over domains, names and aliases.
 
         Raises:
-            UnknownCompany: no company goes by it.
-            AmbiguousCompany: several do.
+            UnknownCompany: no company matches.
+            AmbiguousCompany: several companies match.
         """
         found = self.companies([reference], suggest=1)[reference]
         if not isinstance(found, EmbeddedCompany):
@@ -36,9 +36,9 @@ class Resolver:
         return found
 
     def companies(self, references: Iterable[str], *, suggest: int) -> dict[str, Resolved]:
-        """Return the company that each of `references` names, or the error that says why there is none.
+        """Return, for each of `references`, the company that matches it or the error.
 
-        Looking for similar names is costly: only the first `suggest` errors have suggestions.
+        A search for similar names is slow: only the first `suggest` errors have suggestions.
         """
         distinct = list(dict.fromkeys(references))
         found: dict[str, Resolved] = {**self._with_ids(distinct)}
@@ -60,7 +60,7 @@ class Resolver:
     def _resolved(
         self, reference: str, ids: Sequence[str], documents: Mapping[str, EmbeddedCompany], *, suggest: bool
     ) -> Resolved:
-        # A company that was deleted a moment ago has an id and no document.
+        # A company that was deleted a moment ago has an id but no document.
         known = [documents[each] for each in ids if each in documents]
         if not known:
             near = suggest_companies(self.index, self.generation.name, reference) if suggest else []

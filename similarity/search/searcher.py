@@ -1,11 +1,13 @@
-"""Competitors of companies and descriptions: the one search behind library, command line and service.
+"""Search for the competitors of a company or of a free-text description.
+
+The library, the command line and the service all use this module.
 
     searcher = Searcher(index, encoders)
     for hit in searcher.search("nike").hits:
         print(hit.rank, hit.company.name, hit.probability)
 
-Each question is answered from one generation: the live one, or that of the page before. If it vanishes
-meanwhile (another was promoted and it was retired), the question is answered once more from the start.
+Each query reads one generation: the live one or, for a later page, that of the previous page. If that
+generation is retired while the query runs, the query is run once more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,23 +21,23 @@ from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
-from similarity.search.explanation import CarryingPhrase, SharedFact, facts_of, shared_facts
+from similarity.search.explanation import ExplainingPhrase, SharedFact, facts_of, shared_facts
+from similarity.search.paging import Page, PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
-from similarity.search.ranking import Page, PageRequest, Position, Ranked, Ranker
 from similarity.search.resolution import ResolvedAnchor, ResolvedQuestion, Unresolved, resolve_question
 from similarity.search.resolver import Resolver
-from similarity.search.text_vectors import REMEMBERED
+from similarity.search.text_vectors import TEXT_CACHE_SIZE
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 class Hit(NamedTuple):
     """A competitor.
 
-    `score` is the cosine to the query. `probability`, by the cosine to the nearest anchor, is None without a
-    calibration. `duplicates` are ids of the same company further down. `phrases` carry the match, strongest
-    first; None where they were not looked for.
+    `score`: cosine to the query vector. `probability`: calibrated from the cosine to the nearest anchor; None if
+    the generation has no calibrator. `duplicates`: ids of lower-ranked companies that are the same company.
+    `phrases`: those with the largest effect on the cosine, largest first; None if they were not computed.
     """
 
     rank: int
@@ -47,15 +49,15 @@ class Hit(NamedTuple):
     language: str
     duplicates: tuple[str, ...] = ()
     shared: tuple[SharedFact, ...] = ()
-    phrases: tuple[CarryingPhrase, ...] | None = None
+    phrases: tuple[ExplainingPhrase, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The hits of a question, best first, all from one `generation`.
+    """The hits of a query, best first, all from one `generation`.
 
-    `unresolved` are references that name no company, or several; the rest of the question was answered.
-    `next` is where the following page begins, None on the last one. `warnings` say what could not be done.
+    `unresolved`: references that match no company, or several; the query was run without them. `next`: pass it as
+    `after` to get the next page; None on the last page. `warnings`: parts of the query that were skipped.
     """
 
     generation: Generation
@@ -74,7 +76,7 @@ RankingOrError: TypeAlias = Ranking | InvalidInput | EncoderNotLoaded
 class Searcher:
     """Searches `index`. Free texts and phrases need the live generation's encoder among `encoders` (by id).
 
-    Thread-safe. The index stays the caller's to close.
+    Thread-safe. The caller closes the index.
     """
 
     def __init__(self, index: CompanyIndex, encoders: Mapping[str, Encoder] | QueryEncoders | None = None) -> None:
@@ -82,79 +84,83 @@ class Searcher:
         self.encoders = encoders if isinstance(encoders, QueryEncoders) else QueryEncoders(encoders or {})
 
     def live(self) -> Generation:
-        """Return the live generation. Its encoder begins to be opened in the background.
+        """Return the live generation, and start to load its encoder in the background.
 
         Raises:
-            NoLiveGeneration: there is none yet.
+            NoLiveGeneration: the index has no live generation yet.
         """
         live = self.index.live()
-        self.encoders.notice(live)
+        self.encoders.load_in_background(live)
         return live
 
     def search(self, question: Question | str, *, after: Position | None = None) -> Ranking:
         """Return the competitors that `question` asks for; a str is a company's id, domain, name or alias.
 
-        `after` is `next` of the page before, to the same question.
+        `after`: the `next` of the previous page of the same query; None for the first page.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: no anchor names one company.
-            EncoderNotLoaded: the question has free text, and the generation's encoder is not among the encoders.
-            NotCalibrated: `min_probability` is given, and the generation has no calibration.
-            RankingExpired: the generation of the page before was retired.
-            InvalidInput: anchors and negatives contradict each other.
+            UnknownCompany, AmbiguousCompany: every anchor matches no company, or several.
+            EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
+            NotCalibrated: `min_probability` is given, and the generation has no calibrator.
+            RankingExpired: the generation of the previous page was retired.
+            InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
         """
-        asked = Question(anchors=[Anchor(company=question)]) if isinstance(question, str) else question
+        query = Question(anchors=[Anchor(company=question)]) if isinstance(question, str) else question
 
-        def answer() -> Ranking:
-            return self._ranking(asked, self._generation_of(after) if after else self.live(), after)
+        def run_once() -> Ranking:
+            return self._ranking(query, self._generation_of(after) if after else self.live(), after)
 
-        return retry_if_retired(answer)
+        return retry_if_retired(run_once)
 
     def search_all(self, questions: Sequence[Question]) -> tuple[Generation, list[RankingOrError]]:
-        """Return the generation that answered, and for each question its ranking or the error that `search` raises."""
+        """Return the live generation, and for each query its ranking or the error that `search` raises."""
 
-        def answer() -> tuple[Generation, list[RankingOrError]]:
+        def run_once() -> tuple[Generation, list[RankingOrError]]:
             live = self.live()
             self._encode_together(questions, live)
             return live, [self._ranking_or_error(question, live) for question in questions]
 
-        return retry_if_retired(answer)
+        return retry_if_retired(run_once)
 
     def company(self, reference: str) -> tuple[EmbeddedCompany, Generation]:
-        """Return the company that goes by `reference` (id, domain, name or alias), and the generation it is from.
+        """Return the company whose id, domain, name or alias is `reference`, and the generation it was read from.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: no company, or several, go by it.
+            UnknownCompany, AmbiguousCompany: no company matches `reference`, or several do.
         """
 
-        def answer() -> tuple[EmbeddedCompany, Generation]:
+        def run_once() -> tuple[EmbeddedCompany, Generation]:
             live = self.live()
             return Resolver(self.index, live).company(reference), live
 
-        return retry_if_retired(answer)
+        return retry_if_retired(run_once)
 
     def find(self, query: str, *, limit: int = 10) -> tuple[list[Company], Generation]:
-        """Return companies for a search box, and the generation they are from; a blank query finds none."""
+        """Return up to `limit` companies found by name, alias, domain or words, and their generation.
 
-        def answer() -> tuple[list[Company], Generation]:
+        A blank query finds no companies.
+        """
+
+        def run_once() -> tuple[list[Company], Generation]:
             live = self.live()
             return self.index.find(live.name, query, limit=limit) if query.strip() else [], live
 
-        return retry_if_retired(answer)
+        return retry_if_retired(run_once)
 
     def _ranking(self, question: Question, generation: Generation, after: Position | None = None) -> Ranking:
         if question.min_probability is not None and generation.calibration is None:
-            raise NotCalibrated(f"generation {generation.name} has no calibration; leave min_probability out")
+            raise NotCalibrated(
+                f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
+            )
         resolved = resolve_question(
             question,
             Resolver(self.index, generation),
-            lambda texts: self.encoders.texts(generation).of(texts, generation),
+            lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
         )
-        page = Ranker(self.index, _page_request(question, resolved, generation, after)).page()
+        page = PageBuilder(self.index, _page_request(question, resolved, generation, after)).page()
         phrases, warnings = self._phrases(question, resolved, page, generation)
-        described = [_described(anchor) for anchor in resolved.anchors]
-        facts = facts_of(described)
-        duplicates = iter(page.of_named)
+        facts = facts_of([_described(anchor) for anchor in resolved.anchors])
+        duplicates = iter(page.query_duplicates)
         anchors, negatives = (
             tuple(
                 each if each.document is None else replace(each, duplicates=tuple(next(duplicates))) for each in group
@@ -182,15 +188,15 @@ class Searcher:
 
     def _phrases(
         self, question: Question, resolved: ResolvedQuestion, page: Page, generation: Generation
-    ) -> tuple[dict[int, tuple[CarryingPhrase, ...]], tuple[str, ...]]:
-        """The phrases of the first `question.explain` hits by rank; a warning where the encoder is not loaded."""
+    ) -> tuple[dict[int, tuple[ExplainingPhrase, ...]], tuple[str, ...]]:
+        """Return the phrases of the first `question.explain` hits by rank, and a warning if the encoder is missing."""
         first = page.hits[: question.explain]
         if not first:
             return {}, ()
         explainer = self.encoders.explainer(generation)
         if explainer is None:
-            reason = self.encoders.texts(generation).missing_for(generation)
-            return {}, (f"the phrases that carry the matches were not looked for: {reason}",)
+            reason = self.encoders.text_vectors(generation).reason_unavailable(generation)
+            return {}, (f"no phrases were computed: {reason}",)
         described = [_described(anchor) for anchor in resolved.anchors]
         phrases = explainer.phrases(described, [ranked.hit.company for ranked in first])
         return {ranked.rank: of_hit for ranked, of_hit in zip(first, phrases, strict=True)}, ()
@@ -199,25 +205,24 @@ class Searcher:
         found = next((each for each in self.index.generations() if each.name == position.generation), None)
         if found is None:
             raise RankingExpired(
-                f"generation {position.generation}, which the page before came from, was retired; ask again from the "
-                "first page"
+                f"generation {position.generation} of the previous page was retired; start again from the first page"
             )
         return found
 
     def _encode_together(self, questions: Sequence[Question], live: Generation) -> None:
-        """Encode the texts of all questions in one call; if the encoder is not loaded, each question says so itself."""
+        """Encode the texts of all queries in one call. Without the encoder, each query then raises EncoderNotLoaded."""
         anchors = (each for question in questions for each in (*question.anchors, *question.negatives))
-        texts = list(islice(dict.fromkeys(each.text for each in anchors if each.text is not None), REMEMBERED))
-        if texts and (vectors := self.encoders.texts(live)).missing_for(live) is None:
-            vectors.of(texts, live)
+        texts = list(islice(dict.fromkeys(each.text for each in anchors if each.text is not None), TEXT_CACHE_SIZE))
+        if texts and (vectors := self.encoders.text_vectors(live)).reason_unavailable(live) is None:
+            vectors.encode(texts, live)
 
 
-def retry_if_retired(answer: Callable[[], Answer]) -> Answer:
-    """Return `answer()`; call it once more if the generation it began with was retired meanwhile."""
+def retry_if_retired(run_once: Callable[[], T]) -> T:
+    """Return `run_once()`; if the generation that it reads is retired meanwhile, call it once more."""
     try:
-        return answer()
+        return run_once()
     except UnknownGeneration:
-        return answer()
+        return run_once()
 
 
 def _page_request(
@@ -227,9 +232,9 @@ def _page_request(
         generation=generation,
         vector=resolved.vector,
         k=question.k,
-        named=[document.company for document in resolved.documents],
-        left_out=[document.company for document in resolved.excluded],
-        positives=[] if resolved.has_one_anchor else [each.vector for each in resolved.anchors],
+        query_companies=[document.company for document in resolved.documents],
+        excluded=[document.company for document in resolved.excluded],
+        anchor_vectors=[] if resolved.has_one_anchor else [each.vector for each in resolved.anchors],
         filters=question.filters,
         exclude=resolved.excluded_ids,
         words=resolved.words if question.hybrid else "",
@@ -238,7 +243,7 @@ def _page_request(
     )
 
 
-def _hit(ranked: Ranked, shared: tuple[SharedFact, ...], phrases: tuple[CarryingPhrase, ...] | None) -> Hit:
+def _hit(ranked: RankedHit, shared: tuple[SharedFact, ...], phrases: tuple[ExplainingPhrase, ...] | None) -> Hit:
     hit = ranked.hit
     return Hit(
         rank=ranked.rank,
@@ -254,7 +259,7 @@ def _hit(ranked: Ranked, shared: tuple[SharedFact, ...], phrases: tuple[Carrying
     )
 
 
-def _position(last: Ranked, question: Question, generation: Generation) -> Position:
+def _position(last: RankedHit, question: Question, generation: Generation) -> Position:
     return Position(
         generation=generation.name,
         digest=question.digest(),

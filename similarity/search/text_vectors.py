@@ -1,4 +1,4 @@
-"""Vectors of free text, with a cache of the most recent."""
+"""Vectors of free texts, with a cache."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -12,23 +12,23 @@ from similarity.company import Vector
 from similarity.index.protocol import Generation
 from similarity.search.errors import EncoderNotLoaded
 
-REMEMBERED = 256
+TEXT_CACHE_SIZE = 256
 
 
 class QueryEncoder(Protocol):
-    """What free text needs of an encoder; `similarity.encoder.TextEncoder` is one."""
+    """The part of an encoder that free text needs; `similarity.encoder.TextEncoder` implements it."""
 
     @property
     def encoder_id(self) -> str: ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32 `[len(texts), dimension]`."""
+        """Return unit vectors, float32 `[len(texts), dimension]`."""
 
 
 class TextVectors:
-    """Vectors of texts by `encoder`, with a cache of the `remembered` most recent. Thread-safe.
+    """Encodes texts with `encoder`, and caches the `cache_size` most recent vectors. Thread-safe.
 
-    `on_lookup` is called for each text with whether the cache held it; `before_encoding` is called before texts
+    `on_lookup` is called for each text, with whether the cache holds it. `before_encoding` is called before texts
     are encoded, and may raise.
     """
 
@@ -36,24 +36,24 @@ class TextVectors:
         self,
         encoder: QueryEncoder | None,
         *,
-        remembered: int = REMEMBERED,
+        cache_size: int = TEXT_CACHE_SIZE,
         on_lookup: Callable[[bool], None] = lambda _: None,
         before_encoding: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
-        self._remembered = remembered
+        self._cache_size = cache_size
         self._on_lookup = on_lookup
         self._before_encoding = before_encoding
-        self._memory: OrderedDict[str, Vector] = OrderedDict()
+        self._cache: OrderedDict[str, Vector] = OrderedDict()
         self._lock = Lock()
 
     @property
     def encoder_id(self) -> str | None:
-        """Of the loaded encoder; None if there is none."""
+        """The id of the loaded encoder; None if no encoder is loaded."""
         return self._encoder.encoder_id if self._encoder else None
 
-    def of(self, texts: Iterable[str], generation: Generation) -> dict[str, Vector]:
-        """The vector of each text, to compare with those of `generation`; what is new goes to the encoder in one call.
+    def encode(self, texts: Iterable[str], generation: Generation) -> dict[str, Vector]:
+        """Return the vector of each text. All texts that are not cached go to the encoder in one call.
 
         Raises:
             EncoderNotLoaded: the encoder of `generation` is not loaded.
@@ -61,39 +61,39 @@ class TextVectors:
         wanted = list(dict.fromkeys(texts))
         if not wanted:
             return {}
-        reason = self.missing_for(generation)
+        reason = self.reason_unavailable(generation)
         if reason is not None or self._encoder is None:
             raise EncoderNotLoaded(reason or "")
-        known = self._recalled(wanted)
+        known = self._look_up(wanted)
         new = [text for text in wanted if text not in known]
         if new:
             self._before_encoding()
-            known |= self._kept(new, self._encoder.encode(new))
+            known |= self._store(new, self._encoder.encode(new))
         return known
 
-    def missing_for(self, generation: Generation) -> str | None:
-        """Why free text cannot be compared with `generation`; None if it can."""
+    def reason_unavailable(self, generation: Generation) -> str | None:
+        """Return why texts cannot be encoded for `generation`; None if they can."""
         if self.encoder_id == generation.encoder_id:
             return None
         return (
-            f"the bundle of encoder {generation.encoder_id}, which generation {generation.name} was made with, is not "
-            "loaded; name its folder with --bundle FOLDER or SIMILARITY_BUNDLE"
+            f"the bundle of encoder {generation.encoder_id}, which generation {generation.name} needs, is not loaded; "
+            "give its folder with --bundle FOLDER or SIMILARITY_BUNDLE"
         )
 
-    def _recalled(self, texts: Sequence[str]) -> dict[str, Vector]:
+    def _look_up(self, texts: Sequence[str]) -> dict[str, Vector]:
         with self._lock:
-            known = {text: self._memory[text] for text in texts if text in self._memory}
+            known = {text: self._cache[text] for text in texts if text in self._cache}
             for text in known:
-                self._memory.move_to_end(text)
+                self._cache.move_to_end(text)
         for text in texts:
             self._on_lookup(text in known)
         return known
 
-    def _kept(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, Vector]:
-        # Copies, so that one remembered row does not keep the whole batch.
+    def _store(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, Vector]:
+        # Copies, so that one cached row does not keep the whole batch in memory.
         new: dict[str, Vector] = {text: vector.copy() for text, vector in zip(texts, vectors, strict=True)}
         with self._lock:
-            self._memory |= new
-            while len(self._memory) > self._remembered:
-                self._memory.popitem(last=False)
+            self._cache |= new
+            while len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
         return new

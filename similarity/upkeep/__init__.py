@@ -1,1 +1,1 @@
-"""What reaches across rooms: erasure, backup, the audit record, outages in the log."""
+"""Maintenance of an index and its workspace: erasure, backup, the audit record, outages in the log."""

@@ -1,12 +1,12 @@
-"""The audit record: who changed what, when, and with what outcome; lines of JSON that are only ever appended.
+"""The audit record: who changed what, when, and with what outcome, as lines of JSON; append-only.
 
     audit = AuditRecord(audit_target(settings))
     with audit.recorded(Action.ROLLBACK, who=system_user()) as act:
         act.subject = index.rollback().name
 
-Several processes may append to one file: a batch of entries is one write to a file that is locked meanwhile,
-and it is on the disk before `write` returns. Each batch opens the file anew, so it may be renamed at any time. A
-company is named by the SHA-256 of its id, so that an erased id does not stay in the record.
+Several processes may append to one file: a batch of entries is one write to a locked file, and it is on the disk
+before `write` returns. Each batch opens the file again, so it may be renamed at any time. A company is identified by
+the SHA-256 of its id, so that an erased id is not in the record.
 """
 
 import errno
@@ -37,7 +37,7 @@ from similarity.settings import Settings
 from similarity.upkeep.outage import Outage
 
 STANDARD_ERROR = "-"
-"""The target of a process whose standard error is collected, as a container's is."""
+"""The target of a process whose standard error is collected, for example in a container."""
 BEGUN, DONE, FAILED = "begun", "done", "failed"
 PRIVATE = 0o600
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class Action(StrEnum):
-    """What was done."""
+    """The kind of a change."""
 
     WRITE = "write"
     DELETE = "delete"
@@ -78,7 +78,7 @@ class Entry:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def to_line(self, now: datetime) -> bytes:
-        """A line of JSON with its end; what is empty is left out."""
+        """Return a line of JSON with a newline, without empty members."""
         members = {
             "time": now.astimezone(UTC).isoformat(timespec="milliseconds"),
             "logger": "audit",
@@ -98,7 +98,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Act:
-    """What becomes known of an act while it is under way."""
+    """The outcome, subject and counts of a running action; the caller sets them."""
 
     outcome: str = DONE
     subject: str = ""
@@ -108,7 +108,7 @@ class Act:
 class AuditRecord:
     """Appends to the file `target`, or to standard error (STANDARD_ERROR). None: nothing is recorded.
 
-    Safe to share between threads and processes.
+    Thread-safe; several processes may use one file.
     """
 
     def __init__(self, target: str | None, *, clock: Callable[[], datetime] = utc_now) -> None:
@@ -119,10 +119,10 @@ class AuditRecord:
         self._held = b""
 
     def write(self, entries: Sequence[Entry], *, hold: bool = True) -> None:
-        """Appends entries, all in one piece, and returns when they are on the disk.
+        """Append entries in one piece, and return when they are on the disk.
 
-        What cannot be appended is held, unless `hold` is false, and appended before anything else. So call it without
-        entries before a change: it raises as long as the change before is not on record.
+        Entries that cannot be appended are kept in memory, unless `hold` is false, and appended first by the next call.
+        Call it without entries before a change: it raises while entries of earlier changes are not on the disk.
 
         Raises:
             AuditUnavailable: the file cannot be written.
@@ -157,10 +157,10 @@ class AuditRecord:
     def recorded(
         self, action: Action, *, who: str, request_id: str = "", company_id: str = "", subject: str = ""
     ) -> Iterator[Act]:
-        """Records an act twice: that it has begun, before it does, and how it ended.
+        """Record the beginning of an action, run the `with` block, and record its outcome.
 
         Raises:
-            AuditUnavailable: the record cannot be written. If it could not be at the beginning, nothing was done.
+            AuditUnavailable: the record cannot be written. If this is raised at the beginning, the block did not run.
         """
         begun = Entry(
             action=action, outcome=BEGUN, who=who, request_id=request_id, company_id=company_id, subject=subject
@@ -179,7 +179,7 @@ Index = TypeVar("Index", bound=CompanyIndex)
 
 
 def audited(index: Index, audit: AuditRecord, *, who: str) -> Index:
-    """`index`, whose `promote`, `rollback` and `retire` are recorded as done by `who`."""
+    """Return a proxy of `index` that records `promote`, `rollback` and `retire` as done by `who`."""
     return cast("Index", _Audited(index, audit, who))
 
 
@@ -208,14 +208,14 @@ class _Audited:
 
 
 def audit_target(settings: Settings) -> str:
-    """Where the record of an index is kept: SIMILARITY_AUDIT, else beside its file, else on standard error."""
+    """Return the target of an index's record: SIMILARITY_AUDIT, else next to its file, else standard error."""
     if settings.audit:
         return settings.audit
     return STANDARD_ERROR if is_url(settings.index) else f"{settings.index}.audit.jsonl"
 
 
 def system_user() -> str:
-    """Who runs this process, for `Entry.who`."""
+    """Return the user of this process, for `Entry.who`."""
     try:
         return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
     except KeyError:  # a container's user without a name
@@ -223,32 +223,32 @@ def system_user() -> str:
 
 
 def hashed(company_id: str) -> str:
-    """How the record names a company: the SHA-256 of its id, in hexadecimal."""
+    """Return the identifier of a company in the record: the SHA-256 of its id, in hexadecimal."""
     return hashlib.sha256(company_id.encode()).hexdigest()
 
 
 def file_subject(file: Path) -> str:
-    """How the record names a file: by the SHA-256 of its name without folders. A path may hold a company's name."""
+    """Return the identifier of a file in the record: the SHA-256 of its name, which may contain a company's name."""
     return f"file:{hashlib.sha256(os.fsencode(file.name)).hexdigest()}"
 
 
 def read_entries(target: str) -> Iterator[dict[str, Any]]:
-    """The entries of a record, oldest first; files that it was rotated to are read too.
+    """Yield the entries of a record, oldest first, including rotated files.
 
-    A line that is cut off (a process was killed while it wrote) is left out with a warning.
+    A truncated line (a process was killed while it wrote) is skipped with a warning.
 
     Raises:
-        InvalidInput: there is no such file, or the record is on standard error.
+        InvalidInput: the file does not exist, or the record is on standard error.
     """
     if target == STANDARD_ERROR:
         raise InvalidInput(
-            "the audit record goes to standard error here; look into what collects the log for lines with "
-            '"logger": "audit", or name a file: SIMILARITY_AUDIT=FILE'
+            "the audit record is written to standard error here; search the collected log for lines with "
+            '"logger": "audit", or set a file: SIMILARITY_AUDIT=FILE'
         )
     path = Path(target)
     files = sorted(path.parent.glob(f"{glob.escape(path.name)}*"), key=lambda each: each.stat().st_mtime)
     if not files:
-        raise InvalidInput(f"there is no audit record {path} yet; nothing was changed, or SIMILARITY_AUDIT was another")
+        raise InvalidInput(f"there is no audit record {path}; nothing was changed yet, or SIMILARITY_AUDIT has changed")
     for file in files:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             yield from _entries(stream, str(file))
@@ -260,7 +260,7 @@ def _entries(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
             entry = json.loads(line)
             entry["time"] = datetime.fromisoformat(entry["time"])
         except (ValueError, KeyError, TypeError):
-            log.warning("%s, line %d is cut off or no entry of an audit record; it is left out", name, number)
+            log.warning("%s, line %d is truncated or not an entry of an audit record; it is skipped", name, number)
         else:
             yield entry
 
@@ -269,14 +269,14 @@ def _append(path: Path, content: bytes) -> None:
     is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     try:
-        # Released with the file: by a process that is killed too.
+        # The lock is released when the file is closed, also if the process is killed.
         fcntl.flock(file, fcntl.LOCK_EX)
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise InvalidInput(f"the audit record {path} is no plain file; name a file, or - for standard error")
+            raise InvalidInput(f"the audit record {path} is not a regular file; give a file, or - for standard error")
         if not content:
             return
-        # A process that was killed while it wrote left half a line: this must not become a part of it.
+        # A process that was killed while it wrote left a partial line: start a new line after it.
         if status.st_size and os.pread(file, 1, status.st_size - 1) != b"\n":
             content = b"\n" + content
         if os.write(file, content) != len(content):

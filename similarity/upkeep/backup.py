@@ -1,10 +1,10 @@
-"""A whole backup of an embedded index: the file, what people added, and the models it was made with.
+"""Backup of an embedded index: the index file, the workspace, and the bundles of its generations.
 
     BACKUP/similarity.db             the index
     BACKUP/similarity.db.workspace   verdicts and saved lists, if there are any
     BACKUP/similarity.db.bundles/    the bundle of each generation
 
-The names are those that belong together, so `--index BACKUP/similarity.db` is all it takes to use it.
+These are the default names of the files of an index, so `--index BACKUP/similarity.db` uses all of them.
 """
 
 from contextlib import closing
@@ -21,7 +21,7 @@ from similarity.index.sqlite.backup import refuse_target
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What was written beside the copy of the index; the bundles of `missing_encoders` were not at hand."""
+    """The files of a backup in addition to the index; the bundles of `missing_encoders` were not in the store."""
 
     workspace: Path | None
     bundles: Path
@@ -29,11 +29,11 @@ class BackedUp:
 
 
 def back_up(index: SqliteIndex, target: Path, *, store: Path, overwrite: bool = False) -> BackedUp:
-    """Copies the index to `target`, and beside it its workspace and its bundles from `store`, while all are in use.
+    """Copy the index to `target`, and its workspace and its bundles from `store` next to it, while all are in use.
 
-    The workspace goes first: a verdict may then be about a company that the copy of the index does not know yet,
-    never the other way round. A file `.<target>.begun` stays where a backup is cut short before the index has its name:
-    by it the next backup knows that it may replace the copy of the workspace.
+    The workspace is copied first, so that the copy of the index is never older than that of the workspace. If a backup
+    is interrupted before the index has its name, a file `.<target>.begun` remains: it allows the next backup to
+    replace the copy of the workspace.
 
     Raises:
         InvalidInput: a target exists (unless `overwrite`), is in use, or is the source itself. Nothing is written.

@@ -1,16 +1,15 @@
-"""Erasing one company: from every generation, from what people added about it, and from the disk.
+"""Erasure of one company: from every generation, from the workspace, and from the disk.
 
-    accept   names -> a delete in the message log -> ledger -> tombstones: no search finds it any more
-    finish   tombstones, if a crash left any out -> workspace -> files rewritten -> names forgotten
+    accept   names -> a delete in the message log -> ledger -> tombstones: searches no longer find the company
+    finish   tombstones that a crash left out -> workspace -> files rewritten -> hashes of names deleted
 
-The service accepts an erasure in a request and finishes it in the background; the command does both.
-Every step may be repeated. The ledger (`index.ledger`) holds what is running, and hashes of all names
-that the company has or had: an erasure that a crash or an absent store cut short is finished later.
+The service accepts an erasure in a request and finishes it in the background; the command does both. Every step can
+be repeated. The ledger (`index.ledger`) holds the running erasures, and hashes of all current and former names of
+the company: an erasure that was interrupted by a crash or an outage is finished later.
 
-What stays, on purpose: a tombstone in each generation and the record of the erasure, that is the id and
-times. Without a tombstone an older message that is replayed, or a backfill, would bring the company back.
-Once the message log holds nothing so old any more, `purge_deleted` removes it. An id that is itself
-personal data should be a pseudonym.
+Two things are kept on purpose: a tombstone in each generation, and the record of the erasure, with id and times.
+Without the tombstone, an older message or a backfill would restore the company. When the message log no longer
+holds messages of that age, `purge_deleted` removes it. If an id is itself personal data, use a pseudonym.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +24,7 @@ from similarity.feedback.protocol import Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import CompanyNames, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 
 NOT_TAKEN = "not every generation took the deletion: stop whatever writes the company, then erase it again"
 WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
@@ -49,13 +48,13 @@ TEXTS = (
 
 
 def remaining(record: ErasureRecord) -> list[str]:
-    """What an erasure does not reach, and what to do there."""
+    """Return the copies that an erasure does not reach, and what to do there."""
     return [BACKUPS, TOPIC if record.published else NO_TOPIC, FILES, PROCESSES, OTHERS, TEXTS]
 
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Erases from `index` and `workspace`. `publish` sends a delete to the message log that feeds the index."""
+    """Erases companies from `index` and `workspace`. `publish`: sends a delete to the message log of the index."""
 
     index: CompanyIndex
     workspace: Workspace | None = None
@@ -63,21 +62,21 @@ class Eraser:
     clock: Callable[[], datetime] = utc_now
 
     def accept(self, company_id: str) -> ErasureRecord:
-        """Makes the company a tombstone in every generation, building ones too; an unknown one as well.
+        """Write a tombstone of the company to every generation, also if the company is unknown.
 
-        The erasure is on record before the first tombstone is written: `finish` completes it, also after an
-        error here. The returned record is failed if a generation holds something newer, or does not take it.
+        The erasure is in the ledger before the first tombstone is written: `finish` completes it, also after an error
+        here. The returned record is failed if a generation holds a newer version, or does not accept the tombstone.
 
         Raises:
-            InvalidCompany: the id is not one that a company can have.
-            IndexUnavailable: the store does not answer; it may be on record or not.
+            InvalidCompany: the id is invalid.
+            IndexUnavailable: the store does not answer; the erasure may or may not be in the ledger.
         """
         check_stored_id(company_id)
         ledger, now, known = self.index.ledger, self.clock(), self._known(company_id)
-        # An event time may lie up to five minutes ahead of the clock, and the tombstone must be above it.
+        # An event time may be up to five minutes ahead of the clock, and the tombstone must be above it.
         version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
         if self.publish is not None:
-            # Untimed, because a message with a time far ahead would be refused: whoever publishes it finds the version.
+            # Untimed: a message with a time far ahead would be refused, so `publish` looks up the version.
             received = version_of(now, now=now, deleted=True)
             self.publish(DeletedCompany(id=company_id, version=received, untimed=True))
         names = {name for each in known for name in names_of(each.company)}
@@ -94,14 +93,14 @@ class Eraser:
         return self._hide(record)
 
     def finish(self, *, only: str = "", compact: bool = True) -> list[ErasureRecord]:
-        """Completes every erasure that is running, or `only` that of one company; returns their records as of then.
+        """Complete all running erasures, or `only` that of one company; return their records.
 
-        One rewriting of the files serves them all. Without `compact` the words stay on the disk until the
-        store rewrites its files by itself.
+        The files are rewritten once for all of them. Without `compact`, the text is on the disk until the store
+        rewrites its files.
 
         Raises:
             IndexUnavailable: a store does not answer, or its files are in use. The erasures stay running, and
-                the names that they look for are kept.
+                the hashes of names are kept.
         """
         running = [each for each in self.index.ledger.running_erasures() if only in {"", each.id}]
         try:
@@ -127,7 +126,7 @@ class Eraser:
         return [newest for record in running if (newest := self.index.ledger.erasure(record.id))]
 
     def _known(self, company_id: str) -> list[EmbeddedCompany]:
-        """What the generations hold of the company."""
+        """Return the stored documents of the company in all generations."""
         known: list[EmbeddedCompany] = []
         for generation in self.index.generations():
             with suppress(UnknownGeneration):
@@ -135,27 +134,27 @@ class Eraser:
         return known
 
     def _hide(self, record: ErasureRecord) -> ErasureRecord:
-        """Writes a tombstone to every generation; no search finds the company when this returns."""
+        """Write a tombstone to every generation; searches no longer find the company when this returns."""
         tombstone = DeletedCompany(id=record.id, version=record.version)
         results: dict[str, WriteResult] = {}
-        # As a writer: a re-embed that begins meanwhile copies nothing until the tombstones are written.
-        with Writer(self.index):
+        # With a writer lease: a re-embed that starts meanwhile copies nothing until the tombstones are written.
+        with WriterLease(self.index):
             for generation in self.index.generations():
                 with suppress(UnknownGeneration):  # retired meanwhile, and its documents with it
                     [results[generation.name]] = self.index.upsert(generation.name, [tombstone])
-                    self.index.stats(generation.name)  # searches see from now on what was counted
-        # Superseded by a newer deletion is as good.
+                    self.index.stats(generation.name)  # makes the write visible to searches
+        # Superseded by a newer tombstone is a success too.
         if self._known(record.id) or any(result.outcome is WriteOutcome.FAILED for result in results.values()):
             return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=NOT_TAKEN))
         return self._saved(replace(record, results=results))
 
     def _forget(self, record: ErasureRecord) -> frozenset[str]:
-        """Takes the company out of the workspace; returns the hashes that were looked for."""
+        """Remove the company from the workspace; return the hashes of names that were searched."""
         hashes = self.index.ledger.remembered(record.id)
         if self.workspace is not None:
             names = CompanyNames(record.id, self.index.ledger.key(), hashes, partial(self._is_anothers, record.id))
             counts = asdict(self.workspace.forget_company(names))
-            # An attempt before this one may have been cut short.
+            # An earlier attempt may have been interrupted.
             total = {kind: count + record.forgotten.get(kind, 0) for kind, count in counts.items()}
             self._saved(replace(record, forgotten=total))
         return hashes
@@ -166,13 +165,15 @@ class Eraser:
             with suppress(UnknownGeneration):
                 is_complete &= self.index.compact(generation.name)
         if not is_complete:
-            raise IndexUnavailable("a copy of the store is away, and its files keep what was erased until it is back")
+            raise IndexUnavailable(
+                "a copy of the store is unavailable, and its files hold erased text until it returns"
+            )
 
     def _end(self, record: ErasureRecord, hashes: frozenset[str], compaction: Compaction) -> None:
         ledger = self.index.ledger
         newest = ledger.erasure(record.id)
         if newest is None or newest.version != record.version:
-            return  # erased again meanwhile: that one needs the names, and is running
+            return  # erased again meanwhile: the newer erasure is running and needs the hashes
         if self._known(record.id):  # written again meanwhile; the names are kept for the next erasure
             ledger.save_erasure(
                 replace(newest, state=ErasureState.FAILED, compaction=compaction, problem=WRITTEN_AGAIN)
@@ -182,7 +183,7 @@ class Eraser:
         ledger.save_erasure(replace(newest, state=ErasureState.DONE, compaction=compaction, problem=""))
 
     def _saved(self, record: ErasureRecord) -> ErasureRecord:
-        """Stores a record, unless the company was erased again meanwhile."""
+        """Store a record, unless the company was erased again meanwhile."""
         newest = self.index.ledger.erasure(record.id)
         if newest is None or newest.version == record.version:
             self.index.ledger.save_erasure(record)
@@ -190,7 +191,7 @@ class Eraser:
 
     def _note(self, records: Iterable[ErasureRecord], state: ErasureState, problem: str) -> None:
         for record in records:
-            with suppress(SimilarityError):  # what went wrong first is what the caller has to hear of
+            with suppress(SimilarityError):  # do not hide the first exception
                 newest = self.index.ledger.erasure(record.id)
                 if newest is not None and newest.state is ErasureState.RUNNING:
                     self.index.ledger.save_erasure(replace(newest, state=state, problem=problem))

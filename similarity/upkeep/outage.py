@@ -1,8 +1,8 @@
-"""Logs that a store or broker is away: one line a minute while it is, and one when it is back.
+"""Logs the outage of a store or broker: one line per minute while it lasts, and one line at its end.
 
     index = watched(open_index(target, os.environ), Outage("the index"))
 
-The line holds the reason and no traceback: an absent store is no fault of this program.
+The line has the reason and no traceback, because an outage is not an error of this program.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Outage:
-    """What the log says about one store or broker, called `name`. Safe to share between threads."""
+    """Logs the outages of one store or broker, called `name`. Thread-safe."""
 
     def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
@@ -33,7 +33,7 @@ class Outage:
         self._left_out = 0
 
     def away(self, reason: str) -> None:
-        """Takes note of a failure; logs it unless the last line about one is younger than a minute."""
+        """Record a failure; log it unless the last line is younger than a minute."""
         with self._lock:
             now = self._clock()
             if self._since is None:
@@ -45,7 +45,7 @@ class Outage:
             log.warning("%s is away: %s%s", self._name, reason, self._more())
 
     def over(self) -> None:
-        """Takes note of an answer; logs it if the log says that the store is away."""
+        """Record a success; log the end of the outage if its beginning was logged."""
         if self._since is None:
             return
         with self._lock:
@@ -60,9 +60,9 @@ class Outage:
 
 
 def watched(part: Part, outage: Outage) -> Part:
-    """`part` (an index, a workspace), with the failures and answers of its methods told to `outage`.
+    """Return a proxy of `part` (an index, a workspace) that reports failures and successes of its calls to `outage`.
 
-    What is watched already is returned as it is.
+    A proxy is returned unchanged.
     """
     return part if isinstance(part, _Watched) else cast("Part", _Watched(part, outage))
 
@@ -74,7 +74,7 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._part, name)
-        # To close a store needs no answer of it.
+        # Closing does not contact the store.
         if not callable(found) or name == "close":
             return found
 
@@ -87,7 +87,7 @@ class _Watched:
             except SimilarityError:
                 self._outage.over()
                 raise
-            # A generator has asked nothing yet.
+            # A generator has not contacted the store yet.
             if not isinstance(result, Iterator):
                 self._outage.over()
             return result

@@ -138,7 +138,7 @@ def test_an_index_deleted_by_hand_is_not_made_anew_by_a_write(
     outcomes(index, companies(1))
     [name] = client.indices.get(index=f"{settings.name}-{LIVE}-*")
     client.indices.delete(index=name)
-    with pytest.raises(UnknownGeneration, match="is gone"):
+    with pytest.raises(UnknownGeneration, match="does not exist"):
         index.upsert(LIVE, companies(3))
     assert not client.indices.exists(index=name)
 

@@ -16,7 +16,7 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.protocol import Generation, GenerationState, WriteOutcome
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 from similarity.text import TextSettings, embedding_text, text_hash
 from tests.factories import make_embedded
 from tests.faults.elasticsearch_inputs import Document
@@ -113,7 +113,7 @@ class Changes(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:
-        with closing(ElasticIndex(self._settings)) as index, Writer(index, seconds=5) as writer:
+        with closing(ElasticIndex(self._settings)) as index, WriterLease(index, seconds=5) as writer:
             for time_of_change in range(2, 10_000):
                 if self._over.is_set():
                     return

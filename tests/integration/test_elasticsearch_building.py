@@ -151,11 +151,11 @@ def test_an_index_that_no_node_takes_says_why(place: Place, monkeypatch: pytest.
         # What must succeed, before and after, has all its time.
         with monkeypatch.context() as patch:
             patch.setattr(connection, "PLACED_SECONDS", 1)
-            with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable.*allocation/explain"):
+            with pytest.raises(IndexUnavailable, match=r"cannot allocate .*allocation\.enable.*allocation/explain"):
                 index.create_generation(make_generation("second"))
             with closing(connection.Cluster(place.settings)) as cluster:
                 for _ in ("made", "there already"):
-                    with pytest.raises(IndexUnavailable, match=r"no place .*allocation\.enable"):
+                    with pytest.raises(IndexUnavailable, match=r"cannot allocate .*allocation\.enable"):
                         cluster.create_index(f"{place.name}-third", settings=building_settings(place.settings))
     finally:
         place.client.cluster.put_settings(persistent={enable: None})

@@ -75,7 +75,7 @@ def test_indices_that_are_closed_or_gone_are_said(place: Place, workspace: Elast
     with pytest.raises(IndexUnavailable):
         workspace.check()
     place.client.indices.delete(index=f"{place.name}-{part}")
-    with pytest.raises(IndexUnavailable, match=f"{part} is gone"):
+    with pytest.raises(IndexUnavailable, match=f"{part} was deleted"):
         workspace.check()
 
 

@@ -21,7 +21,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.delivery import Delivery
 from similarity.ingest.messages import decode
-from similarity.ingest.writers import Writer, writer_leases
+from similarity.ingest.writer_leases import WriterLease, writer_leases
 from similarity.kafka import End, KafkaSettings, KeyedProducer, Record, TopicConsumer
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID
@@ -168,7 +168,7 @@ def test_what_kafka_accepted_reaches_the_index_as_it_was_answered(topic: KafkaTo
         assert client.delete("/companies/c1").json()["outcome"] == "accepted"
     changes = [decode(record.message(utc_now())).change for record in records(topic)]
     assert len(changes) == 242
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         Delivery(writer, {ENCODER_ID: CountingEncoder()}).deliver(changes)
     assert index.stats("first").companies == 239
     assert index.get("first", ["c0"])["c0"].version == newest.json()["version"]
@@ -180,7 +180,7 @@ def test_an_erasure_is_in_the_topic_and_in_the_index(topic: KafkaTopic, index: S
         put(client)
         assert client.post("/companies/acme/erasure").json()["published"] is True
     changes = [decode(record.message(utc_now())).change for record in records(topic)]
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         outcomes = [end.outcome.value for end in Delivery(writer, {ENCODER_ID: CountingEncoder()}).deliver(changes)]
     assert outcomes == ["superseded", "unchanged"]
 

@@ -19,9 +19,9 @@ from similarity.generations.gate import GateReport, trained_on_path
 from similarity.generations.reembed import ReembedReport
 from similarity.index.bundle_store import StoredEncoders
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import write_changes
 from similarity.ingest.records import VersionedCompany
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from tests import tiny_bundle
 from tests.factories import make_company
 from tests.tiny_bundle import write_tiny_bundle
@@ -38,7 +38,7 @@ def fill(index: SqliteIndex, store: Path, *, companies: int = COMPANIES) -> None
         VersionedCompany(company=make_company(f"c{n:03}", description=f"{KINDS[n % 3]} {KINDS[n % 3]}"), version=2 * n)
         for n in range(1, companies + 1)
     ]
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         encoders = StoredEncoders(store, lambda bundle: TextEncoder(bundle, threads=1))
         write_changes(writer, encoders, [*changes, DeletedCompany(id="gone", version=3)], now=utc_now())
 

@@ -101,7 +101,7 @@ def test_files_are_found_oldest_first_and_until_a_time(tmp_path: Path) -> None:
 def test_a_line_that_is_no_dead_letter_is_named(tmp_path: Path) -> None:
     path = Path(keep(tmp_path, [letter(1)]))
     path.write_text(path.read_text() + "{}\n")
-    with pytest.raises(InvalidInput, match=f"{path.name}, line 2: .* is no dead letter"):
+    with pytest.raises(InvalidInput, match=f"{path.name}, line 2: .* is not a dead letter"):
         list(letters_in(str(path)))
 
 

@@ -58,7 +58,7 @@ def test_an_id_of_other_characters_is_refused(company_id: str) -> None:
 
 @pytest.mark.parametrize("company_id", [".", ".."])
 def test_an_id_that_addresses_lose_is_only_for_companies_that_have_it_already(company_id: str) -> None:
-    with pytest.raises(InvalidCompany, match=r"id: .* cannot be part of an address"):
+    with pytest.raises(InvalidCompany, match=r"id: .* cannot be part of a URL"):
         check_id(company_id)
     check_id(f"{company_id}a")
     check_id("...")

@@ -65,7 +65,7 @@ def test_a_record_that_breaks_a_rule_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_list_of_companies_is_refused_with_what_to_pass(tmp_path: Path, given: Any) -> None:
     with (
         closing(open_index(tmp_path / "companies.db", create=True)) as index,
-        pytest.raises(InvalidInput, match=r"pass a list of Company or of dicts"),
+        pytest.raises(InvalidInput, match=r"pass add_companies a list of Company or of dicts"),
     ):
         add_companies(index, given)
 

@@ -42,7 +42,7 @@ def test_settings_of_a_server_are_left_to_whoever_connects(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("INDX", "a", "SIMILARITY_INDX is no setting; there are SIMILARITY_INDEX"),
+        ("INDX", "a", "SIMILARITY_INDX is not a setting; the settings are SIMILARITY_INDEX"),
         ("THREADS", "0", "SIMILARITY_THREADS is 0; it must be 1 or more"),
         ("THREADS", "many", "SIMILARITY_THREADS is 'many'; it must be a whole number"),
         ("RUNTIME", "torch", "must be one of onnxruntime, openvino, auto"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import COMPETITOR, DEPTH, Judgements, ndcg
+from similarity.generations.judgements import COMPETITOR, NDCG_DEPTH, Judgements, ndcg
 from training.evaluate.encoding import Encode, Texts, Vectors, encode_companies
 from training.evaluate.ranks import auc
 
@@ -131,7 +131,7 @@ def pooled(ranked: Sequence[RankedAnchor]) -> tuple[Floats, NDArray[np.bool_]]:
     return np.concatenate([one.scores for one in ranked]), np.concatenate([one.positive for one in ranked])
 
 
-def precision(scores: Floats, positive: NDArray[np.bool_], depth: int = DEPTH) -> float:
+def precision(scores: Floats, positive: NDArray[np.bool_], depth: int = NDCG_DEPTH) -> float:
     """The share of positives in the first `depth` places, which count even where nothing fills them."""
     _, place, ties = np.unique(-scores, return_inverse=True, return_counts=True)
     shared = np.bincount(place, weights=positive) / ties

@@ -1,4 +1,4 @@
-"""What the service answers, without HTTP: it translates questions and rankings; `similarity.search` decides."""
+"""The query operations of the service, independent of HTTP: converts requests and rankings; no search logic."""
 
 import secrets
 import time
@@ -28,10 +28,10 @@ from .shaping import ranking_members
 
 
 class SearchService:
-    """Answers with `searcher`.
+    """Runs queries with `searcher`, and builds the response models.
 
-    `cursor_key` signs cursors: processes that share it continue each other's pages; without one, each process
-    makes its own.
+    `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
+    the process that issued it.
     """
 
     def __init__(self, searcher: Searcher, *, cursor_key: bytes | None = None) -> None:
@@ -43,7 +43,8 @@ class SearchService:
         """Return the competitors of the company that `reference` names.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: it names no company, or several, even if other anchors are known.
+            UnknownCompany, AmbiguousCompany: no company matches `reference`, or several do, even if the query has other
+                valid anchors.
         """
         started = time.perf_counter()
         question = query.question(Anchor(company=reference))
@@ -71,7 +72,7 @@ class SearchService:
         return Ranking(**self._members(question, self.ranking(question), started))
 
     def rank_all(self, batch: Batch) -> BatchAnswer:
-        """Return the hits of several questions, each with a problem of its own if it has one."""
+        """Return one entry per query of the batch: its hits, or the problem document of its error."""
         started = time.perf_counter()
         live, rankings = self.searcher.search_all([question.asked() for question in batch.questions])
         answers: list[Answered | Refused] = []
@@ -88,7 +89,7 @@ class SearchService:
         """Return the ranking of a question, from the page that its cursor names.
 
         Raises:
-            Problem: the cursor is not one of this question. And what `Searcher.search` raises.
+            Problem: the cursor belongs to another query. Also raises the exceptions of `Searcher.search`.
         """
         asked = question.asked()
         after = self._cursors.read(question.cursor, digest=asked.digest()) if question.cursor else None
@@ -121,12 +122,15 @@ class SearchService:
         return FoundCompanies(query=query.q, companies=[record_of(each) for each in found], generation=live.name)
 
     def ready(self, feedback_trouble: Callable[[], str | None] = lambda: None) -> Ready:
-        """Return what this process would answer from, and whether feedback works. Raises what the index raises."""
+        """Return the live generation, its model, and whether free text and feedback work.
+
+        Exceptions of the index are passed on.
+        """
 
         def answer() -> Ready:
             live = self.searcher.live()
-            texts = self.searcher.encoders.texts(live)
-            reason = texts.missing_for(live)
+            texts = self.searcher.encoders.text_vectors(live)
+            reason = texts.reason_unavailable(live)
             trouble = feedback_trouble()
             return Ready(
                 generation=live.name,
@@ -142,7 +146,7 @@ class SearchService:
         return retry_if_retired(answer)
 
     def _members(self, question: BatchQuestion, ranking: LibraryRanking, started: float) -> dict[str, Any]:
-        """The members of a `Ranking`."""
+        """Return the fields of a `Ranking` response as keyword arguments."""
         members = None if question.fields is None else {"id", *question.fields}
         cursor = None if ranking.next is None else self._cursors.write(ranking.next)
         took = _milliseconds_since(started)

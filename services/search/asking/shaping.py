@@ -7,7 +7,7 @@ from typing import Any, cast
 from similarity.company import Company, time_of_version
 from similarity.preparation.language import detect_language
 from similarity.search import searcher
-from similarity.search.explanation import CarryingPhrase
+from similarity.search.explanation import ExplainingPhrase
 from similarity.search.resolution import ResolvedAnchor, Unresolved
 
 from ..wire.failures import problem_of
@@ -91,7 +91,7 @@ def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
     )
 
 
-def _phrase(phrase: CarryingPhrase) -> dict[str, Any]:
+def _phrase(phrase: ExplainingPhrase) -> dict[str, Any]:
     return {**asdict(phrase), "weight": round(phrase.weight, 4)}
 
 

@@ -1,7 +1,7 @@
-"""Ends connections whose clients are too slow, in sending a request's head or in taking the answer, or cost too much.
+"""Ends connections whose clients are too slow in sending a head or in taking an answer, or cost too much.
 
-uvicorn waits for slow ones without end, and each waiting connection costs memory and a file handle. Parsing thousands of
-headers, or a body in thousands of tiny chunks, holds up every other request. `limits.py`
+uvicorn waits for slow ones without end, and each waiting connection costs memory and a file handle. Parsing
+thousands of headers, or a body in thousands of tiny chunks, holds up every other request. `limits.py`
 limits the time of bodies, uvicorn's `timeout_keep_alive` that of idle connections, `connections.py` their number.
 """
 

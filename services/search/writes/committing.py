@@ -1,9 +1,9 @@
 """Writes of many requests, committed together by one thread.
 
-An index wants one writer per thread that never has two batches under way (`similarity.ingest.writers`), a
-producer wants one user, and an encoder and a disk do more with several companies at once. So requests
-queue up here, and one thread takes all that wait, commits them as one batch and gives each request
-its own results. While a batch is under way the next one gathers: nobody waits for company.
+A writer must not have two batches in progress (`similarity.ingest.writer_leases`), a producer must be used by one
+thread, and batches are more efficient for encoder and disk. Therefore requests wait in a queue, and one thread takes
+all waiting requests, commits them as one batch, and gives each request its own results. Requests that arrive during
+a commit form the next batch; there is no delay to fill a batch.
 """
 
 import logging
@@ -28,22 +28,22 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MOST_WAITING = 16
-"""Requests. Fewer than the server has threads, so that a slow store leaves some for those who only read."""
+"""Maximum number of queued requests. Below the number of server threads, so that some remain for reads."""
 MOST_CHANGES = 256
 SECONDS_TO_WAIT = 20.0
-"""Less than a request may take as a whole, so that it is answered what is known of it."""
+"""Shorter than the request timeout, so that the client gets an answer about the state of its write."""
 SECONDS_OPEN = 1.0
-"""How long a sink stays open without work. While it is, a re-embed waits for it to notice a new candidate."""
+"""How long an idle sink stays open: while it is, a re-embed waits for its writer to acknowledge a candidate."""
 
 STORED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ACCEPTED)
-"""Outcomes whose version is that of the write; of others it is the version that stands in its way."""
+"""Outcomes where `Written.version` is the version of the write; otherwise it is the conflicting stored version."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of one change. `version` is the stored version, or the published one; None where it is unknown."""
+    """The result of one change. `version`: the stored or the published version; None if it is unknown."""
 
     outcome: Outcome
     reason: str = ""
@@ -54,12 +54,12 @@ Commit: TypeAlias = Callable[[Sequence[Change]], list[Written]]
 
 
 class Sink(Protocol):
-    """Where changes go."""
+    """Destination of changes: the index or a Kafka topic."""
 
     def opened(self) -> AbstractContextManager[Commit]:
-        """The function that commits a batch durably, one result per change; used by one thread only.
+        """Return the function that commits a batch durably, with one result per change; for one thread only.
 
-        What it raises is said to every request of the batch.
+        An exception fails every request of the batch.
         """
 
 
@@ -72,9 +72,9 @@ class _Request:
 
 
 class GroupCommit:
-    """Commits to one sink; safe to share between threads. Its thread starts with the first write.
+    """Commits to one sink. Thread-safe; its thread starts with the first write.
 
-    What became of each change is in `audit` before its request has its results.
+    The outcome of each change is written to `audit` before the request returns.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class GroupCommit:
         self._stopping = False
 
     def write(self, changes: Sequence[Change], *, patient: bool = False) -> list[Written]:
-        """One result per change, in order, once they are durable. A `patient` caller waits for a place in the queue.
+        """Return one result per change, in order, when they are durable. `patient`: wait for a slot in the queue.
 
         Raises:
-            Problem: the queue is full, or the service stops; nothing was written. Or it took too
-                long, and nobody knows.
-            SimilarityError: what the sink raised.
+            Problem: the queue is full, or the service stops: nothing was written. Or the commit timed out: the changes
+                may or may not be stored.
+            SimilarityError: raised by the sink.
         """
         request = _Request(changes)
         self._queue(request, seconds=self._seconds_to_wait if patient else 0)
@@ -114,7 +114,7 @@ class GroupCommit:
             ) from None
 
     def close(self) -> None:
-        """Takes no more writes, commits those that wait, and ends the thread."""
+        """Refuse new writes, commit the queued ones, and end the thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -149,7 +149,7 @@ class GroupCommit:
                 _fail(batch, error)
 
     def _next(self, *, wait: float | None) -> list[_Request]:
-        """The requests that wait, up to a batch; none after `wait` seconds without any, and at the end."""
+        """Return the next batch of queued requests; empty after `wait` seconds without one, and at the end."""
         batch: list[_Request] = []
         with self._changed:
             while not batch:
@@ -182,7 +182,7 @@ def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> No
                 audit.write(_entries(batch, [Written(Outcome.FAILED)] * sum(len(each.changes) for each in batch)))
             _fail(batch, error)
             return
-        # A fault of ours that one request brought to light is no reason to refuse the others.
+        # An unexpected exception may be caused by one request, so commit each request separately.
         for request in batch:
             _settle([request], commit, audit)
     else:

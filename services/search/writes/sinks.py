@@ -11,7 +11,7 @@ from similarity.index.protocol import CompanyIndex
 from similarity.ingest.delivery import Delivery
 from similarity.ingest.messages import MAX_FOLLOWED_VERSION, encode, following
 from similarity.ingest.records import Change
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 from similarity.kafka import NotDelivered
 from similarity.model.encoder_protocol import Encoder
 from similarity.upkeep.outage import Outage
@@ -50,7 +50,7 @@ class IndexSink:
 
     @contextmanager
     def opened(self) -> Iterator[Commit]:
-        with Writer(self.index) as writer:
+        with WriterLease(self.index) as writer:
             delivery = Delivery(writer, self.encoders, patience=self.seconds_to_retry)
 
             def commit(changes: Sequence[Change]) -> list[Written]:

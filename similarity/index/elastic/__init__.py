@@ -1,4 +1,4 @@
-"""The production index: companies in Elasticsearch, an index a generation."""
+"""The production index: companies in Elasticsearch, with one Elasticsearch index per generation."""
 
 from similarity.index.elastic.index import ElasticIndex
 from similarity.index.elastic.settings import ElasticSettings, VectorOptions

@@ -1,10 +1,10 @@
-"""Merging an index to one segment a shard, so that what was replaced or deleted leaves the disk.
+"""Merges an index to one segment per shard, which removes replaced and deleted documents from the disk.
 
-Elasticsearch keeps replaced and deleted documents as "soft deletes" for as long as a copy of the shard
-may ask for those operations to catch up (`index.soft_deletes`). How far each copy is, the primary notes
-in retention leases, and it moves those only every 30 seconds: a merge right after a delete therefore
-keeps the deleted document, words and all. So a merge that leaves something is repeated once the leases
-have moved. A copy that is away (its node is down) holds them back, for 12 hours at most.
+Elasticsearch keeps replaced and deleted documents as "soft deletes" while a copy of the shard may need these
+operations to catch up (`index.soft_deletes`). The primary stores the progress of each copy in retention leases,
+which it updates only every 30 seconds: a merge right after a delete therefore keeps the deleted document with its
+text. So the merge is repeated after the leases have been updated. A copy on a node that is down delays this, for at
+most 12 hours.
 """
 
 import time
@@ -16,7 +16,7 @@ from elasticsearch import Elasticsearch
 from similarity.index.elastic.connection import Cluster
 
 MERGE_SECONDS = 6 * 3600
-CATCH_UP_SECONDS = 75.0  # two moves of the leases, and some
+CATCH_UP_SECONDS = 75.0  # more than two updates of the leases
 POLL_SECONDS = 0.5
 
 
@@ -27,9 +27,9 @@ def compact(
     sleep: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Merges each shard to one segment; False if a copy that is away kept what was deleted from leaving.
+    """Merge each shard to one segment; return False if an unavailable copy kept deleted documents on the disk.
 
-    UnknownGeneration if the index is gone.
+    Raises UnknownGeneration if the index was deleted.
     """
     with cluster.explained():
         client = cluster.client.options(request_timeout=MERGE_SECONDS)
@@ -55,7 +55,7 @@ def _holds_deleted(client: Elasticsearch, index: str) -> bool:
 
 
 def _newest_operations(client: Elasticsearch, index: str) -> dict[str, int]:
-    """The sequence number of the newest operation of each shard."""
+    """Return the sequence number of the newest operation of each shard."""
     newest: dict[str, int] = {}
     for shard, copy in _copies(client, index):
         newest[shard] = max(newest.get(shard, -1), copy["seq_no"]["max_seq_no"])
@@ -63,7 +63,7 @@ def _newest_operations(client: Elasticsearch, index: str) -> dict[str, int]:
 
 
 def _holds_back(client: Elasticsearch, index: str, newest: Mapping[str, int]) -> bool:
-    """Whether a lease of any copy still asks for operations up to the `newest`."""
+    """Return whether a retention lease of any copy still keeps operations up to the `newest`."""
     return any(
         lease["retaining_seq_no"] <= newest[shard]
         for shard, copy in _copies(client, index)
@@ -72,7 +72,7 @@ def _holds_back(client: Elasticsearch, index: str, newest: Mapping[str, int]) ->
 
 
 def _copies(client: Elasticsearch, index: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Number and figures of each copy of each shard."""
+    """Yield shard number and statistics of each copy of each shard."""
     stats = client.indices.stats(index=index, level="shards", metric="docs")
     for shard, copies in stats["indices"][index]["shards"].items():
         for copy in copies:

@@ -1,4 +1,4 @@
-"""The client, and what its errors mean to the caller. No message holds a secret."""
+"""The Elasticsearch client, and the conversion of its errors to ours. No message contains a secret."""
 
 import logging
 import ssl
@@ -29,9 +29,9 @@ JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"
 
 
 class Cluster:
-    """What this package asks of Elasticsearch, with errors that say what to do.
+    """The requests of this package to Elasticsearch, with errors that say what to do.
 
-    Reads are repeated on another node; writes are not, because who writes decides that (`writing`).
+    Reads are retried on another node; writes are not, because `writing` decides that.
     """
 
     def __init__(self, settings: ElasticSettings) -> None:
@@ -40,24 +40,24 @@ class Cluster:
         self._reading = self._client.options(max_retries=READ_ATTEMPTS - 1, retry_on_timeout=True, retry_on_status=BUSY)
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         self._client.close()
 
     @property
     def client(self) -> Elasticsearch:
-        """For writes: nothing is repeated."""
+        """The client for writes, without retries."""
         return self._client
 
     @property
     def reading(self) -> Elasticsearch:
-        """For reads: repeated on another node."""
+        """The client for reads, with retries on another node."""
         return self._reading
 
     @cached_property
     def packs_vectors(self) -> bool:
-        """Whether every node reads vectors as base64 (9.3 and newer): a quarter of the bytes, nothing to parse.
+        """Whether every node accepts vectors as base64 (9.3 and newer): a quarter of the bytes, and faster to parse.
 
-        Where this client may not ask for versions, vectors go out as numbers, which every release reads.
+        If this client may not read the versions of the nodes, vectors are sent as numbers, which every release reads.
         """
         try:
             nodes = self._reading.nodes.info(filter_path=["nodes.*.version"])["nodes"]
@@ -68,12 +68,12 @@ class Cluster:
         return all(_release(node["version"]) >= FIRST_WITH_PACKED_VECTORS for node in nodes.values())
 
     def search(self, index: str, body: Body) -> Mapping[str, Any]:
-        """The answer to one search. UnknownGeneration if the index is gone."""
+        """Return the response to one search. Raises UnknownGeneration if the index was deleted."""
         [answer] = self.searches(index, [body])
         return answer
 
     def searches(self, index: str, bodies: Sequence[Body]) -> list[Mapping[str, Any]]:
-        """The answers to several searches, in one request. UnknownGeneration if the index is gone."""
+        """Return the responses to several searches, in one request. Raises as `search`."""
         lines = [line for body in bodies for line in ({"index": index}, body)]
         for _ in range(READ_ATTEMPTS):
             with self.explained():
@@ -89,7 +89,7 @@ class Cluster:
         return list(responses)
 
     def documents(self, index: str, ids: Sequence[str], *, vectors: bool) -> dict[str, Mapping[str, Any]]:
-        """The newest sources of these ids, whether searches see them yet or not; unknown ones are left out."""
+        """Return the newest sources of these ids, also before a refresh; without unknown ids."""
         with self.explained():
             answer = self._reading.perform_request(
                 "POST",
@@ -107,15 +107,15 @@ class Cluster:
         return found
 
     def refresh(self, index: str) -> None:
-        """Makes every acknowledged write visible to searches. UnknownGeneration if the index is gone."""
+        """Make all acknowledged writes visible to searches. Raises UnknownGeneration if the index was deleted."""
         with self.explained():
             self._reading.indices.refresh(index=index)
 
     def create_index(self, index: str, **body: Any) -> None:
-        """Makes an index, if it is not there already, and waits until it can be written to.
+        """Create an index if it does not exist, and wait until it can be written to.
 
         Raises:
-            IndexUnavailable: no node takes it; the message has Elasticsearch's reason, such as a full disk.
+            IndexUnavailable: no node can hold it; the message has Elasticsearch's reason, such as a full disk.
         """
         client = self._client.options(request_timeout=PLACED_SECONDS + 10)
         with self.explained():
@@ -125,7 +125,7 @@ class Cluster:
             except BadRequestError as error:
                 if error.error != "resource_already_exists_exception":
                     raise
-                # Not `wait_for_status`: an index that another process has only just made counts as yellow.
+                # Not `wait_for_status`: an index that another process has just created counts as yellow.
                 shards = body["settings"]["index"]["number_of_shards"]
                 health = client.options(ignore_status=408).cluster.health(
                     index=index, wait_for_active_shards=shards, timeout=f"{PLACED_SECONDS}s"
@@ -133,20 +133,20 @@ class Cluster:
                 placed = not health["timed_out"]
             if not placed:
                 raise IndexUnavailable(
-                    f"Elasticsearch at {self.settings.place} gives {index} no place ({self._why_no_place(index)}); "
-                    "see GET _cluster/allocation/explain"
+                    f"Elasticsearch at {self.settings.place} cannot allocate {index} "
+                    f"({self._allocation_problem(index)}); see GET _cluster/allocation/explain"
                 )
 
-    def _why_no_place(self, index: str) -> str:
-        """What the nodes say against the index's first copy."""
-        told = self._client.cluster.allocation_explain(index=index, shard=0, primary=True)
-        deciders = [each for node in told.get("node_allocation_decisions", ()) for each in node.get("deciders", ())]
-        reasons = dict.fromkeys(each["explanation"] for each in deciders)
-        return "; ".join(reasons)[:600] or str(told.get("allocate_explanation", "no reason was told"))
+    def _allocation_problem(self, index: str) -> str:
+        """Return the reasons of the nodes for not allocating the first shard of the index."""
+        explained = self._client.cluster.allocation_explain(index=index, shard=0, primary=True)
+        nodes = explained.get("node_allocation_decisions", ())
+        reasons = dict.fromkeys(each["explanation"] for node in nodes for each in node.get("deciders", ()))
+        return "; ".join(reasons)[:600] or str(explained.get("allocate_explanation", "no reason was given"))
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turns the client's errors into this library's."""
+        """Convert exceptions of the client to ours."""
         try:
             yield
         except ApiError as error:
@@ -155,20 +155,20 @@ class Cluster:
             raise self.unreachable(error) from error
         except RecursionError as error:
             raise IndexUnavailable(
-                f"Elasticsearch at {self.settings.place} answered with JSON that is nested too deeply; no document of "
-                f"this library is, so find and delete what another program wrote to {self.settings.name}-*"
+                f"Elasticsearch at {self.settings.place} returned JSON that is nested too deeply; it is not of this "
+                f"library, so find and delete the documents of another program in {self.settings.name}-*"
             ) from error
 
     def unreachable(self, error: TransportError) -> IndexUnavailable:
-        """The error for a cluster that did not answer."""
-        how = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
+        """Return the error for a cluster that did not answer."""
+        problem = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
         return IndexUnavailable(
-            f"Elasticsearch at {self.settings.place} {how} ({type(error).__name__}: {error.message!s:.200}); check "
+            f"Elasticsearch at {self.settings.place} {problem} ({type(error).__name__}: {error.message!s:.200}); check "
             f"that it runs, its address, and if it is https its certificate (a private authority's: {PREFIX}CA_CERTS)"
         )
 
     def api_problem(self, error: ApiError) -> IndexUnavailable | UnknownGeneration:
-        """The error for what the cluster refused."""
+        """Return the error for a request that the cluster refused."""
         if isinstance(error, AuthenticationException | AuthorizationException):
             return IndexUnavailable(
                 f"Elasticsearch at {self.settings.place} refused access ({error.status_code}); check {PREFIX}API_KEY, "
@@ -178,21 +178,21 @@ class Cluster:
         return self.problem(error.status_code, body.get("error", str(error.message)))
 
     def problem(self, status: int, error: Any) -> IndexUnavailable | UnknownGeneration:
-        """The error for a status and the `error` member of an answer."""
+        """Return the error for a status and the `error` member of a response."""
         kind, reason = error_text(error)
-        # Where the index vanishes while the request is on its way, another error is wrapped around it.
+        # If the index is deleted during the request, this exception is a cause of another one.
         if "index_not_found_exception" in _kinds(error):
-            return UnknownGeneration(f"an index is gone ({reason}); its generation was retired: begin again")
+            return UnknownGeneration(f"an index does not exist ({reason}); its generation was retired: start again")
         return IndexUnavailable(f"Elasticsearch at {self.settings.place} answered {status}: {kind}: {reason:.300}")
 
 
 def connect(settings: ElasticSettings) -> Elasticsearch:
-    """A client of the cluster; nothing is sent yet. Server certificates are always checked.
+    """Return a client of the cluster; nothing is sent yet. Server certificates are always checked.
 
     Raises:
-        InvalidInput: the file of authorities cannot be read.
+        InvalidInput: the file of certificate authorities cannot be read.
     """
-    # It logs every request with its path, and each failed attempt with a traceback; our errors say what matters.
+    # It logs every request with its path, and each failed attempt with a traceback; our errors are enough.
     logging.getLogger("elastic_transport").setLevel(logging.ERROR)
     options: dict[str, Any] = {}
     if settings.api_key:
@@ -212,7 +212,7 @@ def _check_authorities(path: str) -> None:
         ssl.create_default_context(cafile=path)
     except OSError as error:
         raise InvalidInput(
-            f"{PREFIX}CA_CERTS is {path!r:.200}, which is no readable file of certificates in PEM form ({error})"
+            f"{PREFIX}CA_CERTS is {path!r:.200}, which is not a readable file of certificates in PEM form ({error})"
         ) from error
 
 
@@ -222,14 +222,14 @@ def _release(version: str) -> tuple[int, int]:
 
 
 def _was_interrupted(response: Mapping[str, Any]) -> bool:
-    """Whether the shard went away between the steps of a search: it moved, or its index was deleted. Ask again."""
+    """Return whether the shard moved, or its index was deleted, between the steps of a search; then search again."""
     failures = response.get("_shards", {}).get("failures", ())
     errors = [response.get("error"), *(failure.get("reason") for failure in failures)]
     return any("search_context_missing_exception" in _kinds(error) for error in errors)
 
 
 def _kinds(error: Any) -> Iterator[str]:
-    """The type of an `error` member, and those of its causes."""
+    """Yield the type of an `error` member, and the types of its causes."""
     if isinstance(error, dict):
         yield str(error.get("type"))
         for cause in (error.get("caused_by"), *error.get("root_cause", ())):
@@ -237,7 +237,7 @@ def _kinds(error: Any) -> Iterator[str]:
 
 
 def error_text(error: Any) -> tuple[str, str]:
-    """Type and reason of an `error` member; with its innermost cause, which is what helps."""
+    """Return type and reason of an `error` member, with its innermost cause."""
     if not isinstance(error, dict):
         return "error", str(error)
     for cause in (error.get("caused_by"), *error.get("root_cause", ())):

@@ -1,4 +1,4 @@
-"""Documents as Elasticsearch sources, and sources as documents again. Pure."""
+"""Conversion of documents to Elasticsearch sources, and back (no I/O)."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ ATTRIBUTES = "attributes."
 
 
 def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool) -> Body:
-    """What is sent for a document. A tombstone has neither words nor vector."""
+    """Return the source of a document. A tombstone has neither text nor vector."""
     if isinstance(document, DeletedCompany):
         return {"id": document.id, "version": document.version, "deleted": True}
     company = document.company
@@ -47,7 +47,7 @@ def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool
 
 
 def filters_source(company: Company) -> Body:
-    """The values filters compare, in `name_key` form; free attributes and the keys of numbers under `attributes`."""
+    """Return the values of filters, in `name_key` form; attributes and keys of numbers are under `attributes`."""
     fields: Body = {}
     attributes: Body = {}
     for field, values in filter_values(company).items():
@@ -62,7 +62,7 @@ def filters_source(company: Company) -> Body:
 
 
 def document_of(source: Mapping[str, Any], *, encoder_id: str) -> EmbeddedCompany | DeletedCompany:
-    """The document of a whole source, vector included."""
+    """Return the document of a complete source, with its vector."""
     if source["deleted"]:
         return DeletedCompany(id=source["id"], version=source["version"])
     return EmbeddedCompany(
@@ -77,7 +77,7 @@ def document_of(source: Mapping[str, Any], *, encoder_id: str) -> EmbeddedCompan
 
 
 def hit_of(company_id: str, source: Mapping[str, Any], *, score: float) -> SimilarCompany:
-    """A neighbour, from a source without its vector."""
+    """Return the neighbour of a source without a vector."""
     return SimilarCompany(
         company=company_of(company_id, source["company"]),
         score=score,
@@ -88,7 +88,7 @@ def hit_of(company_id: str, source: Mapping[str, Any], *, score: float) -> Simil
 
 
 def company_of(company_id: str, fields: Mapping[str, Any]) -> Company:
-    """The company with the id and this content. IndexUnavailable where it cannot be read."""
+    """Return the company with the id and this content. Raises IndexUnavailable if it cannot be read."""
     try:
         return Company(
             id=company_id,
@@ -119,7 +119,7 @@ def vector_text(vector: Vector, *, packed: bool) -> str | list[float]:
 
 
 def same_content(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
-    """Whether two sources say the same; vectors and times of embedding do not count, nor does what is derived."""
+    """Return whether two sources are equal, ignoring vectors, times of embedding and derived fields."""
     return _content(sent) == _content(stored)
 
 
@@ -129,7 +129,7 @@ def moment(text: str) -> datetime:
 
 
 def fold(text: str) -> str:
-    """Text as words are compared: case-folded, without accents (NFKD, combining marks off, composed again)."""
+    """Return the form in which words are compared: case-folded, without accents, in NFC."""
     apart = unicodedata.normalize("NFKD", text.casefold())
     return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
 

@@ -1,15 +1,14 @@
-"""The production index: Elasticsearch 9.2 or newer, an Elasticsearch index a generation.
+"""The production index: Elasticsearch 9.2 or newer, with one Elasticsearch index per generation.
 
-    settings    where, how to log in, how vectors are indexed     registry        states and leases, pure
-    mapping     mapping and settings, pure; the guard             registry_store  its one document
-    documents   documents <-> sources, pure                       writing         bulk, outcomes
-    queries     query bodies, pure                                reading         get, scan, versions, stats
+    settings    nodes, login, vector options                      registry        states and leases (no I/O)
+    mapping     mapping and settings; the guard (no I/O)          registry_store  the registry's document
+    documents   documents <-> sources (no I/O)                    writing         bulk requests, outcomes
+    queries     query bodies (no I/O)                             reading         get, scan, versions, stats
     connection  the client and its errors                         search, words   similar; resolve, find
-    compaction  one segment, without what was deleted             ledger          what erasures need to know
+    compaction  merge without deleted documents                   ledger          the ledger of erasures
 
-Readers ask the registry which generation is live and then name that generation's own index in every
-request: no alias can change under a request that is half done. All state is on the cluster, so any
-number of processes may use it.
+Readers read the live generation from the registry, and then use its concrete index in every request: no alias can
+change in the middle of a request. All state is on the cluster, so any number of processes may use it.
 """
 
 import secrets
@@ -53,9 +52,9 @@ HEALTH_SECONDS = 120
 
 
 class ElasticIndex:
-    """A `CompanyIndex` on the cluster that `settings` name. Nothing is sent before the first call.
+    """A `CompanyIndex` on the cluster of `settings`. Nothing is sent before the first call.
 
-    `clock` decides when leases expire; the clocks of all processes must agree to a second or so.
+    `clock`: decides when leases expire; the clocks of all processes must agree within about a second.
     """
 
     def __init__(self, settings: ElasticSettings, *, clock: Callable[[], datetime] = utc_now) -> None:
@@ -65,7 +64,7 @@ class ElasticIndex:
         self._registry = RegistryStore(self._cluster, clock=clock)
         self._writer = BulkWriter(self._cluster)
         self.ledger = ElasticLedger(self._cluster)
-        # An index's name is never used twice, so what is known of it stays true until it is gone.
+        # The name of an index is never reused, so cached entries stay valid until the index is deleted.
         self._known: dict[str, Entry] = {}
         self._guarded: set[str] = set()
 
@@ -94,12 +93,12 @@ class ElasticIndex:
     def register_candidate(self, name: str) -> None:
         entry = self._registry.read().named(name)
         if entry.record.state is GenerationState.BUILDING:
-            # Killed between the registry's entry and its index, if it is not there.
+            # It is missing if a process was killed between writing the registry's entry and creating the index.
             self._create_index(entry)
         self._registry.change(lambda registry: registry.register_candidate(name))
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
-        """Brings the index into serving condition first: copies assigned, everything visible, mapping as it must be."""
+        """First make the index ready to serve: all copies assigned, all writes visible, the mapping checked."""
         entry = self._registry.read().promote(name, lease=lease, now=self._clock()).named(name)
         self._make_ready(entry)
         self._registry.change(lambda registry: registry.promote(name, lease=lease, now=self._clock()))
@@ -118,7 +117,7 @@ class ElasticIndex:
         )
 
     def retire(self, name: str) -> None:
-        """The generation vanishes at once, its index right after; a crash between is made good next time."""
+        """Remove the generation from the registry, then its index; after a crash between, the next call removes it."""
         self._registry.change(lambda registry: registry.retire(name))
         self._known.pop(name, None)
         self._sweep()
@@ -146,7 +145,7 @@ class ElasticIndex:
         return self._registry.read().current_leases(now=self._clock())
 
     def stats(self, generation: str) -> GenerationStats:
-        """Refreshes first, so that every acknowledged write counts."""
+        """Refresh first, so that every acknowledged write counts."""
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
             return reading.stats(self._cluster, entry.index)
@@ -190,14 +189,14 @@ class ElasticIndex:
         exclude: Collection[str] = (),
         words: str = "",
     ) -> SimilarCompanies:
-        question = search.Question(vector=vector, k=k, filters=filters, exclude=frozenset(exclude), words=words)
+        request = search.SearchRequest(vector=vector, k=k, filters=filters, exclude=frozenset(exclude), words=words)
         with self._entry(generation) as entry:
-            return search.nearest(self._cluster, entry, question)
+            return search.nearest(self._cluster, entry, request)
 
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
-        """Sees every write that was acknowledged before the call; batches hold 1,000 documents at most."""
+        """Include every write that was acknowledged before the call; batches have at most 1,000 documents."""
         rules.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
@@ -208,17 +207,17 @@ class ElasticIndex:
     def versions(
         self, generation: str, *, after: str = "", batch_size: int = 10_000
     ) -> Iterator[list[DocumentVersion]]:
-        """Sees every write that was acknowledged before the call."""
+        """Include every write that was acknowledged before the call."""
         rules.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
         return reading.version_pages(self._cluster, entry.index, after=after, batch_size=batch_size)
 
     def compact(self, generation: str) -> bool:
-        """Merges each shard to one segment, which searches are fastest on.
+        """Merge each shard to one segment, which is fastest to search.
 
-        What was replaced or deleted leaves the segments, which takes half a minute where there is any;
-        a copy on a node that is down holds it back for up to 12 hours (see `compaction`).
+        Removing replaced and deleted documents takes half a minute; a copy on a node that is down delays it for up to
+        12 hours (see `compaction`).
         """
         with self._entry(generation) as entry:
             return compaction.compact(self._cluster, entry.index)
@@ -240,7 +239,7 @@ class ElasticIndex:
 
     @contextmanager
     def _entry(self, generation: str) -> Iterator[Entry]:
-        """What is known of a generation, forgotten when its index turns out to be gone."""
+        """Return the cached entry of a generation; drop it from the cache if its index was deleted."""
         entry = self._known.get(generation)
         if entry is None:
             entry = self._known[generation] = self._registry.read().named(generation)
@@ -255,7 +254,7 @@ class ElasticIndex:
             encoder_id=entry.record.encoder_id,
             bundle_id=entry.record.bundle_id,
             dimension=entry.record.dimension,
-            # Searches rescore by what the registry says of the graph, so the index is made by that too.
+            # Searches rescore by the kind of graph in the registry, so the index must have that kind.
             vectors=replace(self.settings.vectors, type=entry.vectors),
         )
         self._cluster.create_index(
@@ -266,14 +265,14 @@ class ElasticIndex:
         )
 
     def _guard(self, entry: Entry) -> None:
-        """Raises IndexUnavailable if the index's mapping is not what this generation's must be."""
+        """Raise IndexUnavailable if the mapping of the index is not that of this generation."""
         with self._cluster.explained():
             found = self._cluster.reading.indices.get_mapping(index=entry.index)[entry.index]["mappings"]
         problems = guard(found, entry.record)
         if problems:
             raise IndexUnavailable(
-                f"the mapping of {entry.index} is not ours any more: {'; '.join(problems[:3])}. Nothing is written to "
-                "it; fill a new generation (similarity generations copy) and retire this one"
+                f"the mapping of {entry.index} was changed: {'; '.join(problems[:3])}. Nothing is written to it; fill "
+                "a new generation (similarity generations copy) and retire this one"
             )
         self._guarded.add(entry.index)
 
@@ -305,7 +304,7 @@ class ElasticIndex:
 
 
 def _alias(index: str) -> str:
-    """The alias that writes go through, so that a deleted index is not made anew by a write."""
+    """Return the alias for writes; it prevents a write from recreating a deleted index."""
     return f"{index}-write"
 
 

@@ -1,7 +1,7 @@
-"""The erasure ledger on a cluster: the index `<name>-names`, made when it is first needed.
+"""The erasure ledger on a cluster: the index `<name>-names`, created when it is first needed.
 
-Reads by search refresh first, so that each sees every write before it. Names are lost, and companies
-erased, rarely enough for that.
+Searches refresh first, so that each sees all earlier writes. This is cheap enough, because former names and erasures
+are rare.
 """
 
 import base64
@@ -110,7 +110,7 @@ class ElasticLedger:
             self._is_ready = True
 
     def _found(self, terms: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-        """Every source that has these values, by company id; none if the index was never made."""
+        """Yield every source with these values, by company id; none if the index does not exist."""
         try:
             self._cluster.refresh(self._index)
         except UnknownGeneration:

@@ -1,7 +1,7 @@
-"""The mapping and settings of Elasticsearch indices, as pure functions, and what differs from them.
+"""The mappings and settings of the Elasticsearch indices, and a comparison with those on the cluster (no I/O).
 
-A document's `_source` holds `company` as it was given, and the vector. What searches need beside
-that (names, filter values, words) is derived from the company and left out of `_source`.
+A document's `_source` holds the unchanged `company` and the vector. The fields for searches (names, filter values,
+words) are derived from the company and excluded from `_source`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ Body: TypeAlias = dict[str, Any]
 
 SCHEMA_VERSION = 1
 WORD_FIELDS = ("name", "aliases", "domain", "description")
-# Says of a document that its numbers have keys; an older release wrote none, and ranges would miss it in silence.
+# Marks documents whose numbers have keys. Older releases wrote no keys; ranges would silently miss such documents.
 NUMBERS_KEPT = "numbers.kept"
 DERIVED = ("names", "shortest_name", "filters", "words")
 
@@ -48,7 +48,7 @@ def generation_mapping(*, encoder_id: str, bundle_id: str, dimension: int, vecto
                     "attributes": {"type": "flattened"},
                 }
             },
-            # Standard tokenizer, lower case; accents are taken off before (`words.fold`), for queries alike.
+            # Standard tokenizer, lower case; accents are removed before, from queries too (`documents.fold`).
             "words": {"properties": {name: {"type": "text", "analyzer": "standard"} for name in WORD_FIELDS}},
         },
     }
@@ -104,7 +104,7 @@ def ledger_body() -> Body:
 
 
 def guard(found: Mapping[str, Any], generation: Generation) -> list[str]:
-    """How an index's mapping differs from what this generation's must be; build-time settings do not count."""
+    """Return how the mapping of an index differs from that of its generation, ignoring build-time settings."""
     vector = found.get("properties", {}).get("vector", {}).get("index_options", {})
     expected = generation_mapping(
         encoder_id=generation.encoder_id,
@@ -112,13 +112,13 @@ def guard(found: Mapping[str, Any], generation: Generation) -> list[str]:
         dimension=generation.dimension,
         vectors=VectorOptions(),
     )
-    # Which graph holds the vectors is the builder's choice; any will do.
+    # The kind of graph is a build-time setting; any is accepted.
     expected["properties"]["vector"]["index_options"] = dict(vector)
     return list(differences(expected, found, ""))
 
 
 def differences(expected: Any, found: Any, path: str) -> Iterator[str]:
-    """One line per place where two JSON values differ."""
+    """Yield one line per difference between two JSON values."""
     if not isinstance(expected, Mapping) or not isinstance(found, Mapping):
         if _plain(expected) != _plain(found):
             yield f"{path or 'the mapping'} is {found!r:.80}, not {expected!r:.80}"
@@ -136,11 +136,11 @@ def differences(expected: Any, found: Any, path: str) -> Iterator[str]:
 def _vector(dimension: int, vectors: VectorOptions) -> Body:
     options: Body = {"type": vectors.type, "m": vectors.m, "ef_construction": vectors.ef_construction}
     if vectors.type == "bbq_hnsw":
-        # The server adds one; searches say their own.
+        # The server would add one; searches give their own.
         options["rescore_vector"] = {"oversample": 3.0}
     return {"type": "dense_vector", "dims": dimension, "index": True, "similarity": "cosine", "index_options": options}
 
 
 def _plain(value: Any) -> Any:
-    """Booleans and numbers as the server writes them back."""
+    """Return booleans and numbers in the form in which the server returns them."""
     return str(value).lower() if isinstance(value, bool | int | float) else value

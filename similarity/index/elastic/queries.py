@@ -23,7 +23,7 @@ MAX_PREFIX_BYTES = 900  # Lucene refuses to build automata for about 1,000
 
 
 def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> Body:
-    """Companies that pass all filters and are not excluded; tombstones never."""
+    """Return the query for companies that pass all filters and are not excluded, without tombstones."""
     kept: list[Body] = [{"term": {"deleted": False}}]
     dropped: list[Body] = []
     for each in filters:
@@ -33,7 +33,7 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
         if each.none_of:
             dropped.append({"terms": {path: _keys(each.none_of)}})
         if each.has_range:
-            # Both ends always: Elasticsearch 9.2 takes no open range in a flattened field.
+            # Always both ends: Elasticsearch 9.2 does not accept an open range in a flattened field.
             lowest, highest = key_range(each.at_least, each.at_most)
             kept.append({"range": {number_name(path): {"gte": lowest, "lte": highest}}})
     if exclude:
@@ -42,12 +42,12 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
 
 
 def count(query: Body, *, up_to: int) -> Body:
-    """How many documents match, counted no further than just above `up_to`."""
+    """Return the body that counts matching documents, up to `up_to` + 1."""
     return {"query": query, "size": 0, "track_total_hits": up_to + 1}
 
 
 def without_numbers() -> Body:
-    """How many companies have attributes whose numbers have no keys, because an older release wrote them: 0, or 1."""
+    """Return the body that finds whether any company has numbers without keys, because an older release wrote it."""
     attributes = "filters.attributes"
     kept: list[Body] = [{"term": {"deleted": False}}, {"exists": {"field": attributes}}]
     lacking = {"bool": {"filter": kept, "must_not": [{"term": {f"{attributes}.{NUMBERS_KEPT}": "true"}}]}}
@@ -57,7 +57,7 @@ def without_numbers() -> Body:
 def nearest(
     vector: QueryVector, *, size: int, candidates: int, oversample: float, filter_query: Body | None = None
 ) -> Body:
-    """The `size` nearest by the graph, rescored with the whole vectors: scores are exact, the choice is approximate."""
+    """Return the body for the `size` nearest by the graph, rescored: exact scores of approximate candidates."""
     knn: Body = {
         "field": "vector",
         "query_vector": vector,
@@ -71,17 +71,17 @@ def nearest(
 
 
 def nearest_exactly(vector: QueryVector, *, size: int, matched: int, filter_query: Body) -> Body:
-    """The `size` nearest of no more than `matched` documents, all of them compared by their whole vectors.
+    """Return the body for the exact `size` nearest of at most `matched` documents.
 
-    Where no more documents pass the filter than candidates are asked for, Lucene compares every one
-    of them instead of walking the graph (AbstractKnnVectorQuery), and rescoring all of those is exact.
+    If no more documents pass the filter than candidates are requested, Lucene compares all of them instead of
+    searching the graph (AbstractKnnVectorQuery), and rescoring all of them is exact.
     """
     body = nearest(vector, size=matched, candidates=matched, oversample=1.0, filter_query=filter_query)
     return {**body, "size": min(size, matched)}
 
 
 def with_words(text: str, *, size: int, filter_query: Body) -> Body | None:
-    """The best by words, any of them (BM25); None where the text has none."""
+    """Return the body for the best by any of the words of a text (BM25); None if the text has no words."""
     wanted = query_words(fold(storable(text)), limit=MAX_QUERY_WORDS)
     if not wanted:
         return None

@@ -1,4 +1,4 @@
-"""Reading documents: by id, by page in order of ids, their versions, and counting them."""
+"""Reads of documents and versions, by ids and in pages by ascending id, and the counts of a generation."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
 def companies_with_ids(
     cluster: Cluster, index: str, ids: Collection[str], *, encoder_id: str
 ) -> dict[str, EmbeddedCompany]:
-    """The companies among `ids`, by id, as of the last acknowledged write; deleted and unknown ones are left out."""
+    """Return the companies among `ids`, by id, as of the last acknowledged write, without deleted and unknown ones."""
     found = {}
     for source in _sources(cluster, index, ids, vectors=True):
         document = document_of(source, encoder_id=encoder_id)
@@ -27,7 +27,7 @@ def companies_with_ids(
 
 
 def versions_with_ids(cluster: Cluster, index: str, ids: Collection[str]) -> dict[str, int]:
-    """The versions of the documents among `ids`, tombstones included, as of the last acknowledged write."""
+    """Return the versions of the documents among `ids`, tombstones included, as of the last acknowledged write."""
     return {source["id"]: source["version"] for source in _sources(cluster, index, ids, vectors=False)}
 
 
@@ -80,7 +80,7 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
 
 
 def tombstones_before(cluster: Cluster, index: str, version: int) -> list[tuple[str, int]]:
-    """Some of the tombstones of a lower version, as (id, version); none when none is left."""
+    """Return some of the tombstones with a lower version, as (id, version); empty if there are none."""
     query = {"bool": {"filter": [{"term": {"deleted": True}}, {"range": {"version": {"lt": version}}}]}}
     body = {"query": query, "size": MAX_CANDIDATES, "_source": False, "docvalue_fields": ["version"]}
     hits = cluster.search(index, body)["hits"]["hits"]

@@ -1,7 +1,7 @@
-"""The registry: every generation, lease and counter of one index, and the steps between states. Pure.
+"""The registry: all generations, leases and counters of one index, and the state transitions (no I/O).
 
-It is stored as one document (`registry_store`), so that each step is one conditional write: two
-processes can never both promote, and no reader sees half a step.
+It is stored as one document (`registry_store`), so that each transition is one conditional write: two processes
+cannot both promote, and no reader sees half a transition.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from similarity.model.calibration import Calibration
 class Entry:
     """A generation and the Elasticsearch index that holds it.
 
-    `vectors` is its kind of graph, `promotion` orders the times of going live.
+    `vectors`: its kind of graph. `promotion`: a number that orders the promotions.
     """
 
     record: Generation
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """The whole registry. `retired` are indices to be deleted."""
+    """The registry. `retired`: indices to be deleted. Methods return a changed registry."""
 
     revision: int = 0
     fence: int = 0
@@ -46,21 +46,21 @@ class Registry:
         return [entry.record for entry in sorted(self.entries, key=lambda entry: entry.record.created_at)]
 
     def named(self, name: str) -> Entry:
-        """The entry of a generation. UnknownGeneration if there is none."""
+        """Return the entry of a generation. Raises UnknownGeneration if there is none."""
         for entry in self.entries:
             if entry.record.name == name:
                 return entry
         raise rules.unknown_generation(name, [generation.name for generation in self.generations()])
 
     def live(self) -> Entry:
-        """The live generation's entry. NoLiveGeneration if there is none."""
+        """Return the entry of the live generation. Raises NoLiveGeneration if there is none."""
         entry = self._live()
         if entry is None:
             raise rules.no_live_generation()
         return entry
 
     def add(self, generation: Generation, index: str, *, vectors: VectorType = "int8_hnsw") -> "Registry":
-        """With a new generation in state building."""
+        """Add a new generation in state building."""
         rules.check_new_generation(generation)
         if any(entry.record.name == generation.name for entry in self.entries):
             raise rules.name_taken(generation.name)
@@ -82,7 +82,7 @@ class Registry:
         return self._going_live(entry, now=now)
 
     def before_live(self) -> Entry:
-        """The generation that was live last. GenerationConflict if there is none."""
+        """Return the most recent previous generation. Raises GenerationConflict if there is none."""
         live = self.live()
         previous = [entry for entry in self.entries if entry.record.state is GenerationState.PREVIOUS]
         if not previous:
@@ -90,13 +90,13 @@ class Registry:
         return max(previous, key=lambda entry: entry.promotion)
 
     def roll_back(self, *, live: str, target: str, now: datetime) -> "Registry":
-        """`target` becomes live again. GenerationConflict if the generations changed since they were compared."""
+        """Make `target` live again. Raises GenerationConflict if the generations changed since they were compared."""
         if (self.live().index, self.before_live().index) != (live, target):
             raise rules.generations_changed()
         return self._going_live(self.before_live(), now=now)
 
     def retire(self, name: str) -> "Registry":
-        """Without a generation; its index is noted for deletion."""
+        """Remove a generation, and note its index for deletion."""
         entry = self.named(name)
         if entry.record.state is GenerationState.LIVE:
             raise rules.live_retired(name)
@@ -104,11 +104,11 @@ class Registry:
         return self._changed(entries=kept, retired=(*self.retired, entry.index))
 
     def deleted(self, index: str) -> "Registry":
-        """After a retired generation's index was deleted."""
+        """Remove the note of a deleted index."""
         return replace(self, retired=tuple(each for each in self.retired if each != index))
 
     def take_lease(self, name: str, *, holder: str, seconds: float, now: datetime) -> "Registry":
-        """With the lease taken, under a new fence. LeaseHeld if another holder has it."""
+        """Take the lease with a new fence. Raises LeaseHeld if another holder has it."""
         rules.check_lease_request(name, holder, seconds)
         for lease in self.leases:
             if lease.name == name and lease.holder != holder and rules.is_held(lease, now=now):
@@ -117,7 +117,7 @@ class Registry:
         return replace(self, fence=taken.fence, leases=(*self._other_leases(name), taken))
 
     def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None, now: datetime) -> "Registry":
-        """With the lease held for longer. LeaseLost if it is another's, or was released."""
+        """Extend the lease. Raises LeaseLost if another holder has it, or it was released."""
         rules.check_lease_request(lease.name, lease.holder, seconds)
         held = self.lease(lease.name)
         if held is None or held.fence != lease.fence:
@@ -130,26 +130,26 @@ class Registry:
         return replace(self, leases=(*self._other_leases(lease.name), renewed))
 
     def release_lease(self, lease: Lease) -> "Registry":
-        """Without the lease, if it is still this one."""
+        """Release the lease if it is still held."""
         return replace(self, leases=tuple(held for held in self.leases if held.fence != lease.fence))
 
     def check_held(self, lease: Lease, *, now: datetime) -> None:
-        """Raises LeaseLost unless the lease is held now."""
+        """Raise LeaseLost unless the lease is held now."""
         held = self.lease(lease.name)
         if held is None or held.fence != lease.fence or not rules.is_held(held, now=now):
             raise LeaseLost(rules.lease_lost_text(lease))
 
     def lease(self, name: str) -> Lease | None:
-        """The lease of this name, expired or not."""
+        """Return the lease of this name, expired or not."""
         return next((lease for lease in self.leases if lease.name == name), None)
 
     def current_leases(self, *, now: datetime) -> list[Lease]:
-        """The leases that have not expired, by name."""
+        """Return the leases that have not expired, by name."""
         held = (lease for lease in self.leases if rules.is_held(lease, now=now))
         return sorted(held, key=lambda lease: lease.name)
 
     def without_old_leases(self, *, now: datetime) -> "Registry":
-        """Without leases that ended a day ago: writers come and go under ever new names."""
+        """Remove leases that expired a day ago: each writer has a new name."""
         kept = tuple(lease for lease in self.leases if lease.expires_at > now - timedelta(days=1))
         return replace(self, leases=kept)
 

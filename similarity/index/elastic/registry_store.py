@@ -1,4 +1,4 @@
-"""The registry's document on the cluster: read by id, changed only where it is still what was read."""
+"""The registry's document on the cluster: read by id, and changed only if it is unchanged since it was read."""
 
 import time
 import uuid
@@ -41,17 +41,17 @@ class RegistryStore:
         self._clock = clock
 
     def read(self) -> Registry:
-        """The registry as of now; empty where nothing was ever written."""
+        """Return the current registry; empty if none was written yet."""
         return self._read().registry
 
     def change(self, step: Callable[[Registry], Registry]) -> Registry:
-        """Applies a step to the newest registry and writes it, as if no other process were there.
+        """Apply a step to the newest registry and write the result, atomically.
 
-        The step may run several times, each time on what is newest then; what it raises passes through.
-        A write whose answer was lost is recognised by its mark, so no step is ever taken twice.
+        If another process changes the registry meanwhile, the step runs again on the newest one. Its exceptions are
+        passed on. A write whose response was lost is recognised by its mark, so no step is applied twice.
 
         Raises:
-            IndexUnavailable: the cluster did not take it.
+            IndexUnavailable: the cluster did not accept the write.
         """
         mark = uuid.uuid4().hex
         trouble = ""
@@ -67,8 +67,8 @@ class RegistryStore:
                 return changed
             time.sleep(pause)
         raise IndexUnavailable(
-            f"the registry of {self._cluster.settings.place} could not be changed in {ATTEMPTS} attempts, try again; "
-            f"the last time: {trouble}"
+            f"the registry of {self._cluster.settings.place} could not be changed in {ATTEMPTS} attempts; try again "
+            f"(last error: {trouble})"
         )
 
     def _read(self) -> _Stored:
@@ -81,17 +81,17 @@ class RegistryStore:
         return _Stored(from_source(source), tuple(source["changes"]), (found["_seq_no"], found["_primary_term"]))
 
     def _read_to_change(self) -> _Stored:
-        """As `_read`; the registry that another process is making at this moment is waited for."""
+        """Return the stored registry; if another process is creating its index, wait for it."""
         try:
             return self._read()
         except IndexUnavailable as error:
             if not _is_starting(error.__cause__):
                 raise
-        self._cluster.create_index(self._index, **registry_body())  # it is there: this waits for its first copy
+        self._cluster.create_index(self._index, **registry_body())  # it exists: this waits for its primary shard
         return self._read()
 
     def _write(self, changed: Registry, stored: _Stored, mark: str) -> str:
-        """Empty if the write is certain; else what came in between, and the registry must be looked at again."""
+        """Write the registry; return an empty text on success, else the problem. Then read the registry again."""
         if stored.place is None:
             self._cluster.create_index(self._index, **registry_body())
         changes = [*stored.changes, mark][-CHANGES_REMEMBERED:]

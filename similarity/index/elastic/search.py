@@ -1,4 +1,4 @@
-"""The nearest companies: exact where few pass the filters, by the graph where many do; hybrid with words."""
+"""Search for the nearest companies: exact if few pass the filters, by the graph if many do; hybrid with words."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from similarity.index.fusion import DEPTH, fuse
 from similarity.index.protocol import SimilarCompanies
 from similarity.index.rules import check_query, ranges_would_miss
 
-# So many excluded ids are asked for in addition and dropped here: a filter would cost every search
-# a pass over all documents, and nearly every search excludes its own anchor.
+# Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
+# all documents, and nearly every search excludes its own anchor.
 OVERFETCHED = 100
-# Under a filter the graph leads through companies that do not pass, so it must be searched further: measured,
-# see benchmarks/elasticsearch.py.
+# With a filter, the search of the graph also visits companies that do not pass, so it needs more candidates (measured
+# by benchmarks/elasticsearch.py).
 FILTERED_FACTOR = 2
 
 Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One search: the vector, how many, and what to leave out."""
+class SearchRequest:
+    """The arguments of one search."""
 
     vector: Vector
     k: int
@@ -40,76 +40,76 @@ class Question:
 
     @property
     def filter_query(self) -> Body:
-        """What passes; few excluded ids are dropped afterwards instead."""
+        """The query for allowed companies; a few excluded ids are dropped from the result instead."""
         few = len(self.exclude) <= OVERFETCHED
         return queries.matching(self.filters, () if few else self.exclude)
 
     @property
     def filtered(self) -> bool:
-        """Whether the graph must be walked under a filter."""
+        """Whether the graph must be searched with a filter."""
         return bool(self.filters) or len(self.exclude) > OVERFETCHED
 
     @property
     def has_range(self) -> bool:
-        """Whether a filter asks for numbers."""
+        """Whether a filter has a range of numbers."""
         return any(each.has_range for each in self.filters)
 
     @property
     def depth(self) -> int:
-        """How many hits to ask for."""
+        """How many hits to request."""
         wanted = max(self.k, DEPTH) if self.words else self.k
         few = len(self.exclude) if len(self.exclude) <= OVERFETCHED else 0
         return min(wanted + few, MAX_CANDIDATES)
 
 
-def nearest(cluster: Cluster, entry: Entry, question: Question) -> SimilarCompanies:
-    """The answer to a question, from one concrete index.
+def nearest(cluster: Cluster, entry: Entry, request: SearchRequest) -> SimilarCompanies:
+    """Return the neighbours for a search request, from one concrete index.
 
     Raises:
         InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
-        InvalidFilter: a range is asked for, and an older release wrote companies that it would miss.
-        UnknownGeneration: the index is gone.
+        InvalidFilter: a filter has a range, and an older release wrote companies that it would miss.
+        UnknownGeneration: the index was deleted.
     """
-    check_query(question.vector, k=question.k, dimension=entry.record.dimension)
-    by_vector, by_words, approximate = _ask(cluster, entry, question)
-    hits = {hit["_id"]: _neighbour(hit) for hit in by_vector if hit["_id"] not in question.exclude}
+    check_query(request.vector, k=request.k, dimension=entry.record.dimension)
+    by_vector, by_words, approximate = _ask(cluster, entry, request)
+    hits = {hit["_id"]: _neighbour(hit) for hit in by_vector if hit["_id"] not in request.exclude}
     if by_words is None:
-        return SimilarCompanies(hits=tuple(hits.values())[: question.k], approximate=approximate)
-    wordy = [hit["_id"] for hit in by_words if hit["_id"] not in question.exclude]
-    ranked = fuse([list(hits)[: question.depth], wordy])[: question.k]
-    hits |= _neighbours_with_ids(cluster, entry, question, [each for each in ranked if each not in hits])
+        return SimilarCompanies(hits=tuple(hits.values())[: request.k], approximate=approximate)
+    wordy = [hit["_id"] for hit in by_words if hit["_id"] not in request.exclude]
+    ranked = fuse([list(hits)[: request.depth], wordy])[: request.k]
+    hits |= _neighbours_with_ids(cluster, entry, request, [each for each in ranked if each not in hits])
     return SimilarCompanies(hits=tuple(hits[each] for each in ranked if each in hits), approximate=approximate)
 
 
-def _ask(cluster: Cluster, entry: Entry, question: Question) -> tuple[list[Answer], list[Answer] | None, bool]:
-    """Hits by vector, hits by words (None if words are not asked for), and whether the former are approximate."""
+def _ask(cluster: Cluster, entry: Entry, request: SearchRequest) -> tuple[list[Answer], list[Answer] | None, bool]:
+    """Return the hits by vector, the hits by words (None without words), and whether the former are approximate."""
     settings = cluster.settings
-    vector = vector_text(question.vector, packed=cluster.packs_vectors)
-    passing = question.filter_query
-    candidates = settings.num_candidates * (FILTERED_FACTOR if question.filtered else 1)
+    vector = vector_text(request.vector, packed=cluster.packs_vectors)
+    passing = request.filter_query
+    candidates = settings.num_candidates * (FILTERED_FACTOR if request.filtered else 1)
     oversample = settings.oversample or OVERSAMPLE[entry.vectors]
     bodies = [
         queries.count(passing, up_to=settings.exact_limit),
         queries.nearest(
             vector,
-            size=question.depth,
+            size=request.depth,
             candidates=min(candidates, MAX_CANDIDATES),
             oversample=oversample,
-            filter_query=passing if question.filtered else None,
+            filter_query=passing if request.filtered else None,
         ),
     ]
-    words = queries.with_words(question.words, size=question.depth, filter_query=passing)
+    words = queries.with_words(request.words, size=request.depth, filter_query=passing)
     if words is not None:
         bodies.append(words)
-    if question.has_range:
+    if request.has_range:
         bodies.append(queries.without_numbers())
     counted, found, *others = (answer["hits"] for answer in cluster.searches(entry.index, bodies))
-    if question.has_range and others.pop()["total"]["value"]:
+    if request.has_range and others.pop()["total"]["value"]:
         raise ranges_would_miss(entry.record.name)
     matched = counted["total"]["value"]
     approximate = matched > settings.exact_limit
     if matched and not approximate:
-        body = queries.nearest_exactly(vector, size=question.depth, matched=matched, filter_query=passing)
+        body = queries.nearest_exactly(vector, size=request.depth, matched=matched, filter_query=passing)
         found = cluster.search(entry.index, body)["hits"]
     return found["hits"], others[0]["hits"] if others else None, approximate
 
@@ -121,16 +121,16 @@ def _neighbour(hit: Answer) -> SimilarCompany:
 
 
 def _neighbours_with_ids(
-    cluster: Cluster, entry: Entry, question: Question, ids: Collection[str]
+    cluster: Cluster, entry: Entry, request: SearchRequest, ids: Collection[str]
 ) -> dict[str, SimilarCompany]:
-    """Companies that only their words brought up, with their cosines."""
+    """Return the companies that were found only by their words, with their cosines."""
     if not ids:
         return {}
     found = {}
     for company_id, source in cluster.documents(entry.index, list(ids), vectors=True).items():
         document = document_of(source, encoder_id=entry.record.encoder_id)
         if isinstance(document, EmbeddedCompany):
-            found[company_id] = hit_of(company_id, source, score=_cosine(document.vector, question.vector))
+            found[company_id] = hit_of(company_id, source, score=_cosine(document.vector, request.vector))
     return found
 
 

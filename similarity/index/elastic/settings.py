@@ -1,4 +1,4 @@
-"""Where the cluster is, how to log in, and how vectors are indexed; read from the environment by composition roots."""
+"""The nodes, the login and the vector options of Elasticsearch; composition roots read them from the environment."""
 
 import math
 import re
@@ -15,10 +15,10 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 MAX_CANDIDATES = 10_000  # of Elasticsearch, for num_candidates and for a result window
 
 VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
-# How many times k are rescored with the whole vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
+# How many times k hits are rescored with full vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
 
-# The fields that have a variable; a target names the others, or only tests set them.
+# The fields with an environment variable; the others are in the target, or only tests set them.
 VARIABLES = (
     "api_key",
     "username",
@@ -36,9 +36,9 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorOptions:
-    """The graph of a generation's vectors; always written out, because the server's defaults change.
+    """The graph of a generation's vectors; always explicit, because the defaults of the server change.
 
-    `m` links a node, `ef_construction` candidates while building; see Elasticsearch's `dense_vector`.
+    `m`: links per node. `ef_construction`: candidates while building. See `dense_vector` in Elasticsearch.
     """
 
     type: VectorType = "int8_hnsw"
@@ -50,18 +50,17 @@ class VectorOptions:
 class ElasticSettings:
     """One index on a cluster.
 
-    `hosts`: URLs of its nodes. `name`: what all its Elasticsearch indices begin with. Log in by
-    `api_key`, or by `username` and `password`, or not at all. `ca_certs`: file of a private authority.
+    `hosts`: URLs of its nodes. `name`: the beginning of the names of all its Elasticsearch indices. The login is
+    `api_key`, or `username` and `password`; it is optional. `ca_certs`: file of a private certificate authority.
 
-    `num_candidates`: how far the graph is searched in each shard; more is slower and finds more. Under a
-    filter it is searched further (`search.FILTERED_FACTOR`).
-    `oversample`: how many times k are rescored with the whole vectors. `exact_limit`: where no more
-    companies pass the filters, all of them are compared. `shards`, `replicas` and `refresh_seconds` count
-    for new generations; `replicas` "auto" is one where there is a second node. `visible_at_once` makes every write wait
-    until searches see it: for tests, far too slow for a load.
+    `num_candidates`: candidates per shard in the search of the graph; more is slower and more exact. With a filter
+    there are more (`search.FILTERED_FACTOR`). `oversample`: how many times k hits are rescored with full vectors.
+    `exact_limit`: if at most so many companies pass the filters, all of them are compared. `shards`, `replicas` and
+    `refresh_seconds` are used for new generations; "auto" is one replica if there is a second node.
+    `visible_at_once`: every write waits until searches see it; for tests, too slow for a load.
 
     Raises:
-        InvalidInput: a value is out of its range.
+        InvalidInput: a value is out of range.
     """
 
     hosts: tuple[str, ...]
@@ -88,7 +87,7 @@ class ElasticSettings:
                 "http://localhost:9200/companies"
             )
         if self.api_key and self.username:
-            raise InvalidInput(f"say either {PREFIX}API_KEY or {PREFIX}USERNAME, not both")
+            raise InvalidInput(f"{PREFIX}API_KEY and {PREFIX}USERNAME are both set; set only one of them")
         if bool(self.username) != bool(self.password):
             raise InvalidInput(f"{PREFIX}USERNAME and {PREFIX}PASSWORD belong together; one of them is missing")
         for what in ("num_candidates", "exact_limit"):
@@ -106,7 +105,7 @@ class ElasticSettings:
 
     @property
     def place(self) -> str:
-        """Where the index is, for messages: no secrets in it."""
+        """The nodes and the name of the index, for messages; without secrets."""
         return f"{', '.join(self.hosts)} ({self.name})"
 
     @classmethod
@@ -114,7 +113,7 @@ class ElasticSettings:
         """`target` is `http(s)://host:port[,host:port ...]/NAME`; the rest are SIMILARITY_ELASTICSEARCH_ variables.
 
         Raises:
-            InvalidInput: the target or a variable cannot be used; the message never holds a secret.
+            InvalidInput: the target or a variable is invalid; the message never contains a secret.
         """
         hosts, name = parse_target(target)
         hints = get_type_hints(cls)
@@ -125,23 +124,23 @@ class ElasticSettings:
 
 
 def parse_target(target: str) -> tuple[tuple[str, ...], str]:
-    """The nodes' URLs and the index's name of `https://a:9200,b:9200/companies`.
+    """Return the URLs of the nodes and the name of the index of `https://a:9200,b:9200/companies`.
 
     Raises:
-        InvalidInput: it is not of that form; a password in it is refused, because targets are logged.
+        InvalidInput: the target does not have this form; a password is refused, because targets are logged.
     """
-    # Anywhere: a password with "/", "?" or "#" in it would end up in the path or behind it.
+    # Checked in the whole target: a password with "/", "?" or "#" would be in the path or after it.
     if "@" in target:
         raise InvalidInput(
-            f"a target holds no password, because it is shown in logs; set {PREFIX}API_KEY, or {PREFIX}USERNAME and "
-            f"{PREFIX}PASSWORD"
+            "the URL of an index must not contain a password, because it is logged; set "
+            f"{PREFIX}API_KEY, or {PREFIX}USERNAME and {PREFIX}PASSWORD"
         )
     parts = urlsplit(target)
     before, _, name = parts.path.rstrip("/").rpartition("/")
     addresses = [address for address in parts.netloc.split(",") if address]
     if parts.scheme not in {"http", "https"} or not addresses or not name:
         raise InvalidInput(
-            f"{target!r:.200} must read http://HOST:9200/NAME, for example http://localhost:9200/companies"
+            f"{target!r:.200} must have the form http://HOST:9200/NAME, for example http://localhost:9200/companies"
         )
     ports = {"http": 80, "https": 443}
     hosts = [address if re.search(r":\d+$", address) else f"{address}:{ports[parts.scheme]}" for address in addresses]

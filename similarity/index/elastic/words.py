@@ -1,4 +1,4 @@
-"""Companies by name, domain and words. Any text is a query; there is no syntax."""
+"""Look-up of companies by name, domain and words. Any text is a query; there is no query syntax."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,25 +14,25 @@ from similarity.index.rules import filter_key, storable
 
 IDS_AT_ONCE = 1_000
 REFERENCES_AT_ONCE = 250
-"""Up to two searches each, in one request."""
+"""References per request, with up to two searches each."""
 
 
 def resolve_many(cluster: Cluster, index: str, references: Collection[str]) -> dict[str, list[str]]:
-    """For each of `references` the ids of the companies whose id, else domain, else name or alias it is, sorted."""
+    """Return, for each of `references`, the sorted ids of the companies whose id, domain, name or alias it is."""
     known = _living_ids(cluster, index, [each for each in references if ID_PATTERN.fullmatch(each)])
     resolved = {reference: [reference] if reference in known else [] for reference in references}
     others = [reference for reference, ids in resolved.items() if not ids]
     for some in _batches(others, REFERENCES_AT_ONCE):
-        searches = [(reference, body) for reference in some for body in _bearing(reference)]
+        searches = [(reference, body) for reference in some for body in _searches(reference)]
         answers = cluster.searches(index, [body for _, body in searches])
         for (reference, _), answer in zip(searches, answers, strict=True):
-            # The first search that finds anything decides.
+            # Only the first search with a result is used.
             resolved[reference] = resolved[reference] or [hit["_id"] for hit in answer["hits"]["hits"]]
     return resolved
 
 
 def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Company]:
-    """Companies for a search box: by domain, by prefix of a name, by words; better ones first."""
+    """Return companies found by domain, by prefix of a name, or by words; best matches first."""
     text = storable(query)
     prefix, domain = name_key(text), _domain(text)
     bodies: list[Body] = []
@@ -67,8 +67,8 @@ def _living_ids(cluster: Cluster, index: str, ids: Sequence[str]) -> set[str]:
     return living
 
 
-def _bearing(reference: str) -> list[Body]:
-    """The searches for who bears `reference`: as a domain, if it can be one, then as a name."""
+def _searches(reference: str) -> list[Body]:
+    """Return the searches for companies with the domain `reference` (if it can be one), then with that name."""
     by_name = queries.with_name(filter_key(reference), size=MAX_CANDIDATES)
     domain = _domain(reference)
     return [queries.with_domain(domain, size=MAX_CANDIDATES), by_name] if domain else [by_name]

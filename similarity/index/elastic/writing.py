@@ -1,17 +1,16 @@
-"""Bulk writing: every item's status is read, every document gets one outcome, nothing raises away the rest.
+"""Bulk writing: the status of every item is read, and every document gets one outcome.
 
-A document goes out as `index` with its own version as external version, so Elasticsearch itself
-keeps the newer one, whatever the order and however often a request is repeated. It goes through the
-index's write alias with `require_alias`: a bulk request to an index that was just deleted would
-otherwise make it anew, without our mapping.
+A document is sent with its own version as external version, so Elasticsearch keeps the newer one, whatever the order
+and however often a request is repeated. It is sent to the write alias of the index with `require_alias`: otherwise a
+bulk request to a deleted index would recreate it without our mapping.
 
-    201, 200             applied
-    409                  looked up: unchanged, superseded, rejected, or sent again
-    429, any 5xx         sent again after a pause; failed when time is up
-    lost or late answer  sent again; if it had been applied, the look-up finds it unchanged
-    413, 400 as a whole  split in halves until the one that is at fault stands alone
-    400 of an item       rejected
-    other, of an item    failed: a block on the index, say
+    201, 200                   applied
+    409                        looked up: unchanged, superseded, rejected, or sent again
+    429, any 5xx               sent again after a pause; failed when the time is over
+    lost or late response      sent again; if it was applied, the look-up finds it unchanged
+    413, 400 for the request   split in halves until the wrong document is found
+    400 for an item            rejected
+    another status of an item  failed; for example a block on the index
 """
 
 import json
@@ -40,7 +39,7 @@ WRITTEN = (200, 201)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An index to write to, and what its vectors must be."""
+    """An index to write to, its write alias, and the dimension of its vectors."""
 
     index: str
     alias: str
@@ -49,7 +48,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document on its way: where it stands in the caller's order, and the two lines that are sent."""
+    """A document to send: its position in the caller's order, and the two lines of the bulk request."""
 
     position: int
     id: str
@@ -60,7 +59,7 @@ class Item:
 
 @dataclass(slots=True)
 class _Batch:
-    """The results so far, by position; what is not settled yet comes back as the items to send again."""
+    """The final results so far, by position."""
 
     results: dict[int, WriteResult] = field(default_factory=dict)
     trouble: str = ""
@@ -70,7 +69,7 @@ class _Batch:
 
 
 class BulkWriter:
-    """Writes documents to one cluster. `sleep` and `monotonic` are the clock of pauses and of giving up."""
+    """Writes documents to one cluster. `sleep` and `monotonic` are for tests."""
 
     def __init__(
         self,
@@ -88,11 +87,11 @@ class BulkWriter:
         self._monotonic = monotonic
 
     def write(self, target: Target, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
-        """One result per document, in order.
+        """Write documents; return one result per document, in order.
 
         Raises:
-            UnknownGeneration: the index is gone.
-            IndexUnavailable: access was refused, or the cluster took not one of the documents in time.
+            UnknownGeneration: the index was deleted.
+            IndexUnavailable: access was refused, or the cluster accepted none of the documents in time.
         """
         batch = _Batch()
         items = []
@@ -112,7 +111,7 @@ class BulkWriter:
         return results
 
     def forget(self, alias: str, tombstones: Sequence[tuple[str, int]]) -> int:
-        """Really deletes documents (id, version), unless a newer version came; how many are gone."""
+        """Delete tombstones (id, version) unless a newer version is stored; return how many were deleted."""
         operations: list[Body] = [
             {"delete": {"_id": company_id, "version": version, "version_type": "external_gte"}}
             for company_id, version in tombstones
@@ -136,8 +135,8 @@ class BulkWriter:
             self._sleep(pause)
 
     def _send(self, target: Target, items: list[Item], batch: _Batch) -> list[Item]:
-        """Sends items and settles what can be settled; the rest is returned, to be sent again."""
-        # The client passes bytes on as they are, though its types do not say so.
+        """Send items and store the final results; return the items to send again."""
+        # The client passes bytes on unchanged, although its types do not allow bytes.
         lines = cast("list[Mapping[str, Any]]", [item.lines for item in items])
         try:
             response = self._cluster.client.bulk(
@@ -193,7 +192,7 @@ class BulkWriter:
         return [*again, *self._look_up(target, conflicts, batch)]
 
     def _look_up(self, target: Target, conflicts: list[Item], batch: _Batch) -> list[Item]:
-        """Settles version conflicts by what is stored; what cannot be told is sent again."""
+        """Resolve version conflicts by the stored documents; return the items to send again."""
         if not conflicts:
             return []
         try:
@@ -206,7 +205,7 @@ class BulkWriter:
             held = stored.get(item.id)
             if held is None or held["version"] < item.version:
                 # A tombstone that was purged a moment ago, or a copy that has not caught up.
-                batch.trouble = f"{item.id!r} was changed by another process all the while"
+                batch.trouble = f"{item.id!r} was changed by another process at the same time"
                 again.append(item)
             elif held["version"] > item.version:
                 batch.settle(item, WriteOutcome.SUPERSEDED, stored=held["version"])
@@ -238,7 +237,7 @@ def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Tar
 
 
 def _waves(items: Sequence[Item]) -> list[list[Item]]:
-    """The first of each id, then the second of each, ...: documents of one id are settled one after the other."""
+    """Return the first items of each id, then the second ones, ...: documents of one id are written in their order."""
     waves: list[list[Item]] = []
     seen: dict[str, int] = {}
     for item in items:

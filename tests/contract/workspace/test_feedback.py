@@ -37,7 +37,7 @@ def test_events_are_read_newest_first_and_ties_in_one_order(workspace: Workspace
 def test_an_id_that_says_something_else_is_a_conflict(workspace: Workspace, other: dict[str, object]) -> None:
     first = make_event()
     workspace.add_event(first)
-    with pytest.raises(EventConflict, match="an id of its own"):
+    with pytest.raises(EventConflict, match="send the new event with another id"):
         workspace.add_event(make_event(**other))  # type: ignore[arg-type]  # the parameters of one test, of several types
     assert list(workspace.events()) == [first]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from similarity.bundle import ModelBundle
 from similarity.client import Anchor, Client, Question
-from similarity.client.writing import Erasure
+from similarity.client.writes import Erasure
 from similarity.company import Company
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex

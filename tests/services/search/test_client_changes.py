@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from services.search.app import create_app
 from similarity.client import Client, InvalidRequest, Question, UnknownCompany, UnknownList
-from similarity.client.writing import Change
+from similarity.client.writes import Change
 from similarity.company import Company
 from similarity.feedback.sqlite import SqliteWorkspace
 from tests.fakes import CountingEncoder

@@ -74,7 +74,7 @@ def test_what_people_said_is_written_as_pairs_to_train_on(run: Run, url: str, tm
     [row] = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert {row["anchor_id"], row["hit_id"]} == {"acme", "boots"}
     assert (tmp_path / "companies.txt").read_text() == "acme\nboots\n"
-    assert "say where it is" in run("pairs", "pairs.jsonl").error
+    assert "give its URL with --url" in run("pairs", "pairs.jsonl").error
     assert "cannot be written" in run("pairs", "nowhere/pairs.jsonl", "--url", url).error
 
 
@@ -147,13 +147,13 @@ def test_a_service_that_is_not_there_is_named(run: Run) -> None:
         free = listener.getsockname()[1]
     said = run("find", "boo", "--url", f"http://127.0.0.1:{free}")
     assert said.status == 1
-    assert f"http://127.0.0.1:{free} cannot be asked" in said.error
+    assert f"http://127.0.0.1:{free} cannot be reached" in said.error
 
 
 def test_an_index_and_a_service_at_once_are_refused(run: Run, url: str) -> None:
     said = run("find", "boo", "--url", url, "--index", "x.db")
     assert said.status == 1
-    assert "say one of them" in said.error
+    assert "give only one of them" in said.error
 
 
 def test_an_index_that_is_named_wins_over_the_environments_service(run: Run, url: str) -> None:

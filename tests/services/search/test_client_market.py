@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 from examples.mapping_a_market import drawing, map_market
 from services.search.app import create_app
 from similarity.client import Client
-from similarity.client.asking import CompanyMap, MapPoint
+from similarity.client.queries import CompanyMap, MapPoint
 from similarity.company import EmbeddedCompany
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded

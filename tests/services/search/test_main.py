@@ -26,7 +26,9 @@ ROOT = Path(__file__).parents[3]
 
 def test_it_does_not_start_without_an_index(tmp_path: Path) -> None:
     missing = tmp_path / "none.db"
-    with pytest.raises(InvalidInput, match=r"there is no index .*none\.db yet; make one with: similarity ingest FILE"):
+    with pytest.raises(
+        InvalidInput, match=r"there is no index .*none\.db yet; create one with: similarity ingest FILE"
+    ):
         serve(Settings(index=str(missing)))
     assert not missing.exists()
 
@@ -67,7 +69,7 @@ def test_a_bad_start_is_one_line_and_a_failure(arguments: list[str], message: st
 
 def test_a_misspelt_variable_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMILARITY_INDX", "x.db")
-    with pytest.raises(SystemExit, match="SIMILARITY_INDX is no setting"):
+    with pytest.raises(SystemExit, match="SIMILARITY_INDX is not a setting"):
         main([])
 
 
@@ -110,7 +112,7 @@ def test_either_command_refuses_a_misspelt_setting(tmp_path: Path, command: str)
     arguments = [sys.executable, *COMMANDS[command], "--port", "1"]
     finished = subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert finished.returncode == 1
-    assert "SIMILARITY_SERVICE_KEY is no setting" in finished.stderr
+    assert "SIMILARITY_SERVICE_KEY is not a setting" in finished.stderr
 
 
 @pytest.mark.integration

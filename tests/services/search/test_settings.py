@@ -60,7 +60,7 @@ def test_variables_are_read_by_the_type_of_their_setting() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("RAET", "1", "SIMILARITY_SERVICE_RAET is no setting; there are SIMILARITY_SERVICE_KEYS"),
+        ("RAET", "1", "SIMILARITY_SERVICE_RAET is not a setting; the settings are SIMILARITY_SERVICE_KEYS"),
         ("RATE", "fast", "SIMILARITY_SERVICE_RATE is 'fast'; it must be a number"),
         ("RATE", "nan", "must be a number"),
         ("RATE", "-1", "it must be from 0 to 1e"),

@@ -82,7 +82,7 @@ def test_the_record_is_read_by_time_action_and_company(shell: QuickShell) -> Non
     assert told(shell, "--action", "promote", "--action", "retire") == [("promote", "begun"), ("promote", "done")]
     lines = shell("audit").splitlines()
     assert f"  ingest  done  subject={file_subject(Path('companies.csv'))}  rows=30  applied=30" in lines[1]
-    assert "--since is 'yesterday', which is no time" in shell("audit", "--since", "yesterday", fails=True)
+    assert "--since is 'yesterday', which is not a time" in shell("audit", "--since", "yesterday", fails=True)
     shell("erase", "c00", SIMILARITY_AUDIT="elsewhere.jsonl")
     assert len(shell("audit", SIMILARITY_AUDIT="elsewhere.jsonl").splitlines()) == 2
     assert f"company={hashed('c00')[:12]}" in shell("audit", SIMILARITY_AUDIT="elsewhere.jsonl")

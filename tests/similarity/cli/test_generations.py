@@ -136,7 +136,7 @@ def test_a_reembed_can_be_stopped_before_it_goes_live_judged_and_promoted(shell:
     assert "passed" in shell("generations", "gate", name, "--judged", "judged.tsv")
     (shell.folder / "few.tsv").write_text("anchor\tcandidate\tgrade\nc00\tc03\t2\nc00\tc01\t0\n")
     refused = shell("generations", "promote", name, "--judged", "few.tsv", fails=True)
-    assert "was not promoted: 1 of 1 judged anchors can be used, fewer than 50" in refused
+    assert "was not promoted: 1 of 1 labelled anchors are usable, fewer than 50" in refused
     shell("generations", "promote", name, "--judged", "judged.tsv", "--dry-run")
     assert generations(shell)["live"]["name"] != name
     shell("generations", "promote", name, "--judged", "judged.tsv")
@@ -229,7 +229,7 @@ def test_nobody_holds_a_lease_when_nothing_runs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reembed", "--bundle", "new"], "say which pairs to judge it by (--judged FILE), or --no-promote, or"),
+        (["reembed", "--bundle", "new"], "give labelled pairs for the gate (--judged FILE), or --no-promote, or"),
         (["reembed", "--bundle", "new", "--judged", "judged.tsv", "--without-gate"], "contradict each other"),
         (["reembed", "--bundle", "nowhere", "--no-promote"], "nowhere"),
         (["reembed", "--bundle", "new", "--no-promote", "--max-rate", "0"], "give more than 0"),

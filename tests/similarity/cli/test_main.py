@@ -133,7 +133,7 @@ def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
 
 def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
     shell("ingest", shell.write("c.csv", COMPANIES))
-    assert "say --force" in shell("sync", shell.write("d.csv", COMPANIES[:3]), fails=True)
+    assert "use --force" in shell("sync", shell.write("d.csv", COMPANIES[:3]), fails=True)
     assert "2 deleted" in shell("sync", "d.csv", "--force")
     assert "no company has the id, domain, name or alias 'bank'" in shell("similar", "bank", fails=True)
 
@@ -200,7 +200,7 @@ def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell
 
 def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> None:
     shell("ingest", shell.write("companies.csv", COMPANIES))
-    assert "Lucene keeps checksums" in shell("check", "--index", "https://localhost:9/companies", fails=True)
+    assert "Lucene has its own checksums" in shell("check", "--index", "https://localhost:9/companies", fails=True)
     SqliteWorkspace(shell.folder / "similarity.db.workspace").close()
     assert shell("check") == (
         "index similarity.db: no damage found\nworkspace similarity.db.workspace: no damage found\n"
@@ -217,12 +217,12 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["similar", "x"], "there is no index similarity.db yet; make one with: similarity ingest FILE"),
-        (["similar"], "say either a company or --text"),
+        (["similar", "x"], "there is no index similarity.db yet; create one with: similarity ingest FILE"),
+        (["similar"], "give either a company or --text"),
         (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
         (["ingest", "missing.csv"], "there is no file missing.csv"),
         (["ingest", "note.txt"], "is none of .csv"),
-        (["ingest", "other.csv"], "which column holds the id? Say --column id=COLUMN"),
+        (["ingest", "other.csv"], "there is no column 'id'; give its name with --column id=COLUMN"),
         (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
         (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
     ],
@@ -250,11 +250,11 @@ def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
     row = ("a", "A Ltd.", "Makes anvils.", "http://", "", "many")
     file = shell.write("companies.csv", [row], header=f"{HEADER},employees")
     told = shell("ingest", file, "--attribute", "employees:number")
-    assert "2 values were left out of companies that were taken: domain 1, attributes.employees 1" in told
+    assert "2 invalid values were ignored in accepted companies: domain 1, attributes.employees 1" in told
 
 
 def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:
-    assert "SIMILARITY_INDX is no setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
+    assert "SIMILARITY_INDX is not a setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
 
 
 def test_a_file_that_is_no_index_is_not_touched(shell: Shell) -> None:

@@ -103,7 +103,7 @@ def test_attempts_at_one_call_share_their_id(ask: Asks) -> None:
 
 def test_a_service_that_cannot_be_reached_is_tried_again_and_then_named(ask: Asks) -> None:
     service = Played(*[httpx2.ConnectError("connection refused")] * 4)
-    with pytest.raises(Unreachable, match=r"http://service cannot be asked \(connection refused\)"):
+    with pytest.raises(Unreachable, match=r"http://service cannot be reached \(connection refused\)"):
         ask(service, "similar", "nike")
     assert len(service.requests) == 4
 
@@ -114,7 +114,7 @@ def test_a_silent_service_is_a_time_out(ask: Asks) -> None:
 
 
 def test_an_answer_of_something_else_is_not_mistaken_for_one(ask: Asks) -> None:
-    with pytest.raises(UnreadableAnswer, match="is the address that of the search service"):
+    with pytest.raises(UnreadableAnswer, match="is this the URL of the search service"):
         ask(Played(httpx2.Response(200, text="<html>hello")), "ready")
 
 
@@ -179,12 +179,12 @@ def test_an_answer_that_drips_past_the_deadline_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("service:8080", "no address of a service"),
-        ("ftp://service", "no address of a service"),
-        ("", "no address of a service"),
-        ("http://user:secret@service", "no '\\?', '#' or password"),
-        ("http://service/?k=1", "no '\\?', '#' or password"),
-        ("http://ser vice\n", "no address"),
+        ("service:8080", "not the URL of a service"),
+        ("ftp://service", "not the URL of a service"),
+        ("", "not the URL of a service"),
+        ("http://user:secret@service", "must not have '\\?', '#' or a password"),
+        ("http://service/?k=1", "must not have '\\?', '#' or a password"),
+        ("http://ser vice\n", "not a URL"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_at_once(url: str, reason: str) -> None:

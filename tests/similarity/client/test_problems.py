@@ -17,7 +17,7 @@ from similarity.client.problems import (
     problem_of,
 )
 from similarity.client.ranking import CompanyReference
-from similarity.client.retries import refusal, retry_after
+from similarity.client.retries import problem_from_reply, retry_after
 from similarity.errors import SimilarityError
 from tests.similarity.client.replies import problem, reply
 
@@ -63,19 +63,21 @@ def test_a_problem_without_the_list_that_belongs_to_it_has_none() -> None:
 
 
 def test_the_message_says_the_detail_and_the_request() -> None:
-    error = refusal(reply(404, problem(404, "unknown-company", "no company is called x"), request_id="abc"))
+    error = problem_from_reply(reply(404, problem(404, "unknown-company", "no company is called x"), request_id="abc"))
     assert str(error) == "no company is called x [request abc]"
     assert error.request_id == "abc"
 
 
 def test_an_answer_that_is_no_problem_document_is_blamed_on_what_stands_before_the_service() -> None:
-    error = refusal(reply(502, ["<html>"]))
+    error = problem_from_reply(reply(502, ["<html>"]))
     assert type(error) is InternalFailure
-    assert "answered 502 without saying why" in str(error)
+    assert "status 502 without a reason" in str(error)
 
 
 def test_a_redirect_says_where_the_service_is() -> None:
-    assert "is at https://elsewhere/; use that" in str(refusal(reply(308, None, location="https://elsewhere/")))
+    assert "is at https://elsewhere/; use that" in str(
+        problem_from_reply(reply(308, None, location="https://elsewhere/"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_text_where_several_are_taken_is_one_and_not_its_letters() -> None:
 
 
 def test_a_question_without_an_anchor_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="needs a company or a text"):
+    with pytest.raises(InvalidInput, match="has no anchor; give a company or a text"):
         Question.about()
 
 

@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from similarity.backoff import backoff
-from similarity.client.asking import similar
 from similarity.client.call import Attempt, Reply
 from similarity.client.problems import (
     InternalFailure,
@@ -16,8 +15,9 @@ from similarity.client.problems import (
     Unreachable,
     UnreadableAnswer,
 )
+from similarity.client.queries import similar
 from similarity.client.ranking import Ranking
-from similarity.client.retries import Retries, talk
+from similarity.client.retries import Retries, attempts_at
 from similarity.errors import InvalidInput
 from tests.similarity.client.replies import problem, ranking, reply
 
@@ -39,7 +39,7 @@ def conversation(
     retries: Retries, *, clock: Clock | None = None, chance: float = 0.5, timeout: float = 30
 ) -> Generator[Attempt, Reply | Unreachable, Ranking]:
     pauses = backoff(retries.first_pause, retries.longest_pause, chance=lambda: chance)
-    return talk(similar("nike"), retries=retries, timeout=timeout, clock=clock or Clock(), pauses=pauses)
+    return attempts_at(similar("nike"), retries=retries, timeout=timeout, clock=clock or Clock(), pauses=pauses)
 
 
 def pauses(retries: Retries, outcomes: Iterator[Reply | Unreachable], *, chance: float) -> list[float]:

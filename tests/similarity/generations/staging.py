@@ -13,9 +13,9 @@ from similarity.generations.reembed import Options
 from similarity.index.ledger import ErasureLedger
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import write_changes
 from similarity.ingest.records import Change, VersionedCompany
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.factories import DIMENSION, make_company, make_generation, unit_vector
 from tests.fakes import CountingEncoder
@@ -95,7 +95,7 @@ def change(company_id: str, version: int = 2, **fields: Any) -> VersionedCompany
 
 
 def write(index: CompanyIndex, *changes: Change) -> None:
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         write_changes(writer, {"encoder-1": CountingEncoder(), "encoder-2": SecondEncoder()}, changes, now=NOW)
 
 

@@ -16,7 +16,7 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.generations import gate
-from similarity.generations.gate import PAUSES, GateReport, check
+from similarity.generations.gate import RECHECK_DELAYS_SECONDS, GateReport, check
 from similarity.index.protocol import DocumentVersion, GenerationStats
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
@@ -63,7 +63,7 @@ class WatchedIndex(SqliteIndex):
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "PAUSES", [0.0 for _ in PAUSES])
+    monkeypatch.setattr(gate, "RECHECK_DELAYS_SECONDS", [0.0 for _ in RECHECK_DELAYS_SECONDS])
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_too_few_usable_anchors_are_refused(index: SqliteIndex) -> None:
     add(index, "new", corpus(anchors=49))
     report = compare(index)
     assert (report.passed, report.anchors, report.difference) == (False, 49, 0)
-    assert "49 of 60 judged anchors can be used, fewer than 50" in report.reasons[0]
+    assert "49 of 60 labelled anchors are usable, fewer than 50" in report.reasons[0]
 
 
 def test_an_empty_pair_of_generations_is_refused_without_figures(index: SqliteIndex) -> None:
@@ -273,11 +273,11 @@ def test_where_the_counts_agree_nothing_else_is_read(index: WatchedIndex) -> Non
     assert index.streams == []
 
 
-@pytest.mark.parametrize(("most", "looks"), [(20, 1), (21, 1 + len(PAUSES))])
+@pytest.mark.parametrize(("most", "looks"), [(20, 1), (21, 1 + len(RECHECK_DELAYS_SECONDS))])
 def test_more_than_can_be_on_its_way_is_looked_at_once(
     index: WatchedIndex, monkeypatch: pytest.MonkeyPatch, most: int, looks: int
 ) -> None:
-    monkeypatch.setattr(gate, "MOST_UNDER_WAY", most)
+    monkeypatch.setattr(gate, "MAX_IN_FLIGHT_DOCUMENTS", most)
     add(index, "old", [*corpus(), *(arriving(f"x{number:02}") for number in range(21))])
     add(index, "new", corpus())
     [reason] = compare(index).reasons
@@ -316,7 +316,7 @@ def test_vectors_that_are_not_what_the_generation_says_are_refused(
     report = compare(index)
     index.close()
     [reason] = report.reasons
-    assert "1 of 240 judged vectors of new are not what it says, the first of a03" in reason
+    assert "1 of 240 labelled companies in new have an invalid vector; for example a03" in reason
     assert problem in reason
     assert report.anchors == 59
 

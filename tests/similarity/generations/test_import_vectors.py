@@ -129,7 +129,7 @@ def test_every_row_ends_in_exactly_one_outcome(index: SqliteIndex, tmp_path: Pat
     report = run(index, path)
     assert report.rows == 10 == sum(report.outcomes.values())
     assert report.outcomes == {WriteOutcome.APPLIED: 3, WriteOutcome.UNCHANGED: 1, WriteOutcome.REJECTED: 6}
-    assert report.left_out == {"domain": 1}
+    assert report.ignored_values == {"domain": 1}
     found = reasons(tmp_path)
     assert [reason.split(":")[0] for reason in found[:5]] == ["id", "row", "vector", "vector", "vector"]
     assert "has norm 3, not 1; divide each vector by its Euclidean norm" in found[2]
@@ -259,7 +259,7 @@ def test_only_the_named_generation_is_written_to(index: SqliteIndex, tmp_path: P
         ([record("a", [1, 0])], "have 2 numbers, and generation external holds 3"),
         ([record("a", None)], "no row of .* has a list of numbers in the column 'vector'"),
         ([{"id": "a", "name": "A", "description": "D"}], "no column 'vector'; the file has the columns: id, name"),
-        ([{"id": "a", "description": "D", "vector": [1, 0, 0]}], "which column holds the name"),
+        ([{"id": "a", "description": "D", "vector": [1, 0, 0]}], "there is no column 'name'"),
     ],
 )
 def test_the_file_is_checked_before_anything_is_written(

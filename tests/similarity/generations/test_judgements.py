@@ -63,13 +63,13 @@ def test_judgements_are_read_by_anchor(tmp_path: Path, name: str) -> None:
         ("", "first line must name the columns"),
         (
             "anchor\tcandidate\na\tb\n",
-            "no column 'grade'; a file of judgements has the columns anchor, candidate, grade",
+            "no column 'grade'; a file of labels has the columns anchor, candidate, grade",
         ),
         ("anchor\tcandidate\tgrade\n", "has no judgements"),
         ("anchor\tcandidate\tgrade\na\tb\t1\na\tc\t3\n", "row 2: grade '3' is not 0, 1 or 2"),
-        ("anchor\tcandidate\tgrade\na\tb\t1\na\tb\t2\n", "row 2: b was graded 1 for a before and is graded 2"),
-        ("anchor\tcandidate\tgrade\na\t\t1\n", "row 1: a judgement needs both"),
-        ("anchor\tcandidate\tgrade\na\ta\t2\n", "row 1: a is judged against itself"),
+        ("anchor\tcandidate\tgrade\na\tb\t1\na\tb\t2\n", "row 2: b has grade 2 for a, but an earlier row has grade 1"),
+        ("anchor\tcandidate\tgrade\na\t\t1\n", "row 1: a label needs both"),
+        ("anchor\tcandidate\tgrade\na\ta\t2\n", "row 1: a is labelled with itself"),
         ("anchor\tcandidate\tgrade\na\tb\n", "row 1: has 2 values for 3 columns"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from similarity.errors import IndexUnavailable, LeaseHeld, LeaseLost
-from similarity.generations.leases import KeptLease
+from similarity.generations.leases import RenewedLease
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from tests.similarity.generations.staging import Watched
@@ -30,7 +30,7 @@ def soon(happened: Callable[[], bool]) -> bool:
     return True
 
 
-def lost(lease: KeptLease) -> bool:
+def lost(lease: RenewedLease) -> bool:
     try:
         lease.held()
     except LeaseLost:
@@ -39,7 +39,7 @@ def lost(lease: KeptLease) -> bool:
 
 
 def test_a_lease_is_kept_while_the_block_runs_and_given_back_after_it(index: SqliteIndex) -> None:
-    with KeptLease(index, "reembed", seconds=SECONDS) as lease:
+    with RenewedLease(index, "reembed", seconds=SECONDS) as lease:
         began = lease.held().expires_at
         assert soon(lambda: lease.held().expires_at > began)
         with pytest.raises(LeaseHeld):
@@ -48,7 +48,7 @@ def test_a_lease_is_kept_while_the_block_runs_and_given_back_after_it(index: Sql
 
 
 def test_a_lease_that_another_took_over_is_noticed(index: SqliteIndex) -> None:
-    with KeptLease(index, "reembed", seconds=SECONDS) as lease:
+    with RenewedLease(index, "reembed", seconds=SECONDS) as lease:
         index.release_lease(lease.held())
         taken = index.take_lease("reembed", holder="another", seconds=60)
         assert soon(lambda: lost(lease))
@@ -61,7 +61,7 @@ def test_an_index_that_does_not_answer_for_a_moment_costs_no_lease(index: Sqlite
             raise IndexUnavailable("a moment, please")
 
     watched = Watched(index, disturb)
-    with KeptLease(cast(CompanyIndex, watched), "reembed", seconds=SECONDS) as lease:
+    with RenewedLease(cast(CompanyIndex, watched), "reembed", seconds=SECONDS) as lease:
         began = lease.held().expires_at
         assert soon(lambda: lease.held().expires_at > began)
     assert watched.calls > 2
@@ -73,13 +73,13 @@ def test_the_first_error_is_told_even_if_the_lease_cannot_be_given_back(index: S
             raise IndexUnavailable("it is gone")
 
     gone = cast(CompanyIndex, Closing(index))
-    with pytest.raises(ValueError, match="the first"), KeptLease(gone, "reembed"):
+    with pytest.raises(ValueError, match="the first"), RenewedLease(gone, "reembed"):
         raise ValueError("the first")
     index.release_lease(index.leases()[0])
-    with pytest.raises(IndexUnavailable, match="it is gone"), KeptLease(gone, "reembed"):
+    with pytest.raises(IndexUnavailable, match="it is gone"), RenewedLease(gone, "reembed"):
         pass
 
 
 def test_a_lease_must_be_taken_first(index: SqliteIndex) -> None:
     with pytest.raises(LeaseLost, match="use it with 'with'"):
-        KeptLease(index, "reembed").held()
+        RenewedLease(index, "reembed").held()

@@ -7,7 +7,7 @@ import pytest
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
 from similarity.generations.promotion import live_name, promote, retire, rollback_plan
-from similarity.generations.reembed import copy
+from similarity.generations.reembed import copy_generation
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.clock import Clock
 from tests.factories import make_generation
@@ -32,7 +32,7 @@ def refusing(old: str | None, new: str) -> Verdict:
 
 @pytest.fixture
 def candidate(index: SqliteIndex) -> str:
-    return copy(index, now=NOW, options=options(Clock(), promote=False)).generation
+    return copy_generation(index, now=NOW, options=options(Clock(), promote=False)).generation
 
 
 def test_a_full_candidate_that_passes_goes_live(index: SqliteIndex, candidate: str) -> None:

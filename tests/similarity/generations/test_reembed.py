@@ -15,12 +15,12 @@ from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, LeaseHeld, LeaseLost
 from similarity.generations.filling import Pace
 from similarity.generations.plan import plan
-from similarity.generations.reembed import ReembedReport, copy, reembed
+from similarity.generations.reembed import ReembedReport, copy_generation, reembed
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import embed_changes
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import embed_changes
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.clock import Clock
 from tests.contract.steps import add_candidate
 from tests.factories import make_generation
@@ -136,7 +136,7 @@ def test_a_writer_that_knows_only_the_old_generation_is_waited_for(index: Sqlite
     """Its batch is on the way to the live generation alone; the copy must not pass it by."""
     late = change("a-late-one", 8)
     with ExitStack() as stack:
-        writer = stack.enter_context(Writer(index))
+        writer = stack.enter_context(WriterLease(index))
         targets = writer.targets()
         assert names(targets) == ["first"]
 
@@ -166,7 +166,7 @@ def test_a_writer_that_slept_through_everything_is_made_good_after_the_promote(
 
 def test_a_writer_that_never_answers_stops_the_run_before_anything_is_copied(index: SqliteIndex, clock: Clock) -> None:
     index.take_lease("writer.slow", holder="slow", seconds=3_600)
-    with pytest.raises(LeaseHeld, match="1 writers have not noticed the new candidate after 600 seconds: slow"):
+    with pytest.raises(LeaseHeld, match="1 writers have not acknowledged the new candidate after 600 seconds: slow"):
         run(index, clock)
     assert index.stats("second").companies == 0
 
@@ -256,7 +256,7 @@ def test_a_new_bundle_of_the_same_encoder_copies_the_vectors(index: SqliteIndex,
 
 
 def test_a_copy_encodes_nothing_and_holds_the_same(index: SqliteIndex, clock: Clock) -> None:
-    report = copy(index, now=NOW, options=options(clock))
+    report = copy_generation(index, now=NOW, options=options(clock))
     assert (report.promoted, report.encoded, report.documents) == (True, 0, COMPANIES)
     assert stored(index, report.generation) == stored(index, "first")
     assert index.live().name == report.generation == "20260101-000000-encoder-"
@@ -353,7 +353,7 @@ def test_a_document_that_failed_is_tried_again(index: SqliteIndex, clock: Clock)
 
 def test_a_store_that_takes_nothing_ends_the_run_and_the_next_one_goes_on(index: SqliteIndex, clock: Clock) -> None:
     wanted = expected(index)
-    with pytest.raises(IndexUnavailable, match=r"did not take 1 documents .* run the same command again"):
+    with pytest.raises(IndexUnavailable, match=r"did not accept 1 documents .* run the same command"):
         run(Refusing(index, WriteResult(id="c05", outcome=WriteOutcome.FAILED, reason="busy"), 9), clock)
     run(index, clock)
     assert stored(index, "second") == wanted
@@ -372,7 +372,7 @@ def test_a_writer_who_never_heard_of_the_candidate_is_noticed(index: SqliteIndex
         stray = change("stray", next(versions))
         index.upsert("first", embed_changes([stray], {}, CountingEncoder(), now=NOW))
 
-    with pytest.raises(GenerationConflict, match="second falls behind again and again"):
+    with pytest.raises(GenerationConflict, match="the candidate second still lacks documents"):
         run(Watched(index, disturb), clock)
 
 

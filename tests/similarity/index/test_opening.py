@@ -19,7 +19,9 @@ def test_a_file_is_the_embedded_index(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_not_made_by_looking(tmp_path: Path) -> None:
     path = tmp_path / "none.db"
-    with pytest.raises(InvalidInput, match=r"there is no index .*none\.db yet; make one with: similarity ingest FILE"):
+    with pytest.raises(
+        InvalidInput, match=r"there is no index .*none\.db yet; create one with: similarity ingest FILE"
+    ):
         open_index(str(path), {})
     assert not path.exists()
 

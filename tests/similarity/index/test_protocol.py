@@ -46,11 +46,11 @@ def test_only_attributes_have_ranges(field: str) -> None:
 )
 @pytest.mark.parametrize("end", ["at_least", "at_most"])
 def test_a_bound_is_a_finite_number(end: str, bound: Any) -> None:
-    with pytest.raises(InvalidFilter, match=rf"{end} of the filter on attributes\.size is no finite number"):
+    with pytest.raises(InvalidFilter, match=rf"{end} of the filter on attributes\.size is not a finite number"):
         FieldFilter(field="attributes.size", **{end: bound})
 
 
 @pytest.mark.parametrize(("at_least", "at_most"), [(2, 1), (0.1, 0), (2**53 + 1, 2.0**53)])
 def test_a_range_that_no_number_is_in_is_refused(at_least: float, at_most: float) -> None:
-    with pytest.raises(InvalidFilter, match="which no number is; swap them"):
+    with pytest.raises(InvalidFilter, match=r"above at_most .*; swap them"):
         FieldFilter(field="attributes.size", at_least=at_least, at_most=at_most)

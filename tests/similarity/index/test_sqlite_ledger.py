@@ -59,7 +59,7 @@ def test_a_damaged_record_is_left_out_and_logged(
     assert "the erasure of 'acme': the row ('acme',) of erasures differs from its checksum" in caplog.text
     with pytest.raises(DamagedErasure, match="restore a backup, or erase the company again") as refused:
         index.ledger.erasure("acme")
-    assert refused.value.reason.startswith("what the index keeps for this erasure is damaged")
+    assert refused.value.reason.startswith("the stored data of this erasure is damaged")
     assert index.ledger.erasure("bolt") is not None
     assert index.damage() == ["the row ('acme',) of erasures differs from its checksum"]
 

@@ -87,5 +87,5 @@ ENTRY = json.loads(LETTER.to_line())
     ],
 )
 def test_a_line_that_is_no_dead_letter_is_refused(line: str) -> None:
-    with pytest.raises(InvalidInput, match="is no dead letter"):
+    with pytest.raises(InvalidInput, match="is not a dead letter"):
         DeadLetter.from_line(line)

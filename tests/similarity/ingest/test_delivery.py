@@ -14,9 +14,9 @@ from similarity.errors import EncodingFailed, IndexUnavailable
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.dead_letters import Stage
-from similarity.ingest.delivery import Delivery, Settled
+from similarity.ingest.delivery import Delivery, DeliveryResult
 from similarity.ingest.records import VersionedCompany
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID, make_company
 from tests.fakes import CountingEncoder
@@ -91,9 +91,9 @@ def changes(count: int, *, poison: Sequence[int] = ()) -> list[VersionedCompany]
 
 def deliver(
     index: Any, encoder: CountingEncoder, batch: Sequence[VersionedCompany | DeletedCompany], **options: Any
-) -> list[Settled]:
+) -> list[DeliveryResult]:
     clock = Clock()
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         delivery = Delivery(writer, {ENCODER_ID: encoder}, clock=clock, sleep=clock.sleep, **options)
         return delivery.deliver(batch)
 

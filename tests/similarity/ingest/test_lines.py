@@ -10,7 +10,7 @@ import pytest
 
 from similarity.errors import InvalidInput
 from similarity.ingest.files import column_names, count_rows, read_rows, read_stream
-from similarity.ingest.lines import LONGEST_LINE
+from similarity.ingest.lines import MAX_LINE
 
 ENDLESS = 300_000_000
 SPARE_MEMORY = 150_000_000
@@ -65,24 +65,24 @@ def test_a_line_of_300_mb_is_one_bad_row_and_takes_little_memory(
 def test_a_csv_row_is_as_bounded_as_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     field = '"' + "x" * 996 + '\n",'  # 1,000 characters
-    path.write_text("id,name\n" + field * (LONGEST_LINE // 1000) + "x" * 1_000 + "\nb,B\n")
+    path.write_text("id,name\n" + field * (MAX_LINE // 1000) + "x" * 1_000 + "\nb,B\n")
     long, short = read_rows(path)
     assert "the row is longer than 16 MiB" in long.unreadable
-    assert (long.raw, long.record) == (field[:998].encode(), {"lines": f"lines 2 to {LONGEST_LINE // 1000 + 2}"})
+    assert (long.raw, long.record) == (field[:998].encode(), {"lines": f"lines 2 to {MAX_LINE // 1000 + 2}"})
     assert short.record == {"id": "b", "name": "B"}
 
 
 def test_a_line_of_just_the_longest_length_is_read() -> None:
-    line = b'{"id": "' + b"x" * (LONGEST_LINE - 11) + b'"}\n'
+    line = b'{"id": "' + b"x" * (MAX_LINE - 11) + b'"}\n'
     [row] = read_stream(io.BytesIO(line), name="a.jsonl")
-    assert (len(line), row.unreadable) == (LONGEST_LINE, "")
+    assert (len(line), row.unreadable) == (MAX_LINE, "")
     [row] = read_stream(io.BytesIO(line[:-1] + b" \n"), name="a.jsonl")
     assert "longer" in row.unreadable
 
 
 def test_a_first_line_of_csv_that_does_not_end_is_no_header() -> None:
     with pytest.raises(InvalidInput, match="the first line, which must name the columns, is longer than 16 MiB"):
-        list(read_stream(io.BytesIO(b"x" * (LONGEST_LINE + 2)), name="a.csv"))
+        list(read_stream(io.BytesIO(b"x" * (MAX_LINE + 2)), name="a.csv"))
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.jsonl", b'{"id": "1"}\n'), ("a.csv", b"id\n1\n")])

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, NoLiveGeneration
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import write_changes
 from similarity.ingest.files import RejectsFile
 from similarity.ingest.load import LoadReport, check_columns, load_file, sync_file
 from similarity.ingest.records import Columns
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.steps import add_candidate, add_live
 from tests.fakes import CountingEncoder
 from tests.similarity.generations.staging import SecondEncoder, Watched
@@ -156,7 +156,7 @@ def test_a_sync_keeps_companies_whose_row_was_rejected(loader: Loader) -> None:
 
 def test_a_sync_refuses_to_guess_when_a_row_has_no_id(loader: Loader) -> None:
     loader.load(many(40))
-    with pytest.raises(InvalidInput, match="row 40 does not say which company it is"):
+    with pytest.raises(InvalidInput, match="row 40 has no readable id"):
         loader.load([*many(39), "{broken\n"], sync=True)
     assert loader.companies() == 40
 
@@ -169,7 +169,7 @@ def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: st
     snapshot = loader.folder / "snapshot.csv"
     rows = [f"c{number:03},Firm c{number:03},Makes c{number:03} things." for number in range(39)]
     snapshot.write_text("\n".join(["ticker,name,description", *rows, row]))
-    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 does not say which company"):
+    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 has no readable id"):
         sync_file(
             snapshot, index=loader.index, encoders={"encoder-1": loader.encoder},
             columns=Columns(fields={"id": "ticker"}), rejects=rejects, now=NOW + timedelta(minutes=5),
@@ -179,7 +179,7 @@ def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: st
 
 def test_values_that_were_left_out_are_counted_by_field(loader: Loader) -> None:
     report = loader.load([record("a", website="http://"), record("b", website="http://"), record("c")])
-    assert report.left_out == {"domain": 2}
+    assert report.ignored_values == {"domain": 2}
 
 
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
@@ -269,7 +269,9 @@ def test_a_change_that_one_generation_did_not_take_has_failed(loader: Loader) ->
 
 def test_a_store_that_takes_nothing_stops_the_load(loader: Loader) -> None:
     loader.index = cast(SqliteIndex, Refusing(loader.index, "a"))
-    with pytest.raises(IndexUnavailable, match=r"took none of 1 companies \(it is full\).* again is safe"):
+    with pytest.raises(
+        IndexUnavailable, match=r"accepted none of 1 companies \(it is full\).*Run the same command again"
+    ):
         loader.load([record("a")])
 
 
@@ -287,7 +289,7 @@ def test_a_load_gives_its_lease_back(loader: Loader) -> None:
 
 def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "empty.db")
-    with Writer(index) as writer, pytest.raises(NoLiveGeneration, match="create one"):
+    with WriterLease(index) as writer, pytest.raises(NoLiveGeneration, match="create one"):
         write_changes(writer, {}, [], now=NOW)
     index.close()
 
@@ -309,7 +311,7 @@ def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_pat
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (Columns(), "Say --column name=COLUMN; the file has the columns: id, title, description"),
+        (Columns(), "give its name with --column name=COLUMN; the file has the columns: id, title, description"),
         (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
         (Columns(fields={"nmae": "title"}), "'nmae' is not a company field"),
         (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),

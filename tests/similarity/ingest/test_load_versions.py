@@ -12,12 +12,12 @@ import pytest
 from similarity.company import DeletedCompany, EmbeddedCompany, utc_now, version_of
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import write_changes
 from similarity.ingest.files import RejectsFile
 from similarity.ingest.load import LoadReport, load_file, sync_file
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import Columns
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from tests.contract.steps import add_candidate, add_live, outcomes
 from tests.factories import ENCODER_ID, make_embedded
 from tests.fakes import CountingEncoder
@@ -113,6 +113,6 @@ def test_a_message_that_is_read_again_gives_way(index: SqliteIndex) -> None:
         Message(position=str(number), key=b"acme", value=value, time=NOW)
         for number, value in enumerate([json.dumps(ACME).encode(), b'{"id": "acme", "deleted": true}', None])
     ]
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         results = write_changes(writer, ENCODERS, [decode(message).change for message in messages], now=NOW)
     assert outcomes(results) == [WriteOutcome.SUPERSEDED] * 3

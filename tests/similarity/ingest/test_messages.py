@@ -157,9 +157,9 @@ def test_the_key_is_the_id_of_a_record_without_one() -> None:
 
 @pytest.mark.parametrize("company_id", [".", ".."])
 def test_an_id_that_addresses_lose_is_refused_and_can_be_deleted(company_id: str) -> None:
-    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+    with pytest.raises(InvalidCompany, match="cannot be part of a URL"):
         decode(message(ACME | {"id": company_id}))
-    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+    with pytest.raises(InvalidCompany, match="cannot be part of a URL"):
         decode(message({name: value for name, value in ACME.items() if name != "id"}, key=company_id.encode()))
     assert decode(message(None, key=company_id.encode())).change.id == company_id
 
@@ -186,8 +186,8 @@ def test_what_could_not_be_used_is_told() -> None:
         (b'{"id": "a"', None, "value: is not JSON"),
         (b"[" * 100_000, None, "value: is not JSON"),
         (b"\xff\xfe\xfa", None, "value: is not JSON"),
-        (b'{"id": 1e5, "name": NaN}', None, "value: is not JSON: NaN is no number"),
-        (b'{"id": -Infinity}', None, "value: is not JSON: -Infinity is no number"),
+        (b'{"id": 1e5, "name": NaN}', None, "value: is not JSON: NaN is not a number"),
+        (b'{"id": -Infinity}', None, "value: is not JSON: -Infinity is not a number"),
         (b"9" * 5_000, None, "value: is not JSON"),
         (b"[]", None, "value: must be a JSON object, not list"),
         (b" " * (MAX_BYTES + 1), None, "value: has 2,000,001 bytes; the limit is 2,000,000"),
@@ -195,7 +195,7 @@ def test_what_could_not_be_used_is_told() -> None:
         ({**ACME, "attributes": [1]}, None, "attributes: must be a JSON object, not list"),
         ({**ACME, "attributes": {"a": {}}}, None, "attributes.a: must be text, not dict"),
         ({**ACME, "attributes": {"a b": 1}}, None, "attributes: 'a b' is not a name"),
-        (ACME, b"other", "id: the key says 'other', the value 'acme'; send both alike"),
+        (ACME, b"other", "id: the key is 'other', but the id is 'acme'; send the same id"),
         (ACME, b"\xff", "key: .* is not UTF-8"),
         ({**ACME, "follows_version": "7"}, None, "follows_version: '7' must be a whole number from 0 to 2"),
         ({**ACME, "follows_version": True}, None, "follows_version: True must be"),

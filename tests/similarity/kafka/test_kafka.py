@@ -100,17 +100,17 @@ def test_a_login_is_encrypted_unless_that_is_switched_off(given: dict[str, str],
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"SERVER": "a:1"}, "SIMILARITY_KAFKA_SERVER is no setting; there are SIMILARITY_KAFKA_SERVERS"),
-        ({"SERVERS": "broker"}, "must read HOST:PORT"),
-        ({"SERVERS": "a:1,"}, "must read HOST:PORT"),
-        ({"SERVERS": "me:s3cret@broker:9092"}, "holds no scheme and no password"),
-        ({"SERVERS": "kafka://broker:9092"}, "holds no scheme and no password"),
+        ({"SERVER": "a:1"}, "SIMILARITY_KAFKA_SERVER is not a setting; the settings are SIMILARITY_KAFKA_SERVERS"),
+        ({"SERVERS": "broker"}, "must be HOST:PORT"),
+        ({"SERVERS": "a:1,"}, "must be HOST:PORT"),
+        ({"SERVERS": "me:s3cret@broker:9092"}, "must not contain a scheme or a password"),
+        ({"SERVERS": "kafka://broker:9092"}, "must not contain a scheme or a password"),
         ({"USERNAME": "me"}, "USERNAME and SIMILARITY_KAFKA_PASSWORD belong together"),
         ({"PASSWORD": "s3cret"}, "USERNAME and SIMILARITY_KAFKA_PASSWORD belong together"),
         ({"CERTIFICATE_FILE": "me.pem"}, "KEY_FILE belong together"),
         ({"MECHANISM": "GSSAPI"}, "must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
         ({"TLS": "maybe"}, "must be true or false"),
-        ({"TLS": "false", "CA_FILE": "ca.pem"}, "TLS is off, but there are certificates"),
+        ({"TLS": "false", "CA_FILE": "ca.pem"}, "TLS is off, but certificates are set"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_without_showing_a_secret(given: dict[str, str], reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What is folded into one place, and what never is."""
+"""What is merged into one place, and what never is."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similarity.company import Company, SimilarCompany
-from similarity.search.duplicates import SHARED_HOSTS, SHORTEST_TEXT, Folded, fold
+from similarity.search.duplicates import MIN_TEXT_CHARACTERS, SHARED_HOSTS, MergedHits, merge_duplicates
 from tests.factories import EMBEDDED_AT, make_company
 
 LONG = "Designs, makes and sells shoes for people who climb mountains. "
@@ -16,36 +16,41 @@ def hit(company_id: str, score: float = 0.5, **fields: str) -> SimilarCompany:
     return SimilarCompany(company=make_company(company_id, **fields), score=score, version=2, embedded_at=EMBEDDED_AT)
 
 
-def kept(folded: Folded) -> list[tuple[str, list[str]]]:
-    return [(each.hit.company.id, each.duplicates) for each in folded.kept]
+def kept(merged: MergedHits) -> list[tuple[str, list[str]]]:
+    return [(each.hit.company.id, each.duplicates) for each in merged.unique]
 
 
 def test_a_hit_of_the_same_domain_is_folded_into_the_better_one() -> None:
-    assert kept(fold([hit("a", domain="a.com"), hit("b"), hit("c", domain="a.com")])) == [("a", ["c"]), ("b", [])]
+    assert kept(merge_duplicates([hit("a", domain="a.com"), hit("b"), hit("c", domain="a.com")])) == [
+        ("a", ["c"]),
+        ("b", []),
+    ]
 
 
 def test_a_hit_of_the_same_text_is_folded_whatever_the_case_of_its_letters() -> None:
-    assert kept(fold([hit("a", description=LONG), hit("b", description=LONG.upper())])) == [("a", ["b"])]
+    assert kept(merge_duplicates([hit("a", description=LONG), hit("b", description=LONG.upper())])) == [("a", ["b"])]
 
 
 def test_a_hit_that_is_the_same_as_an_anchor_is_folded_into_that() -> None:
-    folded = fold([hit("a", domain="boots.com"), hit("b")], [make_company("y"), make_company("x", domain="boots.com")])
-    assert (kept(folded), folded.of_given) == ([("b", [])], [[], ["a"]])
+    merged = merge_duplicates(
+        [hit("a", domain="boots.com"), hit("b")], [make_company("y"), make_company("x", domain="boots.com")]
+    )
+    assert (kept(merged), merged.duplicates_of_given) == ([("b", [])], [[], ["a"]])
 
 
 def test_what_is_the_same_as_a_folded_one_is_folded_too() -> None:
     hits = [hit("a", domain="a.com"), hit("b", domain="a.com", description=LONG), hit("c", description=LONG)]
-    assert kept(fold(hits)) == [("a", ["b", "c"])]
+    assert kept(merge_duplicates(hits)) == [("a", ["b", "c"])]
 
 
 def test_pages_on_a_host_of_many_are_not_the_same_company() -> None:
-    assert len(fold([hit(f"c{place}", domain=host) for host in SHARED_HOSTS for place in range(2)]).kept) == 2 * len(
-        SHARED_HOSTS
-    )
+    assert len(
+        merge_duplicates([hit(f"c{place}", domain=host) for host in SHARED_HOSTS for place in range(2)]).unique
+    ) == 2 * len(SHARED_HOSTS)
 
 
 def test_a_text_that_two_companies_may_write_by_chance_says_nothing() -> None:
-    assert len(fold([hit("a", description="A bank."), hit("b", description="A bank.")]).kept) == 2
+    assert len(merge_duplicates([hit("a", description="A bank."), hit("b", description="A bank.")]).unique) == 2
 
 
 companies = st.builds(
@@ -59,7 +64,7 @@ companies = st.builds(
 def same(one: Company, other: Company) -> bool:
     """Stated anew: one is a duplicate of the other for certain."""
     domain = one.domain == other.domain and one.domain not in {"", *SHARED_HOSTS}
-    return domain or (one.description == other.description and len(one.description) >= SHORTEST_TEXT)
+    return domain or (one.description == other.description and len(one.description) >= MIN_TEXT_CHARACTERS)
 
 
 def distinct(companies: list[Company]) -> int:
@@ -79,10 +84,10 @@ def distinct(companies: list[Company]) -> int:
 def test_folding_loses_nobody_and_hides_no_distinct_company(found: list[Company], asked: list[Company]) -> None:
     anchors = [replace(anchor, id=f"anchor-{anchor.id}") for anchor in asked]
     hits = [replace(hit("x"), company=company) for company in found]
-    folded = fold(hits, anchors)
-    owners = [(each.hit.company, each.duplicates) for each in folded.kept]
-    owners += list(zip(anchors, folded.of_given, strict=True))
-    shown = [company.id for company, _ in owners[: len(folded.kept)]]
+    merged = merge_duplicates(hits, anchors)
+    owners = [(each.hit.company, each.duplicates) for each in merged.unique]
+    owners += list(zip(anchors, merged.duplicates_of_given, strict=True))
+    shown = [company.id for company, _ in owners[: len(merged.unique)]]
     hidden = [each for _, duplicates in owners for each in duplicates]
     assert sorted(shown + hidden) == sorted(company.id for company in found)
     by_id = {company.id: company for company in found}
@@ -90,11 +95,11 @@ def test_folding_loses_nobody_and_hides_no_distinct_company(found: list[Company]
         members = [owner, *(by_id[each] for each in duplicates)]
         # Each one that is hidden is the same as its owner, or as another of those hidden with it.
         assert all(any(same(each, other) for other in members if other is not each) for each in members[1:])
-    assert distinct([*anchors, *found]) <= len(folded.kept) + len(anchors)
+    assert distinct([*anchors, *found]) <= len(merged.unique) + len(anchors)
 
 
 @given(st.lists(companies, max_size=12, unique_by=lambda each: each.id), st.integers(0, 12))
 def test_more_hits_change_nothing_about_those_before(found: list[Company], count: int) -> None:
     hits = [replace(hit("x"), company=company) for company in found]
-    few, all_of_them = fold(hits[:count]).kept, fold(hits).kept
+    few, all_of_them = merge_duplicates(hits[:count]).unique, merge_duplicates(hits).unique
     assert [each.hit for each in all_of_them[: len(few)]] == [each.hit for each in few]

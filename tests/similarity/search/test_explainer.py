@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from similarity.company import Company
 from similarity.errors import EncodingFailed
-from similarity.search.explainer import QUICKLY_EXPLAINED, Explainer
+from similarity.search.explainer import SMALL_BATCH, Explainer
 from tests.factories import make_company
 from tests.word_encoder import WordEncoder
 
@@ -83,7 +83,7 @@ def test_the_least_recently_used_description_is_forgotten_first(encoder: WordEnc
     explainer = Explainer(encoder, cache_bytes=3_000)
     explainer.phrases([SHOES], [BOATS])
     explainer.phrases([SHOES], [MILK])
-    assert explainer.remembered_bytes <= 3_000
+    assert explainer.cached_bytes <= 3_000
     calls = len(encoder.calls)
     explainer.phrases([SHOES], [MILK])
     assert len(encoder.calls) == calls
@@ -102,7 +102,7 @@ def test_what_was_remembered_is_told(encoder: WordEncoder) -> None:
 def test_without_room_to_remember_it_explains_all_the_same(encoder: WordEncoder) -> None:
     explainer = Explainer(encoder, cache_bytes=0)
     assert explainer.phrases([SHOES], [BOATS]) == Explainer(encoder).phrases([SHOES], [BOATS])
-    assert explainer.remembered_bytes == 0
+    assert explainer.cached_bytes == 0
 
 
 def test_before_much_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_nothing(encoder: WordEncoder) -> None:
@@ -115,7 +115,7 @@ def test_before_much_is_encoded_it_is_asked_whether_it_may_be_and_a_no_spoils_no
 
     explainer = Explainer(encoder, before_much=may)
     hits = [make_company(f"c{number}", description=f"They sell shoes {number}.") for number in range(5)]
-    explainer.phrases([SHOES], hits[: QUICKLY_EXPLAINED - 1])
+    explainer.phrases([SHOES], hits[: SMALL_BATCH - 1])
     assert asked == []
     others = [make_company(f"d{number}", description=f"They build boats {number}.") for number in range(5)]
     with pytest.raises(PermissionError):
@@ -136,7 +136,7 @@ def test_a_company_is_forgotten_by_its_id_and_nothing_else_is(encoder: WordEncod
     explainer.phrases([SHOES], [old])
     assert len(encoder.calls) == calls + 1
     explainer.forget({"shoes", "boats"})
-    assert explainer.remembered_bytes > 0
+    assert explainer.cached_bytes > 0
 
 
 class SlowEncoder(WordEncoder):

@@ -14,13 +14,13 @@ from similarity.encoder import TextEncoder
 from similarity.preparation.phrases import MOST_PHRASES
 from similarity.search import explanation
 from similarity.search.explanation import (
-    PHRASES_SHOWN,
-    CarryingPhrase,
+    MAX_PHRASES_PER_SIDE,
     Described,
+    ExplainingPhrase,
     SharedFact,
     Side,
-    carrying_phrases,
     encode_occlusions,
+    explaining_phrases,
     facts_of,
     occlusion_texts,
     shared_facts,
@@ -36,13 +36,13 @@ SAME = 1e-5
 
 def explained(
     encoder: WordEncoder | TextEncoder, anchors: list[Described], hit: Described
-) -> tuple[CarryingPhrase, ...]:
+) -> tuple[ExplainingPhrase, ...]:
     subjects = [occlusion_texts(each, encoder.text_settings) for each in (*anchors, hit)]
     *of_anchors, of_hit = encode_occlusions(subjects, encoder.encode)
-    return carrying_phrases(of_anchors, of_hit)
+    return explaining_phrases(of_anchors, of_hit)
 
 
-def told(phrases: tuple[CarryingPhrase, ...]) -> list[tuple[str, str, float]]:
+def told(phrases: tuple[ExplainingPhrase, ...]) -> list[tuple[str, str, float]]:
     return [(phrase.of.value, phrase.text, round(phrase.weight, 3)) for phrase in phrases]
 
 
@@ -80,7 +80,7 @@ def test_at_most_three_phrases_of_a_side_are_kept_strongest_first() -> None:
     anchor = make_company("anchor", description=". ".join(sentences) + ".")
     hit = make_company("hit", description="Shoes, boots, clogs and socks with hats.")
     phrases = [phrase for phrase in explained(encoder, [anchor], hit) if phrase.of is Side.ANCHOR]
-    assert len(phrases) == PHRASES_SHOWN
+    assert len(phrases) == MAX_PHRASES_PER_SIDE
     assert [phrase.weight for phrase in phrases] == sorted((phrase.weight for phrase in phrases), reverse=True)
 
 
@@ -109,7 +109,7 @@ def test_a_long_description_is_prepared_a_bounded_number_of_times(monkeypatch: p
 
 
 def test_of_a_very_long_description_no_more_is_prepared_than_an_encoder_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explanation, "MOST_CHARACTERS_PREPARED", 500)
+    monkeypatch.setattr(explanation, "MAX_PREPARED_CHARACTERS", 500)
     description = "The company was founded in 1950 by Ada Byron. They sell shoes. " + "They do it all. " * 50
     texts = occlusion_texts(make_company(description=description), WordEncoder.text_settings)
     assert max(map(len, texts.distinct())) <= 500
@@ -119,7 +119,7 @@ def test_of_a_very_long_description_no_more_is_prepared_than_an_encoder_reads(mo
 
 
 def test_very_long_free_words_are_encoded_as_they_are() -> None:
-    text = "They sell shoes. " * (explanation.MOST_CHARACTERS_PREPARED // 10)
+    text = "They sell shoes. " * (explanation.MAX_PREPARED_CHARACTERS // 10)
     assert occlusion_texts(text, WordEncoder.text_settings).full == text
 
 
@@ -207,7 +207,7 @@ def without(described: Described, start: int, end: int) -> Described:
     return replace(described, description=described.description[:start] + described.description[end:])
 
 
-def drop(encoder: TextEncoder, anchor: Described, hit: Company, phrase: CarryingPhrase) -> float:
+def drop(encoder: TextEncoder, anchor: Described, hit: Company, phrase: ExplainingPhrase) -> float:
     """How far the cosine falls when the phrase is deleted by hand."""
     if phrase.of is Side.ANCHOR:
         rest = cosine(encoder, without(anchor, phrase.start, phrase.end), hit)

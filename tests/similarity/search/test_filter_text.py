@@ -58,17 +58,17 @@ def test_no_texts_are_no_filters() -> None:
     ("text", "message"),
     [
         ("", "write FIELD=VALUE, FIELD!=VALUE, FIELD>=NUMBER or FIELD<=NUMBER"),
-        ("country", "'country' is no filter"),
-        ("attributes.size>5", "is no filter; write"),
-        ("attributes.size<5=", "is no filter; write"),
+        ("country", "'country' is not a filter"),
+        ("attributes.size>5", "is not a filter; write"),
+        ("attributes.size<5=", "is not a filter; write"),
         ("country=", "has no value"),
         ("country!=  ", "has no value"),
         ("attributes.size>=", "has no value"),
         ("=France", "unknown filter field ''; use country"),
         ("size>=5", r"unknown filter field 'size'; use .* or attributes\.<name>"),
-        ("attributes.size>=many", "'many' is no number; write one such as 100"),
-        ("attributes.size>==5", "'=5' is no number"),
-        ("attributes.size>=1e999", "no finite number"),
+        ("attributes.size>=many", "'many' is not a number; write a number such as 100"),
+        ("attributes.size>==5", "'=5' is not a number"),
+        ("attributes.size>=1e999", "not a finite number"),
         ("country>=5", "country is text and has no range"),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_text_that_is_no_filter_says_what_to_write(text: str, message: str) ->
 
 
 def test_a_range_that_no_number_is_in_is_refused() -> None:
-    with pytest.raises(InvalidFilter, match="which no number is"):
+    with pytest.raises(InvalidFilter, match="swap them"):
         parse_filters(["attributes.size>=10", "attributes.size<=5"])
 
 
@@ -87,12 +87,12 @@ def test_a_range_that_no_number_is_in_is_refused() -> None:
 )
 def test_only_plain_numbers_are_taken(text: str) -> None:
     assert number_of(text) is None
-    with pytest.raises(InvalidFilter, match=r"is no number|has no value"):
+    with pytest.raises(InvalidFilter, match=r"is not a number|has no value"):
         parse_filters([f"attributes.size>={text}"])
 
 
 def test_a_number_of_thousands_of_digits_is_refused() -> None:
-    with pytest.raises(InvalidFilter, match="no finite number"):
+    with pytest.raises(InvalidFilter, match="not a finite number"):
         parse_filters(["attributes.size>=" + "9" * 100_000])
 
 

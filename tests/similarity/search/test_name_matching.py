@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
 from similarity.search.name_matching import (
     How,
-    alikeness,
-    begins,
     core_of,
+    differs_by_one_typo,
     domain_of,
-    goes_by,
-    has_the_words_of,
+    exact_match,
+    extends_core,
+    has_same_words,
     is_domain,
-    is_mistyped,
+    trigram_similarity,
 )
 from tests.factories import make_company
 
@@ -84,21 +84,21 @@ def test_or_as_a_name(cell: str) -> None:
 
 def test_a_company_goes_by_its_name_and_its_aliases() -> None:
     company = make_company(name="Acme, Inc.", aliases=("Acme", "ACME Tools"))
-    assert goes_by(company, "ACME,  inc.") is How.NAME
-    assert goes_by(company, "acme tools") is How.ALIAS
-    assert goes_by(company, "Acme Inc") is None
+    assert exact_match(company, "ACME,  inc.") is How.NAME
+    assert exact_match(company, "acme tools") is How.ALIAS
+    assert exact_match(company, "Acme Inc") is None
 
 
 def test_only_several_words_begin_a_name() -> None:
-    assert begins("coca cola", ["coca cola hellenic"])
-    assert not begins("coca", ["coca cola"])
-    assert not begins("coca cola", ["coca cola", "coca colada"])
+    assert extends_core("coca cola", ["coca cola hellenic"])
+    assert not extends_core("coca", ["coca cola"])
+    assert not extends_core("coca cola", ["coca cola", "coca colada"])
 
 
 def test_the_same_words_come_in_any_order_and_with_any_spaces() -> None:
-    assert has_the_words_of("volvo group", "group volvo")
-    assert has_the_words_of("face book", "facebook")
-    assert not has_the_words_of("volvo group", "volvo")
+    assert has_same_words("volvo group", "group volvo")
+    assert has_same_words("face book", "facebook")
+    assert not has_same_words("volvo group", "volvo")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_the_same_words_come_in_any_order_and_with_any_spaces() -> None:
     ],
 )
 def test_one_letter_can_be_mistyped(one: str, other: str) -> None:
-    assert is_mistyped(one, other)
-    assert is_mistyped(other, one)
+    assert differs_by_one_typo(one, other)
+    assert differs_by_one_typo(other, one)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_one_letter_can_be_mistyped(one: str, other: str) -> None:
     ],
 )
 def test_other_names_are_not_mistyped_ones(one: str, other: str) -> None:
-    assert not is_mistyped(one, other)
-    assert not is_mistyped(other, one)
+    assert not differs_by_one_typo(one, other)
+    assert not differs_by_one_typo(other, one)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_alikeness_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
-    assert 0 <= alikeness(one, other) == alikeness(other, one) <= 1
-    assert alikeness(one, one) == 1
+    assert 0 <= trigram_similarity(one, other) == trigram_similarity(other, one) <= 1
+    assert trigram_similarity(one, one) == 1
 
 
 def test_confidence_falls_from_exact_to_similar() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from similarity.errors import IndexUnavailable
 from similarity.model.encoder_protocol import Encoder
-from similarity.search.query_encoders import SECONDS_BETWEEN_CLEARINGS, SECONDS_BETWEEN_LOOKS, QueryEncoders
+from similarity.search.query_encoders import SECONDS_BETWEEN_ATTEMPTS, SECONDS_BETWEEN_CLEARINGS, QueryEncoders
 from tests.factories import ENCODER_ID, make_company, make_generation
 from tests.fakes import CountingEncoder
 from tests.services.search.asgi import Clock
@@ -45,7 +45,7 @@ def test_an_encoder_is_opened_once_when_a_generation_asks_for_it() -> None:
     shelf.encoders[ENCODER_ID] = CountingEncoder()
     models = QueryEncoders(shelf)
     assert not shelf.asked
-    assert models.texts(LIVE).encoder_id == ENCODER_ID
+    assert models.text_vectors(LIVE).encoder_id == ENCODER_ID
     assert models.explainer(LIVE) is models.explainer(LIVE) is not None
     assert shelf.asked == {ENCODER_ID: 1}
 
@@ -55,11 +55,11 @@ def test_an_encoder_that_is_missing_is_not_looked_for_with_every_question() -> N
     models = QueryEncoders(shelf, clock=clock)
     for _ in range(10):
         assert models.explainer(LIVE) is None
-        assert models.texts(LIVE).missing_for(LIVE) is not None
+        assert models.text_vectors(LIVE).reason_unavailable(LIVE) is not None
     assert shelf.asked == {ENCODER_ID: 1}
     shelf.encoders[ENCODER_ID] = CountingEncoder()
-    clock.now += SECONDS_BETWEEN_LOOKS
-    assert models.texts(LIVE).missing_for(LIVE) is None
+    clock.now += SECONDS_BETWEEN_ATTEMPTS
+    assert models.text_vectors(LIVE).reason_unavailable(LIVE) is None
 
 
 def test_an_encoder_is_opened_beside_the_questions_and_waited_for_by_those_that_need_it() -> None:
@@ -67,10 +67,10 @@ def test_an_encoder_is_opened_beside_the_questions_and_waited_for_by_those_that_
     shelf.encoders[ENCODER_ID] = CountingEncoder()
     shelf.open.clear()
     models = QueryEncoders(shelf)
-    models.notice(LIVE)
-    models.notice(LIVE)
+    models.load_in_background(LIVE)
+    models.load_in_background(LIVE)
     found: list[str | None] = []
-    waiting = threading.Thread(target=lambda: found.append(models.texts(LIVE).encoder_id))
+    waiting = threading.Thread(target=lambda: found.append(models.text_vectors(LIVE).encoder_id))
     waiting.start()
     waiting.join(timeout=0.05)
     assert waiting.is_alive()
@@ -86,9 +86,9 @@ def test_an_encoder_that_cannot_be_opened_fails_those_who_wait_and_is_tried_anew
     shelf.failing = True
     models = QueryEncoders(shelf)
     with pytest.raises(OSError, match="no memory left"):
-        models.texts(LIVE)
+        models.text_vectors(LIVE)
     shelf.failing = False
-    assert models.texts(LIVE).encoder_id == ENCODER_ID
+    assert models.text_vectors(LIVE).encoder_id == ENCODER_ID
 
 
 def test_forgetting_concerns_every_model_that_is_open() -> None:
@@ -97,13 +97,13 @@ def test_forgetting_concerns_every_model_that_is_open() -> None:
     models = QueryEncoders(shelf)
     models.forget({"acme"})
     explainer = models.explainer(LIVE)
-    models.texts(make_generation(encoder_id="missing"))
+    models.text_vectors(make_generation(encoder_id="missing"))
     assert explainer is not None
     acme, boots = make_company("acme"), make_company("boots")
     explainer.phrases([acme], [boots])
-    before = explainer.remembered_bytes
+    before = explainer.cached_bytes
     models.forget({"acme"})
-    assert 0 < explainer.remembered_bytes < before
+    assert 0 < explainer.cached_bytes < before
 
 
 def made_with(*encoder_ids: str) -> Shelf:
@@ -155,12 +155,12 @@ def test_an_encoder_that_comes_while_the_generations_are_read_is_kept() -> None:
 
     def needed() -> set[str]:
         # Promoted right after they were read.
-        models.texts(second)
+        models.text_vectors(second)
         return {"first"}
 
     models = QueryEncoders(shelf, needed=needed)
     models.clear()
-    models.texts(second)
+    models.text_vectors(second)
     assert shelf.asked == {"second": 1}
 
 
@@ -174,10 +174,10 @@ def test_questions_have_the_encoders_cleared_once_a_minute() -> None:
     models = QueryEncoders(made_with(ENCODER_ID), needed=needed, clock=clock)
     for _ in range(2):
         clock.now += SECONDS_BETWEEN_CLEARINGS - 1
-        models.notice(LIVE)
+        models.load_in_background(LIVE)
         clock.now += 1
-        models.notice(LIVE)
-        models.notice(LIVE)
+        models.load_in_background(LIVE)
+        models.load_in_background(LIVE)
         assert looks.acquire(timeout=10)
     for thread in threading.enumerate():
         if thread.name == "clear-encoders":
@@ -190,7 +190,7 @@ def test_an_encoder_that_fails_after_it_was_let_go_of_fails_those_who_wait_alone
     shelf.open.clear()
     shelf.failing = True
     models = QueryEncoders(shelf, needed=set)
-    models.notice(LIVE)
+    models.load_in_background(LIVE)
     waited = models._model(ENCODER_ID)
     models.clear()
     shelf.open.set()

@@ -70,7 +70,7 @@ def test_a_company_is_found_by_id_domain_or_name_and_is_no_hit_itself(searcher: 
 
 
 def test_an_ambiguous_name_lists_its_candidates(searcher: Searcher) -> None:
-    with pytest.raises(AmbiguousCompany, match="2 companies go by 'bee'; ask again with one of the ids: b, c") as error:
+    with pytest.raises(AmbiguousCompany, match="2 companies match 'bee'; use one of the ids: b, c") as error:
         searcher.search("bee")
     assert [each.id for each in error.value.candidates] == ["b", "c"]
 
@@ -103,7 +103,7 @@ def test_an_unknown_anchor_beside_a_known_one_is_reported(searcher: Searcher) ->
 
 
 def test_nothing_can_be_near_and_far_at_once(searcher: Searcher) -> None:
-    with pytest.raises(InvalidInput, match=r"'a' is an anchor and a negative \(as 'Alpha'\) at once"):
+    with pytest.raises(InvalidInput, match=r"'a' is both an anchor and a negative \(as 'Alpha'\)"):
         searcher.search(about("a", "b", unlike=("Alpha",)))
 
 
@@ -130,19 +130,19 @@ def test_a_text_needs_the_encoder_of_the_generation(index: SqliteIndex) -> None:
     other.encoder_id = "other"
     question = Question(anchors=[Anchor(text="anvils")])
     for searcher in (Searcher(index), Searcher(index, {"other": other})):
-        with pytest.raises(EncoderNotLoaded, match="bundle of encoder encoder-1, which generation first was made with"):
+        with pytest.raises(EncoderNotLoaded, match="bundle of encoder encoder-1, which generation first needs"):
             searcher.search(question)
 
 
 def test_phrases_that_nobody_can_compute_are_a_warning(searcher: Searcher) -> None:
     ranking = searcher.search(Question(anchors=[Anchor(company="a")], explain=1))
     assert ranking.hits[0].phrases is None
-    assert "were not looked for" in ranking.warnings[0]
+    assert "no phrases were computed" in ranking.warnings[0]
 
 
 def test_a_least_probability_needs_a_calibration(index: SqliteIndex, searcher: Searcher) -> None:
     question = Question(anchors=[Anchor(company="a")], min_probability=0.5)
-    with pytest.raises(NotCalibrated, match="generation first has no calibration"):
+    with pytest.raises(NotCalibrated, match="generation first has none"):
         searcher.search(question)
     add_candidate(index, "second", calibration=Calibration(slope=0.0, intercept=0.0))
     index.upsert("second", [make_embedded("a"), make_embedded("b")])
@@ -159,7 +159,7 @@ def test_pages_go_on_where_the_last_one_ended_until_their_generation_is_gone(
     assert second.next is None
     add_live(index, "second")
     index.retire("first")
-    with pytest.raises(RankingExpired, match="generation first, which the page before came from, was retired"):
+    with pytest.raises(RankingExpired, match="generation first of the previous page was retired"):
         searcher.search(about("a", k=1), after=first.next)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.suggestions import SUGGESTIONS, suggest_companies
+from similarity.search.suggestions import MAX_SUGGESTIONS, suggest_companies
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 
@@ -41,4 +41,4 @@ def test_who_may_be_meant(index: SqliteIndex, typed: str, meant: list[str]) -> N
 
 
 def test_no_more_than_a_few_are_named(index: SqliteIndex) -> None:
-    assert len(suggest_companies(index, "first", "Brewer")) == SUGGESTIONS == 5
+    assert len(suggest_companies(index, "first", "Brewer")) == MAX_SUGGESTIONS == 5

@@ -1,4 +1,4 @@
-"""Vectors of free words are remembered, a few at a time."""
+"""Vectors of free words are cached, a few at a time."""
 
 import pytest
 
@@ -13,8 +13,8 @@ LIVE = make_generation()
 def test_a_text_is_encoded_once() -> None:
     encoder, asked = AxisEncoder(), list[bool]()
     texts = TextVectors(encoder, on_lookup=asked.append)
-    first = texts.of(["a", "b", "a"], LIVE)
-    again = texts.of(["b", "c"], LIVE)
+    first = texts.encode(["a", "b", "a"], LIVE)
+    again = texts.encode(["b", "c"], LIVE)
     assert encoder.texts == ["a", "b", "c"]
     assert asked == [False, False, True, False]
     assert (first["b"] == again["b"]).all()
@@ -29,28 +29,28 @@ def test_before_new_texts_are_encoded_it_is_asked_whether_they_may_be() -> None:
             raise PermissionError
 
     texts = TextVectors(encoder, before_encoding=may)
-    texts.of(["a"], LIVE)
-    texts.of(["a"], LIVE)
+    texts.encode(["a"], LIVE)
+    texts.encode(["a"], LIVE)
     with pytest.raises(PermissionError):
-        texts.of(["a", "b"], LIVE)
+        texts.encode(["a", "b"], LIVE)
     assert asked == ["after 0", "after 1"]
     assert encoder.texts == ["a"]
 
 
 def test_the_text_asked_longest_ago_is_forgotten_first() -> None:
     encoder = AxisEncoder()
-    texts = TextVectors(encoder, remembered=2)
+    texts = TextVectors(encoder, cache_size=2)
     for text in ("a", "b", "a", "c", "a", "b"):
-        texts.of([text], LIVE)
+        texts.encode([text], LIVE)
     assert encoder.texts == ["a", "b", "c", "b"]
 
 
 def test_no_text_needs_no_encoder() -> None:
-    assert TextVectors(None).of([], LIVE) == {}
+    assert TextVectors(None).encode([], LIVE) == {}
 
 
 @pytest.mark.parametrize("encoder", [None, AxisEncoder()])
 def test_texts_without_the_generations_encoder_are_a_problem(encoder: AxisEncoder | None) -> None:
     other = make_generation(encoder_id="other")
     with pytest.raises(EncoderNotLoaded, match=r"bundle of encoder other, .* is not loaded"):
-        TextVectors(encoder).of(["a"], other)
+        TextVectors(encoder).encode(["a"], other)

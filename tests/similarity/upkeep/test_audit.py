@@ -83,7 +83,7 @@ def test_half_a_line_costs_nothing_but_itself(file: Path, audit: AuditRecord, ca
     whole = file.read_bytes()
     file.write_bytes(whole + whole[:40])  # the process was killed while it wrote
     assert companies(file) == [hashed("a")]
-    assert f"{file}, line 2 is cut off" in caplog.text
+    assert f"{file}, line 2 is truncated" in caplog.text
     audit.write([entry("b")])
     assert companies(file) == [hashed("a"), hashed("b")]
 
@@ -133,7 +133,7 @@ def test_an_act_that_cannot_be_recorded_is_not_begun(tmp_path: Path) -> None:
 
 
 def test_what_is_no_plain_file_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="/dev/null is no plain file"):
+    with pytest.raises(InvalidInput, match="/dev/null is not a regular file"):
         AuditRecord("/dev/null").write([])
 
 
@@ -186,12 +186,12 @@ def test_where_it_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit_target(Settings(index="https://search:9200/companies")) == STANDARD_ERROR
     AuditRecord(STANDARD_ERROR).write([entry()])
     assert json.loads(capsys.readouterr().err)["company_sha256"] == hashed("acme")
-    with pytest.raises(InvalidInput, match="goes to standard error here"):
+    with pytest.raises(InvalidInput, match="is written to standard error here"):
         list(read_entries(STANDARD_ERROR))
 
 
 def test_a_record_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"there is no audit record .*none\.jsonl yet"):
+    with pytest.raises(InvalidInput, match=r"there is no audit record .*none\.jsonl; nothing"):
         list(read_entries(str(tmp_path / "none.jsonl")))
 
 

@@ -58,7 +58,7 @@ def test_damaged_names_fail_the_erasure_of_their_company_alone(eraser: Eraser) -
     tamper(Path(eraser.index.location), "UPDATE former_names SET hash = hash || '0' WHERE id = 'bolt'")
     ended = {each.id: each for each in eraser.finish()}
     assert {each.id: each.state for each in ended.values()} == {"acme": "done", "bolt": "failed", "cog": "done"}
-    assert ended["bolt"].problem.startswith("what the index keeps for this erasure is damaged; restore a backup")
+    assert ended["bolt"].problem.startswith("the stored data of this erasure is damaged; restore a backup")
     assert notes(eraser) == ["as company bolt does"]
 
 

@@ -15,9 +15,9 @@ from similarity.index.ledger import ErasureState
 from similarity.index.name_hashes import CompanyNames
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.changes import write_changes
 from similarity.ingest.records import Change, VersionedCompany
-from similarity.ingest.writers import Writer
+from similarity.ingest.write_path import write_changes
+from similarity.ingest.writer_leases import WriterLease
 from similarity.upkeep.erasure import NOT_TAKEN, STORE_AWAY, WRITTEN_AGAIN, Eraser
 from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID, make_embedded
@@ -57,7 +57,7 @@ def write(index: SqliteIndex, *companies: Company | str, at: datetime = NOON) ->
         else VersionedCompany(company=each, version=version_of(at, now=at))
         for each in companies
     ]
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         write_changes(writer, {ENCODER_ID: CountingEncoder()}, changes, now=at)
 
 
@@ -104,7 +104,7 @@ def test_names_between_two_renames_of_one_batch_are_found(index: SqliteIndex, wo
         VersionedCompany(company=each, version=version_of(NOON + timedelta(seconds=second), now=NOON))
         for second, each in enumerate([ACME, replace(ACME, name="Other", aliases=(), domain="")])
     ]
-    with Writer(index) as writer:
+    with WriterLease(index) as writer:
         write_changes(writer, {ENCODER_ID: CountingEncoder()}, changes, now=NOON + timedelta(minutes=1))
     assert erase(index, workspace) == ALL
 

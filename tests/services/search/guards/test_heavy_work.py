@@ -18,7 +18,7 @@ from services.search.guards.guards import Guards
 from services.search.settings import ServiceSettings
 from services.search.wire.failures import answer_failures
 from similarity.index.sqlite import SqliteIndex
-from similarity.search.explainer import QUICKLY_EXPLAINED
+from similarity.search.explainer import SMALL_BATCH
 from tests.services.search.asgi import Answer, asked, http
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import company
@@ -76,7 +76,7 @@ def test_free_words_in_a_body_count_as_free_words_in_an_address(crowded: SqliteI
 
 def test_many_reasons_are_heavy_until_they_are_remembered(crowded: SqliteIndex) -> None:
     client = client_of(crowded, Encoder())
-    assert QUICKLY_EXPLAINED == 4
+    assert SMALL_BATCH == 4
     assert cost(client, "GET", "/similar/acme?k=20") == 1  # an anchor and three hits
     assert cost(client, "GET", "/similar/acme?k=20&reasons=20") == 10
     assert cost(client, "GET", "/similar/acme?k=20&reasons=20") == 1

@@ -119,16 +119,16 @@ def test_the_beginning_of_one_companys_name_only_is_a_match(client: TestClient) 
 @pytest.mark.parametrize(
     ("row", "reason", "candidates"),
     [
-        ({"name": "delta"}, "2 companies go by 'delta'; choose one", ["delta", "delta-gr"]),
-        ({"name": "delta", "country": "Spain"}, "2 companies go by", ["delta", "delta-gr"]),
+        ({"name": "delta"}, "2 companies have the name 'delta'; choose one", ["delta", "delta-gr"]),
+        ({"name": "delta", "country": "Spain"}, "2 companies have the name", ["delta", "delta-gr"]),
         ({"domain": "globex.com"}, "2 companies have the domain globex.com", ["globex", "globex-labs"]),
         ({"name": "Volvo Group", "domain": "delta.gr"}, "the domain is one company's", ["delta-gr", "volvo"]),
-        ({"name": "Globex Foods"}, "the nearest is 'Globex Corporation'", ["globex", "globex-labs"]),
+        ({"name": "Globex Foods"}, "the most similar name is 'Globex Corporation'", ["globex", "globex-labs"]),
         ({"domain": "globex.org"}, "no company has the domain globex.org", ["globex", "globex-labs"]),
-        ({"domain": "not a website"}, "is no website", []),
-        ({"name": "Zyzzyva"}, "no company goes by that name or one like it", []),
+        ({"domain": "not a website"}, "is not a website", []),
+        ({"name": "Zyzzyva"}, "no company has that name or a similar one", []),
         ({"name": "  "}, "neither a name nor a domain", []),
-        ({"name": "!?"}, "no company goes by that name", []),
+        ({"name": "!?"}, "no company has that name", []),
         ({"country": "Greece"}, "neither a name nor a domain", []),
     ],
 )
@@ -212,7 +212,7 @@ def test_the_answer_can_be_a_table_that_no_spreadsheet_runs(client: TestClient) 
     assert rows[1]["candidates"] == "delta delta-gr"
     assert rows[2]["name"] == "'+1"
     assert client.post("/match?format=csv", json={"rows": [{"name": "a"}]}).text == answer.text.splitlines()[0] + (
-        "\r\n1,a,,,,,,,,,no company goes by that name or one like it\r\n"
+        "\r\n1,a,,,,,,,,,no company has that name or a similar one\r\n"
     )
 
 

@@ -84,7 +84,7 @@ def test_an_unknown_company_is_404_with_what_may_be_meant(client: TestClient) ->
 def test_a_contested_name_is_409_with_the_candidates(client: TestClient) -> None:
     for path in ("/similar/Delta", "/companies/delta"):
         document = problem(client.get(path), "contested-name")
-        assert document["detail"].startswith("2 companies go by")
+        assert document["detail"].startswith("2 companies match")
         assert [each["id"] for each in document["candidates"]] == ["clogs", "delta-air"]
 
 
@@ -181,7 +181,7 @@ def test_a_reference_with_a_line_break_finds_its_route(client: TestClient, addre
 def test_free_text_without_an_encoder_is_503_with_the_reason(client: TestClient) -> None:
     answer = client.get("/similar", params={"text": "shoes"})
     assert problem(answer, "encoder-not-loaded")["detail"] == (
-        "the bundle of encoder encoder-1, which generation first was made with, is not loaded; name its folder with "
+        "the bundle of encoder encoder-1, which generation first needs, is not loaded; give its folder with "
         "--bundle FOLDER or SIMILARITY_BUNDLE"
     )
     assert answer.headers["retry-after"] == "300"
@@ -192,7 +192,7 @@ def test_free_text_with_another_encoder_is_503_and_companies_still_answer(read_o
     encoder.encoder_id = "encoder-2"
     client = TestClient(create_app(index=read_only_index, encoder=encoder))
     detail = problem(client.get("/similar", params={"text": "shoes"}), "encoder-not-loaded")["detail"]
-    assert detail.startswith("the bundle of encoder encoder-1, which generation first was made with, is not loaded")
+    assert detail.startswith("the bundle of encoder encoder-1, which generation first needs, is not loaded")
     assert client.get("/similar/acme").status_code == 200
     assert encoder.texts == []
 

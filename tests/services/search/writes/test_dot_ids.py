@@ -54,7 +54,7 @@ def test_they_are_not_written_any_more(service: Service, path: str) -> None:
     code, results = asked(service, "POST /companies/bulk", line, "application/x-ndjson")
     assert code == 200
     assert b'"outcome":"rejected"' in results
-    assert b"cannot be part of an address" in results
+    assert b"cannot be part of a URL" in results
 
 
 def test_stored_ones_are_read_and_deleted(service: Service) -> None:

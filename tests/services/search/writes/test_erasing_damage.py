@@ -43,7 +43,7 @@ def test_a_damaged_record_holds_up_no_other_erasure(
     with TestClient(create_app(index=index, encoder=CountingEncoder())) as client, caplog.at_level(logging.ERROR):
         assert ended(client, "bolt")["state"] == "done"
         told = problem(client.get("/companies/acme/erasure"), "index-unavailable")
-        assert told["detail"].startswith("what the index keeps for this erasure is damaged; restore a backup, or erase")
+        assert told["detail"].startswith("the stored data of this erasure is damaged; restore a backup, or erase")
         assert client.post("/companies/cog/erasure").status_code == 202
         assert ended(client, "cog")["state"] == "done"
         assert "the erasure of 'acme': the row ('acme',) of erasures differs from its checksum" in caplog.text

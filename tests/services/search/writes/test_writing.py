@@ -25,7 +25,7 @@ from similarity.errors import IndexUnavailable, InvalidBundle
 from similarity.index.bundle_store import StoredEncoders, keep_bundle, store_folder
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.writers import writer_leases
+from similarity.ingest.writer_leases import writer_leases
 from tests.contract.steps import add_candidate
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder

@@ -114,7 +114,7 @@ def test_variables_of_others_are_none_of_our_business() -> None:
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"PASSWORDS": "x"}, "PASSWORDS is no setting"),
+        ({"PASSWORDS": "x"}, "PASSWORDS is not a setting"),
         ({"VECTORS": "flat"}, "one of hnsw, int8_hnsw, int4_hnsw, bbq_hnsw"),
         ({"OVERSAMPLE": "much"}, "OVERSAMPLE is 'much'; it must be a number"),
         ({"OVERSAMPLE": "0.5"}, "at least 1"),
@@ -134,7 +134,7 @@ def test_variables_of_others_are_none_of_our_business() -> None:
         ({"REFRESH_SECONDS": "nan"}, "must be a number"),
         ({"USERNAME": "elastic"}, "belong together"),
         ({"PASSWORD": SECRET}, "belong together"),
-        ({"API_KEY": SECRET, "USERNAME": "elastic", "PASSWORD": SECRET}, "not both"),
+        ({"API_KEY": SECRET, "USERNAME": "elastic", "PASSWORD": SECRET}, "set only one of them"),
     ],
     ids=str,
 )

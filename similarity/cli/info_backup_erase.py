@@ -1,28 +1,20 @@
-"""The commands that look after an index: info, backup and erase."""
+"""The commands `similarity info`, `similarity backup` and `similarity erase`."""
 
 import os
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from similarity.cli.context import (
-    BundleOption,
-    IndexOption,
-    fail,
-    opened,
-)
+from similarity.cli.context import BundleOption, IndexOption, fail, opened
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 
-if TYPE_CHECKING:
-    pass
-
-keep_commands = typer.Typer()
+info_backup_erase_commands = typer.Typer()
 
 
-@keep_commands.command()
+@info_backup_erase_commands.command()
 def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
     """Show the index's generations and the model bundle."""
     with opened(index, bundle) as work:
@@ -39,7 +31,7 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
             )
 
 
-@keep_commands.command()
+@info_backup_erase_commands.command()
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; FILE.workspace and FILE.bundles go beside it")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file")] = False,
@@ -59,10 +51,10 @@ def backup(
     typer.echo(f"verdicts and saved lists: {written.workspace or 'there are none yet'}")
     typer.echo(f"models: {written.bundles}")
     for encoder_id in written.missing_encoders:
-        typer.echo(f"not at hand, so not copied: the bundle of encoder {encoder_id}", err=True)
+        typer.echo(f"not in the bundle folder, so not copied: the bundle of encoder {encoder_id}", err=True)
 
 
-@keep_commands.command()
+@info_backup_erase_commands.command()
 def erase(
     company_id: Annotated[str, typer.Argument(metavar="ID", help="The company's id")],
     compact: Annotated[

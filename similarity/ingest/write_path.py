@@ -1,10 +1,10 @@
-"""From changes to documents in an index: pure steps that the command line, pipelines and API share.
+"""The one write path: every new, changed or deleted company reaches an index through `write_changes`.
 
     record -- parse_record --> VersionedCompany | DeletedCompany
            -- embed_changes --> EmbeddedCompany | DeletedCompany -- write_changes --> WriteResult
 
-An unchanged text skips only the encoder: its stored vector is reused, and the document is written
-whole at its new version all the same.
+The command line, the pipelines and the service all call it. If a text has not changed, its stored vector is
+reused and the encoder is not called; the complete document is still written with its new version.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,14 +32,14 @@ from similarity.errors import (
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.ingest.former_names import remember_lost_names
 from similarity.ingest.records import Change
-from similarity.ingest.writers import Writer
+from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 from similarity.preparation.language import detect_language
 from similarity.text import embedding_text, text_hash
 
-RAISES = 3
-GAVE_WAY = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
-"""Another version is stored, or the same one with other content."""
+MAX_VERSION_RETRIES = 3
+VERSION_CONFLICT = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
+"""A newer version is stored, or the same version with other content."""
 Documents: TypeAlias = list[EmbeddedCompany | DeletedCompany]
 
 
@@ -50,12 +50,12 @@ def embed_changes(
     *,
     now: datetime,
 ) -> Documents:
-    """The documents to write, in order. Only texts that `stored` does not hold yet are encoded, once each.
+    """Return the documents to write, in order. Each text that `stored` does not hold is encoded, once.
 
-    `stored` are the documents that the index holds for these ids, of this encoder's generation.
+    `stored`: the documents of these ids in the generations of `encoder`, by id.
 
     Raises:
-        EncodingFailed: the encoder raised on the texts; nothing of these changes is embedded.
+        EncodingFailed: the encoder raised on the texts; none of these changes is embedded.
     """
     vectors: dict[str, Vector] = {}
     texts: dict[str, str] = {}
@@ -64,7 +64,7 @@ def embed_changes(
         if isinstance(change, DeletedCompany):
             continue
         known = stored.get(change.id)
-        if known is not None and _reads_the_same(known.company, change.company):
+        if known is not None and _has_same_text(known.company, change.company):
             hashes[position] = known.text_hash
             vectors[known.text_hash] = known.vector
             continue
@@ -74,7 +74,7 @@ def embed_changes(
             vectors[known.text_hash] = known.vector
         texts[hashes[position]] = text
     missing = {key: text for key, text in texts.items() if key not in vectors}
-    vectors |= zip(missing, _encoded(encoder, list(missing.values())), strict=True)
+    vectors |= zip(missing, _encode(encoder, list(missing.values())), strict=True)
     documents: Documents = []
     for position, change in enumerate(changes):
         if isinstance(change, DeletedCompany):
@@ -98,25 +98,25 @@ def embed_changes(
 
 
 def write_changes(
-    writer: Writer,
+    writer: WriterLease,
     encoders: Mapping[str, Encoder],
     changes: Sequence[Change],
     *,
     now: datetime,
-    raise_above: int = 0,
+    bump_above: int = 0,
 ) -> list[WriteResult]:
-    """Embeds and writes changes to every generation that must have them; one result per change.
+    """Embed the changes and write them to every generation that must have them; return one result per change.
 
-    The results are the live generation's, or the newest candidate's where none is live yet; but a
-    change that any generation did not take is FAILED, and has to be sent again. A text is encoded
+    Each result is that of the live generation, or of the newest candidate if there is no live generation. If any
+    generation did not accept a change, its result is FAILED and the caller must send it again. A text is encoded
     once for all generations of one encoder.
 
-    An untimed change does not give way to a stored version above `raise_above`: it is written again, to
-    every generation, right above that version. If others write the same company at every attempt, its
-    result is still SUPERSEDED or REJECTED, and it has to be sent again.
+    If an untimed change conflicts with a stored version above `bump_above`, it is written again to every generation
+    with the next higher version, at most MAX_VERSION_RETRIES times. If other writers change the same company each
+    time, its result is still SUPERSEDED or REJECTED, and the caller must send it again.
 
     Raises:
-        NoLiveGeneration: there is nothing to write to.
+        NoLiveGeneration: there is no generation to write to.
         EncoderMismatch: a generation's encoder is not among `encoders` (by id); nothing was written.
         EncodingFailed: an encoder raised on these texts; nothing was written.
     """
@@ -130,32 +130,32 @@ def write_changes(
             stored = _stored(writer.index, [target for target in targets if target.encoder_id == encoder_id], ids)
             remember_lost_names(writer.index.ledger, changes, stored)
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
-        targets = _live_last(writer.targets())  # encoding took its time; another may have been added
+        targets = _live_last(writer.targets())  # a generation may have been added while texts were encoded
     results = _write(writer.index, targets, documents)
-    for _ in range(RAISES):
-        raised = _raised(changes, results, above=raise_above)
-        if not raised:
+    for _ in range(MAX_VERSION_RETRIES):
+        bumped = _bumped_versions(changes, results, above=bump_above)
+        if not bumped:
             break
         again = {
-            encoder_id: [replace(embedded[position], version=version) for position, version in raised.items()]
+            encoder_id: [replace(embedded[position], version=version) for position, version in bumped.items()]
             for encoder_id, embedded in documents.items()
         }
-        for position, result in zip(raised, _write(writer.index, targets, again), strict=True):
+        for position, result in zip(bumped, _write(writer.index, targets, again), strict=True):
             results[position] = result
     return [_one_result(of_change) for of_change in results]
 
 
 def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:
-    """Raises EncoderMismatch unless the generation's encoder is at hand."""
+    """Raise EncoderMismatch if the encoder of the generation is not among `encoders`."""
     if generation.encoder_id not in encoders:
         raise EncoderMismatch(
             f"generation {generation.name} ({generation.state}) holds vectors of encoder {generation.encoder_id}, but "
-            f"the bundles at hand are {', '.join(encoders) or 'none'}; put its bundle into the index's bundle folder "
-            f"(SIMILARITY_BUNDLES), or retire the generation if nobody needs it"
+            f"only these are available: {', '.join(encoders) or 'none'}; put its bundle into the index's bundle folder "
+            "(SIMILARITY_BUNDLES), or retire the generation if nobody needs it"
         )
 
 
-def _encoded(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+def _encode(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
     try:
         return encoder.encode(texts)
     except Exception as error:
@@ -167,7 +167,7 @@ def _live_last(targets: Sequence[Generation]) -> list[Generation]:
 
 
 def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-    """The newest stored document of each id among generations of one encoder."""
+    """Return the newest stored document of each id among generations of one encoder."""
     newest: dict[str, EmbeddedCompany] = {}
     for target in targets:
         with suppress(UnknownGeneration):
@@ -180,33 +180,35 @@ def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[
 def _write(
     index: CompanyIndex, targets: Sequence[Generation], documents: Mapping[str, Documents]
 ) -> list[tuple[WriteResult, ...]]:
-    """For each document, its result in every target, in their order. `documents` are by encoder."""
+    """Return one tuple per document with its result in each of `targets`. `documents` is keyed by encoder id."""
     results = []
     for target in targets:
-        with suppress(UnknownGeneration):  # retired meanwhile, so nobody needs it
+        with suppress(UnknownGeneration):  # retired meanwhile
             results.append(index.upsert(target.name, documents[target.encoder_id]))
     if not results:
         raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
     return list(zip(*results, strict=True))
 
 
-def _raised(changes: Sequence[Change], results: Sequence[Sequence[WriteResult]], *, above: int) -> dict[int, int]:
-    """A new version, by position, for each untimed change that gave way to a stored version above `above`."""
-    raised: dict[int, int] = {}
+def _bumped_versions(
+    changes: Sequence[Change], results: Sequence[Sequence[WriteResult]], *, above: int
+) -> dict[int, int]:
+    """Return {position: new version} for the untimed changes that conflict with a stored version above `above`."""
+    bumped: dict[int, int] = {}
     newest: dict[str, int] = {}
     for position, (change, of_change) in enumerate(zip(changes, results, strict=True)):
-        stored = max((result.version or 0 for result in of_change if result.outcome in GAVE_WAY), default=0)
+        stored = max((result.version or 0 for result in of_change if result.outcome in VERSION_CONFLICT), default=0)
         if change.untimed and stored > above:
             version = version_above(max(stored, newest.get(change.id, 0)), deleted=isinstance(change, DeletedCompany))
-            raised[position] = newest[change.id] = version
-    return raised
+            bumped[position] = newest[change.id] = version
+    return bumped
 
 
 def _one_result(results: Sequence[WriteResult]) -> WriteResult:
-    """What became of one change that went to several generations, the live one last."""
+    """Return the result of one change from its results per generation, the live one last: FAILED if any is FAILED."""
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
 
 
-def _reads_the_same(known: Company, company: Company) -> bool:
-    """Whether two records give the same text without preparing it: the preparation reads only these."""
+def _has_same_text(known: Company, company: Company) -> bool:
+    """Return whether both companies have the same embedding text, which depends on these three fields only."""
     return (known.name, known.aliases, known.description) == (company.name, company.aliases, company.description)

@@ -1,16 +1,16 @@
-"""What keeps a write from missing a generation: every writer holds a lease and says what it knows.
+"""Writer leases: they ensure that no write misses a new generation.
 
-A re-embed registers a candidate and then copies the live generation into it. Think of a load that
-read the list of generations a moment earlier: its batch is on its way to the live generation alone.
-If the copy has passed those companies by then, the candidate would never hear of that batch.
+A re-embed registers a candidate and then copies the live generation into it. Suppose a load read the
+list of generations a moment earlier: its batch goes to the live generation only. If the copy has already
+passed those companies, the candidate would never receive that batch.
 
-So each writer holds a lease in the index, and before each batch asks for the `revision` of the
-generations. When it has changed, the writer reads whom to write to anew and acknowledges the
-revision, *before* the batch is written and after the one before it is done. The re-embed registers
+Therefore each writer holds a lease in the index and, before each batch, reads the `revision` of the
+generations. If it has changed, the writer reads the list of generations again and acknowledges the
+revision: after the previous batch is complete and *before* the next one is written. The re-embed registers
 its candidate, and copies nothing until every lease has acknowledged that revision or has expired.
 
-The lease protects the re-embed, not the writer: a writer that lost its lease (it slept past the end)
-takes a new one and goes on.
+The lease protects the re-embed, not the writer: a writer whose lease expired (the process was paused)
+takes a new one and continues.
 """
 
 import os
@@ -26,14 +26,14 @@ from similarity.index.protocol import CompanyIndex, Generation, Lease
 
 LEASE_PREFIX = "writer."
 LEASE_SECONDS = 180.0
-"""A batch is written within two thirds of this; a writer that died delays a re-embed by this at most."""
+"""A batch must be written within two thirds of this. A writer that died delays a re-embed by this at most."""
 POLL_SECONDS = 0.2
 
 
-class Writer:
-    """The right to write to an index, and the generations to write to. One per thread; use it with `with`.
+class WriterLease:
+    """A writer's lease on an index, and the generations to write to. One per thread; use it with `with`.
 
-    `holder` is 1-121 of `[A-Za-z0-9._:-]`; by default host, process and a random end.
+    `holder` is 1-121 of `[A-Za-z0-9._:-]`; by default host, process and a random suffix.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Writer:
         self._revision: int | None = None
         self._targets: list[Generation] = []
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> "WriterLease":
         self._lease = self._take()
         return self
 
@@ -67,18 +67,20 @@ class Writer:
         except IndexUnavailable:
             if error is None:
                 raise
-            # What went wrong first is what the caller has to hear of; the lease ends by itself.
+            # Do not hide the first exception; the lease expires by itself.
 
     def targets(self) -> list[Generation]:
-        """The generations that the next batch must be written to. Ask before every batch, with none under way.
+        """Return the generations that the next batch must be written to.
+
+        Call it before every batch, after the previous batch is complete.
 
         Raises:
-            IndexUnavailable: the lease cannot be kept, so nothing may be written.
+            IndexUnavailable: the lease cannot be renewed, so nothing may be written.
         """
         if self._lease is None:
             raise LeaseLost("the writer holds no lease yet; use it with 'with'")
-        held_long = self._clock() - self._renewed > self._seconds / 3
-        if held_long or self.index.revision() != self._revision:
+        is_old = self._clock() - self._renewed > self._seconds / 3
+        if is_old or self.index.revision() != self._revision:
             try:
                 self._acknowledge(self._lease)
             except LeaseLost:
@@ -105,28 +107,28 @@ def wait_for_writers(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Returns when every writer writes to the generations of `revision`, or has stopped writing.
+    """Wait until every writer lease has acknowledged `revision` or has expired.
 
     Raises:
-        LeaseHeld: some have not after `timeout` seconds; the message names them.
+        LeaseHeld: some leases have done neither after `timeout` seconds; the message names their holders.
     """
     deadline = clock() + timeout
     while late := [lease for lease in writer_leases(index) if lease.acknowledged < revision]:
         if clock() >= deadline:
             named = ", ".join(f"{lease.holder} (until {lease.expires_at:%H:%M:%S} UTC)" for lease in late[:10])
             raise LeaseHeld(
-                f"{len(late)} writers have not noticed the new candidate after {timeout:.0f} seconds: {named}; they do "
-                "with their next batch, or lose their lease if they died: run the same command again, it goes on"
+                f"{len(late)} writers have not acknowledged the new candidate after {timeout:.0f} seconds: {named}; "
+                "each does with its next batch, or its lease expires: run the same command again, it continues"
             )
         sleep(POLL_SECONDS)
 
 
 def writer_leases(index: CompanyIndex) -> list[Lease]:
-    """The leases of those who are writing now."""
+    """Return the leases of the active writers."""
     return [lease for lease in index.leases() if lease.name.startswith(LEASE_PREFIX)]
 
 
 def new_holder() -> str:
-    """A holder's name that no other process has: host, process and a random end."""
+    """Return a unique holder name: host, process id and a random suffix."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64]
     return f"{host}.{os.getpid()}.{secrets.token_hex(4)}"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from similarity.company import EmbeddedCompany
 from similarity.model.calibration import Calibration
-from similarity.search.duplicates import fold
-from similarity.search.ranking import DEPTH, HYBRID_DEPTH, Page, PageRequest, Position, Ranked, Ranker
+from similarity.search.duplicates import merge_duplicates
+from similarity.search.paging import MAX_HITS, MAX_HYBRID_HITS, Page, PageBuilder, PageRequest, Position, RankedHit
 from tests.factories import make_embedded, make_generation, unit_vector
 from tests.services.search.listed_index import ListedIndex, as_index
 
@@ -23,10 +23,10 @@ def wanted(k: int, **fields: object) -> PageRequest:
 
 
 def page(index: ListedIndex, question: PageRequest) -> Page:
-    return Ranker(as_index(index), question).page()
+    return PageBuilder(as_index(index), question).page()
 
 
-def position_of(last: Ranked) -> Position:
+def position_of(last: RankedHit) -> Position:
     return Position(generation="first", digest="", score=last.hit.score, id=last.hit.company.id, rank=last.rank)
 
 
@@ -37,7 +37,7 @@ def all_pages(index: ListedIndex, question: PageRequest) -> list[Page]:
     return pages
 
 
-def ids(hits: list[Ranked]) -> list[str]:
+def ids(hits: list[RankedHit]) -> list[str]:
     return [each.hit.company.id for each in hits]
 
 
@@ -69,8 +69,8 @@ def test_pages_show_every_distinct_hit_once_and_in_order(
     corpus: list[EmbeddedCompany], k: int, words: str, least: float | None, several: bool
 ) -> None:
     index = ListedIndex(corpus)
-    positives = [NORTH, unit_vector(2)] if several else []
-    question = wanted(k, words=words, min_probability=least, positives=positives)
+    anchor_vectors = [NORTH, unit_vector(2)] if several else []
+    question = wanted(k, words=words, min_probability=least, anchor_vectors=anchor_vectors)
     pages = all_pages(index, question)
     shown = [hit for each in pages for hit in each.hits]
     everything = page(ListedIndex(corpus), replace(question, k=250)).hits
@@ -79,7 +79,7 @@ def test_pages_show_every_distinct_hit_once_and_in_order(
     assert all(len(each.hits) == k for each in pages[:-1])
     if least is None:
         hits = index.similar("first", NORTH, k=len(corpus) + 1, words=words).hits
-        assert ids(shown) == [each.hit.company.id for each in fold(hits).kept]
+        assert ids(shown) == [each.hit.company.id for each in merge_duplicates(hits).unique]
     else:
         assert all(hit.probability is not None and hit.probability >= least for hit in shown)
 
@@ -90,8 +90,8 @@ def test_excluded_companies_never_appear_not_even_as_duplicates(
 ) -> None:
     exclude = frozenset(data.draw(st.lists(st.sampled_from([each.id for each in corpus] or ["none"]))))
     shown = [hit for each in all_pages(ListedIndex(corpus), wanted(k, exclude=exclude)) for hit in each.hits]
-    named = {*ids(shown), *(each for hit in shown for each in hit.duplicates)}
-    assert not named & exclude
+    listed = {*ids(shown), *(each for hit in shown for each in hit.duplicates)}
+    assert not listed & exclude
     [whole] = all_pages(ListedIndex(corpus), wanted(250, exclude=exclude))
     assert {*ids(whole.hits), *(each for hit in whole.hits for each in hit.duplicates)} == (
         {each.id for each in corpus} - exclude
@@ -116,7 +116,7 @@ def test_no_probable_hit_is_missed_behind_improbable_ones() -> None:
     far, near = unit_vector(2), unit_vector(3)
     corpus = [*documents(300), make_embedded("last", vector=near)]
     index = ListedIndex(corpus)
-    found = page(index, wanted(5, positives=[far, near], min_probability=0.98))
+    found = page(index, wanted(5, anchor_vectors=[far, near], min_probability=0.98))
     assert "last" in ids(found.hits)
 
 
@@ -131,7 +131,7 @@ def test_the_probability_is_that_of_the_nearest_anchor() -> None:
     one, other = unit_vector(5), unit_vector(6)
     middle = (one + other) / np.linalg.norm(one + other)
     index = ListedIndex([make_embedded("hit", vector=other)])
-    [hit] = page(index, wanted(1, vector=middle.astype(np.float32), positives=[one, other])).hits
+    [hit] = page(index, wanted(1, vector=middle.astype(np.float32), anchor_vectors=[one, other])).hits
     assert hit.hit.score < 0.9
     assert hit.probability == pytest.approx(1 / (1 + np.exp(-4.0)), abs=1e-4)
 
@@ -139,7 +139,7 @@ def test_the_probability_is_that_of_the_nearest_anchor() -> None:
 def test_without_a_calibration_no_vector_is_read() -> None:
     index = ListedIndex(documents(5))
     plain = replace(LIVE, calibration=None)
-    found = page(index, wanted(5, generation=plain, positives=[unit_vector(5), NORTH]))
+    found = page(index, wanted(5, generation=plain, anchor_vectors=[unit_vector(5), NORTH]))
     assert {hit.probability for hit in found.hits} == {None}
     assert index.got == []
 
@@ -149,11 +149,11 @@ def test_a_company_that_is_deleted_meanwhile_has_no_probability() -> None:
         def get(self, generation: str, ids: object) -> dict[str, EmbeddedCompany]:
             return {}
 
-    found = page(Forgetting(documents(2)), wanted(5, positives=[unit_vector(5), NORTH]))
+    found = page(Forgetting(documents(2)), wanted(5, anchor_vectors=[unit_vector(5), NORTH]))
     assert [hit.probability for hit in found.hits] == [None, None]
 
 
-@pytest.mark.parametrize(("words", "depth"), [("", DEPTH), ("shoes", HYBRID_DEPTH)])
+@pytest.mark.parametrize(("words", "depth"), [("", MAX_HITS), ("shoes", MAX_HYBRID_HITS)])
 def test_a_ranking_ends_at_its_depth(words: str, depth: int) -> None:
     pages = all_pages(ListedIndex(documents(depth + 300)), wanted(240, words=words))
     assert sum(len(each.hits) for each in pages) == depth

@@ -6,7 +6,7 @@ import pytest
 
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.writers import LEASE_PREFIX, LEASE_SECONDS, Writer, wait_for_writers, writer_leases
+from similarity.ingest.writer_leases import LEASE_PREFIX, LEASE_SECONDS, WriterLease, wait_for_writers, writer_leases
 from tests.contract.clock import Clock
 from tests.contract.steps import add_live
 from tests.factories import make_generation
@@ -30,8 +30,8 @@ def add_candidate(index: SqliteIndex, name: str = "second") -> int:
     return index.revision()
 
 
-def writer_of(index: SqliteIndex, clock: Clock, holder: str = "w") -> Writer:
-    return Writer(index, holder=holder, clock=lambda: clock().timestamp())
+def writer_of(index: SqliteIndex, clock: Clock, holder: str = "w") -> WriterLease:
+    return WriterLease(index, holder=holder, clock=lambda: clock().timestamp())
 
 
 def acknowledged(index: SqliteIndex) -> list[int]:
@@ -45,7 +45,7 @@ def test_a_writer_is_known_while_it_writes_and_no_longer(index: SqliteIndex, clo
 
 
 def test_two_writers_of_one_process_have_different_leases(index: SqliteIndex) -> None:
-    with Writer(index) as one, Writer(index) as other:
+    with WriterLease(index) as one, WriterLease(index) as other:
         assert one.holder != other.holder
         assert len(writer_leases(index)) == 2
 
@@ -82,7 +82,7 @@ def test_a_writer_that_lost_its_lease_takes_a_new_one_and_looks_again(index: Sql
 
 def test_a_writer_that_was_not_entered_writes_nothing(index: SqliteIndex) -> None:
     with pytest.raises(LeaseLost, match="use it with 'with'"):
-        Writer(index).targets()
+        WriterLease(index).targets()
 
 
 def test_waiting_ends_when_the_last_writer_knows(index: SqliteIndex, clock: Clock) -> None:
@@ -110,7 +110,7 @@ def test_waiting_ends_when_a_dead_writers_lease_does(index: SqliteIndex, clock: 
 def test_waiting_in_vain_names_who_is_waited_for(index: SqliteIndex, clock: Clock) -> None:
     index.take_lease(f"{LEASE_PREFIX}slow", holder="slow", seconds=300)
     revision = add_candidate(index)
-    with pytest.raises(LeaseHeld, match="1 writers have not noticed the new candidate after 60 seconds: slow"):
+    with pytest.raises(LeaseHeld, match="1 writers have not acknowledged the new candidate after 60 seconds: slow"):
         wait_for_writers(index, revision, timeout=60, clock=lambda: clock().timestamp(), sleep=clock.advance)
 
 

@@ -1,4 +1,4 @@
-"""The commands `similarity generations ...` that look after what is there: remove, compare, import, compact."""
+"""The commands `similarity generations` prune, drift, leases, import-vectors, compact and purge-deleted."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -24,13 +24,13 @@ from similarity.cli.listing import ListFormat, show_facts, show_rows
 if TYPE_CHECKING:
     from similarity.index.protocol import Generation
 
-upkeep = typer.Typer()
+maintenance = typer.Typer()
 
 FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
 
 
-@upkeep.command()
+@maintenance.command()
 def prune(
     keep: Annotated[int, typer.Option(min=0, help="How many previous generations to keep for a rollback")] = 1,
     older_than: Annotated[
@@ -52,7 +52,7 @@ def prune(
     typer.echo("\n".join(f"{name} {done}" for name in names) or f"nothing {done}")
 
 
-@upkeep.command()
+@maintenance.command()
 def drift(
     old: Annotated[str, typer.Argument(help="A generation")],
     new: Annotated[str, typer.Argument(help="Another one")],
@@ -81,7 +81,7 @@ def drift(
     show_rows(changed, output, nothing="no neighbours changed")
 
 
-@upkeep.command()
+@maintenance.command()
 def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -> None:
     """Show who is writing or re-embedding now, and up to which change of the generations they know.
 
@@ -97,7 +97,7 @@ def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -
     show_rows(rows, output, nothing=f"nobody is writing; the revision is {revision}")
 
 
-@upkeep.command("import-vectors")
+@maintenance.command("import-vectors")
 def import_vectors(
     file: Annotated[Path, typer.Argument(help="Parquet or JSONL: companies with a column 'vector'")],
     *,
@@ -158,7 +158,7 @@ def import_vectors(
         fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")
 
 
-@upkeep.command()
+@maintenance.command()
 def compact(
     name: Annotated[str, typer.Argument(help="The generation")],
     index: IndexOption = None,
@@ -172,7 +172,7 @@ def compact(
     typer.echo(f"{name} is compact")
 
 
-@upkeep.command("purge-deleted")
+@maintenance.command("purge-deleted")
 def purge_deleted(
     older_than: Annotated[
         float, typer.Option(min=0, metavar="DAYS", help="Longer than anything that feeds the index remembers")

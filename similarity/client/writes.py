@@ -1,4 +1,4 @@
-"""The calls that change companies. Each is safe to repeat: a version decides, not the order of arrival."""
+"""Calls that change companies. Each is safe to repeat: the version decides, not the order of arrival."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, decoded, path_of, reading
+from similarity.client.call import NDJSON, Call, Reply, as_json, decode_value, json_reader, path_of
 from similarity.client.problems import UnreadableAnswer
 from similarity.company import Company
 
-LINES_AT_ONCE = 500
+LINES_PER_REQUEST = 500
 # Below the service's limit of 10 MB a request.
-BYTES_AT_ONCE = 8_000_000
+BYTES_PER_REQUEST = 8_000_000
 
 Change: TypeAlias = Company | Mapping[str, Any]
 """A company to put, or a line of the service's bulk format: `{"id": ..., "deleted": true}` deletes."""
@@ -20,9 +20,9 @@ Change: TypeAlias = Company | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of a change: applied, unchanged, superseded by a newer one, or accepted for later.
+    """The result of a change: applied, unchanged, superseded by a newer one, or accepted for later.
 
-    `status` is the address that tells what became of an accepted one; see `write_status`.
+    `status`: the URL path with the later result of an accepted change; see `write_status`.
     """
 
     outcome: str
@@ -34,7 +34,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
-    """How far an accepted change is: still accepted, applied, or superseded by a newer one."""
+    """The state of an accepted change: still accepted, applied, or superseded by a newer one."""
 
     outcome: str
     id: str = ""
@@ -44,7 +44,7 @@ class WriteStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineResult:
-    """What became of one line of a bulk request; lines count from 1."""
+    """The result of one line of a bulk request; line numbers start at 1."""
 
     line: int
     outcome: str
@@ -55,7 +55,7 @@ class LineResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedGeneration:
-    """What an erasure did in one generation."""
+    """The result of an erasure in one generation."""
 
     generation: str
     outcome: str
@@ -64,7 +64,7 @@ class ErasedGeneration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """How much was removed of what people had added about a company."""
+    """How many records of users about a company were removed or changed."""
 
     events: int = 0
     lists: int = 0
@@ -74,10 +74,10 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """How far an erasure is. `state` is running, done, or failed: erase again.
+    """The progress of an erasure. `state`: running, done, or failed (then erase again).
 
-    `erased`: nobody finds the company any more. `compaction` is `running` while the words are still on
-    the disk. `remaining` is what the service cannot reach, and what to do there.
+    `erased`: the company is no longer found. `compaction`: `running` while the text is still on the disk.
+    `remaining`: the copies that the service cannot reach, and what to do there.
     """
 
     id: str
@@ -92,46 +92,51 @@ class Erasure:
 
 
 def put(company: Company, *, event_time: datetime | None = None) -> Call[Written]:
-    """Adds or replaces a company. `event_time`, with a zone, is since when this is true: the service's clock
-    decides without it, so say it where changes may overtake each other.
+    """Add or replace a company. `event_time`, with a zone, decides which of several changes is newer.
+
+    Without it, the time of receipt decides; give it if changes can arrive out of order.
     """
     members = company.content()
     if event_time is not None:
         members["event_time"] = event_time.isoformat()
-    return Call(method="PUT", path=path_of("companies", company.id), body=as_json(members), read=reading(Written))
+    return Call(method="PUT", path=path_of("companies", company.id), body=as_json(members), read=json_reader(Written))
 
 
 def delete(company_id: str, *, event_time: datetime | None = None) -> Call[Written]:
-    """Deletes a company as of `event_time` (the service's clock without it)."""
+    """Delete a company as of `event_time` (by default the time of receipt)."""
     parameters = {"event_time": None if event_time is None else event_time.isoformat()}
-    return Call(method="DELETE", path=path_of("companies", company_id, parameters=parameters), read=reading(Written))
+    return Call(
+        method="DELETE", path=path_of("companies", company_id, parameters=parameters), read=json_reader(Written)
+    )
 
 
 def write_status(company_id: str, version: int) -> Call[WriteStatus]:
-    """Returns how far a change is that was answered with this `version`, by the version that is stored now."""
-    return Call(method="GET", path=path_of("companies", company_id, "writes", str(version)), read=reading(WriteStatus))
+    """Return the state of the accepted change with this `version`, by comparing it with the stored version."""
+    return Call(
+        method="GET", path=path_of("companies", company_id, "writes", str(version)), read=json_reader(WriteStatus)
+    )
 
 
 def erase(company_id: str) -> Call[Erasure]:
-    """Erases a company everywhere and for good, with what people said of it.
+    """Erase a company permanently, with the feedback about it.
 
-    The answer comes when nobody finds it any more. The rest goes on in the service: `erasure` says how far it is.
+    Returns when the company is no longer found. The service does the rest in the background; see `erasure`.
     """
-    return Call(method="POST", path=path_of("companies", company_id, "erasure"), read=reading(Erasure))
+    return Call(method="POST", path=path_of("companies", company_id, "erasure"), read=json_reader(Erasure))
 
 
 def erasure(company_id: str) -> Call[Erasure]:
-    """How far the last erasure of a company is."""
-    return Call(method="GET", path=path_of("companies", company_id, "erasure"), read=reading(Erasure))
+    """Return the progress of the last erasure of a company."""
+    return Call(method="GET", path=path_of("companies", company_id, "erasure"), read=json_reader(Erasure))
 
 
-def bulk(changes: Iterable[Change], *, at_once: int = LINES_AT_ONCE) -> Iterator[Call[tuple[LineResult, ...]]]:
-    """The calls that send many changes, `at_once` a call; results number the lines over all of them."""
+def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iterator[Call[tuple[LineResult, ...]]]:
+    """Yield the calls that send many changes, `at_once` per call; line numbers count over all calls."""
     sent = 0
     lines: list[bytes] = []
     for change in changes:
         line = as_json({"id": change.id, **change.content()} if isinstance(change, Company) else dict(change)) + b"\n"
-        if lines and (len(lines) >= at_once or sum(map(len, lines)) + len(line) > BYTES_AT_ONCE):
+        if lines and (len(lines) >= at_once or sum(map(len, lines)) + len(line) > BYTES_PER_REQUEST):
             yield _bulk(lines, sent)
             sent += len(lines)
             lines = []
@@ -142,7 +147,7 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_AT_ONCE) -> Iterator
 
 def _bulk(lines: list[bytes], sent: int) -> Call[tuple[LineResult, ...]]:
     def read(reply: Reply) -> tuple[LineResult, ...]:
-        results = [decoded(LineResult, value, reply) for value in _lines(reply)]
+        results = [decode_value(LineResult, value, reply) for value in _lines(reply)]
         return tuple(replace(result, line=result.line + sent) for result in results)
 
     return Call(
@@ -155,4 +160,4 @@ def _lines(reply: Reply) -> Iterator[object]:
         try:
             yield json.loads(line)
         except ValueError:
-            raise UnreadableAnswer(f"a line is no JSON: {line[:100]!r}", request_id=reply.request_id) from None
+            raise UnreadableAnswer(f"a line is not JSON: {line[:100]!r}", request_id=reply.request_id) from None

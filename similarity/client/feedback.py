@@ -1,4 +1,4 @@
-"""The calls about feedback: what people say of hits, the labelled pairs it makes, and what to judge next."""
+"""Calls about feedback: verdicts on hits, the labelled pairs that result, and the pairs to label next."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, decoded, path_of, reading
+from similarity.client.call import NDJSON, Call, Reply, as_json, decode_value, json_reader, path_of
 from similarity.client.problems import UnreadableAnswer
 from similarity.client.ranking import CompanyReference, Hit, Ranking
 
@@ -15,7 +15,7 @@ Verdict: TypeAlias = Literal["competitor", "not_competitor", "unsure", "withdraw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackEvent:
-    """One verdict: who said when what `hit` is to `anchor`, and what they had been shown."""
+    """One verdict of a user on the pair of `anchor` and `hit`, with the rank and scores that the user saw."""
 
     id: str
     anchor: str
@@ -33,7 +33,7 @@ class FeedbackEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingVerdict:
-    """What a user says now of the company that was asked about and another one, `hit`."""
+    """The latest verdict of a user on the anchor and `hit`."""
 
     hit: str
     verdict: str
@@ -43,7 +43,7 @@ class StandingVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPair:
-    """Two texts and what `users` people say of them together; `label` is empty where they do not agree."""
+    """Two texts and the label on which `users` people agree; `label` is empty if they disagree."""
 
     text_a: str
     text_b: str
@@ -56,7 +56,7 @@ class LabelledPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A pair to judge next: what a verdict is `worth`, 0 to 1, and `why`."""
+    """A pair to label next: the value of a verdict (`worth`, 0 to 1), and the reasons (`why`)."""
 
     anchor: CompanyReference
     hit: CompanyReference
@@ -75,7 +75,7 @@ class _Verdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsPage:
-    """Events, newest first; `next_cursor` is for the older ones."""
+    """Events, newest first; `next_cursor` is for the next, older page."""
 
     events: tuple[FeedbackEvent, ...]
     next_cursor: str | None = None
@@ -95,11 +95,10 @@ def feedback(
     note: str | None = None,
     event_id: str | None = None,
 ) -> Call[FeedbackEvent]:
-    """Says of `hit` whether it competes with `anchor`; `withdrawn` takes back what was said of the two before.
+    """Store a verdict on whether `hit` competes with `anchor`; `withdrawn` removes the caller's earlier verdict.
 
-    Give the `Hit` itself and its `ranking` where there are such: then it is kept what was shown (rank,
-    score, probability, generation, model). The same `event_id` is the same event, so that nothing is
-    said twice; without one, a new one is made.
+    If you have them, give the `Hit` itself and its `ranking`: rank, score, probability, generation and model are
+    then stored too. Two calls with the same `event_id` store one event; by default each call has a new id.
     """
     shown = hit if isinstance(hit, Hit) else None
     members = {
@@ -115,14 +114,14 @@ def feedback(
         "note": note,
     }
     body = as_json({name: value for name, value in members.items() if value is not None})
-    return Call(method="POST", path="/feedback", body=body, read=reading(FeedbackEvent))
+    return Call(method="POST", path="/feedback", body=body, read=json_reader(FeedbackEvent))
 
 
 def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple[StandingVerdict, ...]]:
-    """What counts for pairs with one company: the latest verdict of each user and pair, newest first."""
+    """Return the latest verdict of each user on each pair with this anchor, newest first."""
 
     def read(reply: Reply) -> tuple[StandingVerdict, ...]:
-        return reading(_Verdicts)(reply).verdicts
+        return json_reader(_Verdicts)(reply).verdicts
 
     return Call(method="GET", path=path_of("feedback", parameters={"anchor": anchor, "who": who}), read=read)
 
@@ -130,28 +129,28 @@ def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple
 def history(
     *, anchor: str | None = None, user: str | None = None, limit: int | None = None, cursor: str | None = None
 ) -> Call[EventsPage]:
-    """All that was ever said, newest first: of one company, by one user, or everything."""
+    """Return all events, newest first: of one anchor, of one user, or all."""
     parameters = {"anchor": anchor, "user": user, "limit": limit, "cursor": cursor}
-    return Call(method="GET", path=path_of("feedback", parameters=parameters), read=reading(EventsPage))
+    return Call(method="GET", path=path_of("feedback", parameters=parameters), read=json_reader(EventsPage))
 
 
 def pairs() -> Call[tuple[LabelledPair, ...]]:
-    """The labelled pairs that training reads: one for each pair of companies that anybody judged."""
+    """Return the labelled pairs that training reads: one for each pair of companies with a verdict."""
     path = path_of("feedback", "pairs", parameters={"format": "jsonl"})
 
     def read(reply: Reply) -> tuple[LabelledPair, ...]:
         try:
-            return tuple(decoded(LabelledPair, json.loads(line), reply) for line in reply.body.splitlines())
+            return tuple(decode_value(LabelledPair, json.loads(line), reply) for line in reply.body.splitlines())
         except ValueError:
-            raise UnreadableAnswer("a line is no JSON", request_id=reply.request_id) from None
+            raise UnreadableAnswer("a line is not JSON", request_id=reply.request_id) from None
 
     return Call(method="GET", path=path, accept=NDJSON, read=read)
 
 
 def next_to_label(*, k: int | None = None, anchor: str | None = None) -> Call[tuple[Suggestion, ...]]:
-    """The pairs most worth a verdict, best first: neighbours of `anchor`, else of the companies asked about last."""
+    """Return the pairs whose labels are worth most, best first: for `anchor`, or for the most recent queries."""
 
     def read(reply: Reply) -> tuple[Suggestion, ...]:
-        return reading(_Suggestions)(reply).pairs
+        return json_reader(_Suggestions)(reply).pairs
 
     return Call(method="GET", path=path_of("feedback", "next", parameters={"k": k, "anchor": anchor}), read=read)

@@ -1,11 +1,11 @@
-"""The calls that ask and change nothing."""
+"""Read-only calls: similar companies, look-up, matching, map and readiness."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, Unpack
 
-from similarity.client.call import CSV, Call, Reply, as_json, decoded, json_of, path_of, reading
+from similarity.client.call import CSV, Call, Reply, as_json, decode_value, json_reader, parse_json, path_of
 from similarity.client.problems import Problem, UnreadableAnswer, problem_of
 from similarity.client.question import Anchor, Question, QuestionOptions
 from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking
@@ -13,7 +13,7 @@ from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCompany:
-    """A company as the live generation holds it; `redirected_from` is what was asked for, if that was not the id."""
+    """A company in the live generation. `redirected_from`: the requested domain, name or alias; None for the id."""
 
     company: CompanyRecord
     generation: str
@@ -27,7 +27,7 @@ class StoredCompany:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCompanies:
-    """Companies for a search box, better matches first."""
+    """Companies found by name, best match first."""
 
     query: str
     companies: tuple[CompanyRecord, ...]
@@ -36,7 +36,7 @@ class FoundCompanies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What the service answers from, and whether free text can be asked and feedback be given."""
+    """State of the service: live generation, model, and whether free-text queries and feedback are available."""
 
     generation: str
     model: Model
@@ -50,9 +50,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapPoint:
-    """A company or a text in its place: `x` and `y` in [-1, 1]; `role` is anchor, negative or hit.
+    """A company or a free text on the map: `x` and `y` in [-1, 1]; `role` is anchor, negative or hit.
 
-    Free words have no `id`; they are their own `name`.
+    A free text has no `id`; its `name` is the text.
     """
 
     x: float
@@ -66,7 +66,7 @@ class MapPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanyMap:
-    """Anchors, negatives and hits in two dimensions; `explained` is the share of their differences that these show."""
+    """Anchors, negatives and hits in two dimensions; `explained` is the share of the variance that these show."""
 
     points: tuple[MapPoint, ...]
     explained: float = 0.0
@@ -75,8 +75,8 @@ class CompanyMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedRow:
-    """A row of a list as it was asked about."""
+class InputRow:
+    """One input row of `match`."""
 
     name: str = ""
     domain: str = ""
@@ -85,13 +85,13 @@ class AskedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRow:
-    """What a row (the first is 1) was matched with. `how` says by what, `confidence` how often that is right.
+    """The match of a row (the first is 1). `how`: the kind of match; `confidence`: its share of correct matches.
 
-    Of a `miss` it says why, and which companies may be meant.
+    If there was no match, `miss` is the reason and `candidates` are similar companies.
     """
 
     row: int
-    asked: AskedRow = AskedRow()
+    asked: InputRow = InputRow()
     id: str | None = None
     company: CompanyReference | None = None
     confidence: float | None = None
@@ -106,82 +106,82 @@ class _Matches:
 
 
 MatchRow: TypeAlias = str | Mapping[str, str]
-"""A name or a domain, or what is known: `{"name": ..., "domain": ..., "country": ...}`."""
+"""A name or a domain, or several fields: `{"name": ..., "domain": ..., "country": ...}`."""
 
 
 def ask(question: Question) -> Call[Ranking]:
-    """The ranking that answers `question`."""
-    return Call(method="POST", path="/similar", body=as_json(question.body()), read=reading(Ranking))
+    """Return the ranking of `question`."""
+    return Call(method="POST", path="/similar", body=as_json(question.body()), read=json_reader(Ranking))
 
 
 def similar(*anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> Call[Ranking]:
-    """The competitors of one company or of several together.
+    """Return the competitors of one company, or of several together.
 
     Each anchor is a company's id, domain, name or alias, or an `Anchor` with a weight. Options are
     those of `QuestionOptions`: negatives, country, industry, tag, filters, exclude, mode,
-    min_probability, k, reasons, fields, cursor. One unknown anchor among several is a miss of the
-    answer; `UnknownCompany` is raised where none is known.
+    min_probability, k, reasons, fields, cursor. If some anchors are unknown, they are listed in
+    `Ranking.misses`; if all are, `UnknownCompany` is raised.
     """
     return ask(Question.about(*anchors, **options))
 
 
 def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]:
-    """The companies like a description in free words. Options as in `similar`."""
+    """Return the companies whose descriptions are nearest to a free text. Options as in `similar`."""
     return similar(Anchor(text=text), **options)
 
 
 def table(question: Question | str) -> Call[str]:
-    """One page of the answer as CSV, for spreadsheets: a cell that one would run begins with an apostrophe."""
+    """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe."""
     body = as_json(_question(question).body())
     return Call(method="POST", path="/similar", body=body, accept=CSV, read=lambda reply: reply.body.decode())
 
 
 def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, ...]]:
-    """Answers to up to 100 questions, in order and from one generation; a problem where there is none.
+    """Run up to 100 queries on one generation; return one ranking or one `Problem` per query, in order.
 
-    A text is a question about the company of that name.
+    A str is a query for the competitors of the company with that id, domain, name or alias.
     """
     body = as_json({"questions": [_question(each).body() for each in questions]})
     return Call(method="POST", path="/similar/batch", body=body, read=_answers)
 
 
 def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
-    """Companies by domain, by the start of a name or alias, then by words."""
+    """Return companies found by domain, by the start of a name or alias, then by words."""
     path = path_of("companies", parameters={"q": query, "limit": limit})
-    return Call(method="GET", path=path, read=reading(FoundCompanies))
+    return Call(method="GET", path=path, read=json_reader(FoundCompanies))
 
 
 def company(reference: str) -> Call[StoredCompany]:
-    """One company, by its id, domain, name or alias."""
-    return Call(method="GET", path=path_of("companies", reference), read=reading(StoredCompany))
+    """Return one company by its id, domain, name or alias."""
+    return Call(method="GET", path=path_of("companies", reference), read=json_reader(StoredCompany))
 
 
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
-    """Which companies are meant by up to 5,000 rows of names or domains, with a confidence each."""
+    """Return the match of each of up to 5,000 rows of names or domains, with its confidence."""
     body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in rows]})
 
     def read(reply: Reply) -> tuple[MatchedRow, ...]:
-        return reading(_Matches)(reply).rows
+        return json_reader(_Matches)(reply).rows
 
     return Call(method="POST", path="/match", body=body, read=read)
 
 
 def map_of(question: Question | str) -> Call[CompanyMap]:
-    """The anchors and hits of a question, or the neighbourhood of one company, drawn in two dimensions."""
-    return Call(method="POST", path="/map", body=as_json(_question(question).body()), read=reading(CompanyMap))
+    """Return the anchors and hits of a query, or of the query for one company, in two dimensions."""
+    return Call(method="POST", path="/map", body=as_json(_question(question).body()), read=json_reader(CompanyMap))
 
 
 def ready() -> Call[Ready]:
-    """What the service would answer from. Raises `Unavailable` where it would not."""
-    return Call(method="GET", path="/readyz", read=reading(Ready))
+    """Return the state of the service. Raises `Unavailable` if it is not ready."""
+    return Call(method="GET", path="/readyz", read=json_reader(Ready))
 
 
-def _question(asked: Question | str) -> Question:
-    return Question.about(asked) if isinstance(asked, str) else asked
+def _question(question: Question | str) -> Question:
+    return Question.about(question) if isinstance(question, str) else question
 
 
 def _answers(reply: Reply) -> tuple[Ranking | Problem, ...]:
-    answers = json_of(reply)
+    answers = parse_json(reply)
     if not isinstance(answers, dict) or not isinstance(answers.get("answers"), list):
         raise UnreadableAnswer("it has no list of answers", request_id=reply.request_id)
     return tuple(_answer(each, reply) for each in answers["answers"])
@@ -189,7 +189,7 @@ def _answers(reply: Reply) -> tuple[Ranking | Problem, ...]:
 
 def _answer(each: Any, reply: Reply) -> Ranking | Problem:
     if isinstance(each, dict) and each.get("status") == 200:
-        return decoded(Ranking, each.get("answer"), reply)
+        return decode_value(Ranking, each.get("answer"), reply)
     document = each.get("problem") if isinstance(each, dict) else None
     status = each.get("status") if isinstance(each, dict) else None
     return problem_of(document, status=status if isinstance(status, int) else 500, request_id=reply.request_id)

@@ -7,8 +7,8 @@ import pytest
 
 from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.ingest.changes import embed_changes
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
+from similarity.ingest.write_path import embed_changes
 from tests.factories import make_company
 from tests.fakes import CountingEncoder
 
@@ -38,7 +38,7 @@ def test_a_record_is_trimmed_and_normalised() -> None:
 
 @pytest.mark.parametrize("company_id", [".", " .. "])
 def test_an_id_that_addresses_lose_is_refused_and_can_be_deleted(company_id: str) -> None:
-    with pytest.raises(InvalidCompany, match="cannot be part of an address"):
+    with pytest.raises(InvalidCompany, match="cannot be part of a URL"):
         parse({"id": company_id})
     assert parse({"id": company_id, "deleted": True}).id == company_id.strip()
 
@@ -172,8 +172,8 @@ def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
     assert isinstance(parsed.change, VersionedCompany)
     assert parsed.change.company.attributes == {}
-    assert parsed.warnings == (f"attributes.employees: {cell!r:.40} is no number; left out",)
-    assert parsed.left_out == ("attributes.employees",)
+    assert parsed.warnings == (f"attributes.employees: {cell!r:.40} is not a number; ignored",)
+    assert parsed.ignored_fields == ("attributes.employees",)
 
 
 def test_a_column_without_a_name_stands_for_no_field() -> None:
