@@ -174,7 +174,7 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "paws"}, "no method 'paws'"),
+        ({"method": "paws"}, "unknown method 'paws'"),
         ({"method": "listwise+pause"}, "in this order"),
         ({"priors": (0.5, 0.6)}, "sum to"),
         ({"priors": (0.5,)}, "1 class priors for 2 classes"),
@@ -335,7 +335,7 @@ def test_a_bug_in_a_loss_is_not_called_refused(command: list[str]) -> None:
     ("options", "message"),
     [
         (["--learning-rate", "0"], "learning_rate is 0.0; it must be above 0"),
-        (["--method", "paws"], "there is no method 'paws'"),
+        (["--method", "paws"], "unknown method 'paws'"),
         (["--selection", "20"], "20 selection anchors cannot be cut"),
         (["--frozen-layers", "2"], "leave at least one to train"),
         (["--model", "nowhere"], "the model 'nowhere' cannot be read"),

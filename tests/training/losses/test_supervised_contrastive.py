@@ -20,7 +20,7 @@ from tests.training.losses.cases import (
 with suppress(ModuleNotFoundError):  # without torch these tests are only counted
     import torch
 
-    from training.losses.supervised_contrastive import draw, supervised_contrastive
+    from training.losses.supervised_contrastive import sample_entries, supervised_contrastive
 
 pytestmark = pytest.mark.training
 
@@ -99,16 +99,19 @@ def test_long_vectors_have_finite_gradients() -> None:
 
 def test_a_draw_keeps_so_many_of_each_row_and_invents_none() -> None:
     mask = tensor([[True] * 6, [True, False, True, False, False, False], [False] * 6])
-    drawn = draw(mask, 3, torch.Generator().manual_seed(0))
+    drawn = sample_entries(mask, 3, torch.Generator().manual_seed(0))
     assert drawn.sum(dim=1).tolist() == [3, 2, 0]
     assert not (drawn & ~mask).any()
 
 
 def test_a_draw_is_the_generators_and_every_entry_has_its_chance() -> None:
     mask = torch.ones(1, 4, dtype=torch.bool)
-    assert torch.equal(draw(mask, 1, torch.Generator().manual_seed(7)), draw(mask, 1, torch.Generator().manual_seed(7)))
+    assert torch.equal(
+        sample_entries(mask, 1, torch.Generator().manual_seed(7)),
+        sample_entries(mask, 1, torch.Generator().manual_seed(7)),
+    )
     generator = torch.Generator().manual_seed(0)
-    counts = sum(draw(mask, 1, generator).long() for _ in range(400))
+    counts = sum(sample_entries(mask, 1, generator).long() for _ in range(400))
     # 100 expected, standard deviation 8.7
     assert counts.min() > 60
     assert counts.max() < 140
@@ -117,6 +120,6 @@ def test_a_draw_is_the_generators_and_every_entry_has_its_chance() -> None:
 def test_a_draw_of_all_leaves_mask_and_generator_alone() -> None:
     mask, generator = random_table(5).tensors()[2], torch.Generator().manual_seed(0)
     before = generator.get_state()
-    assert draw(mask, None, generator) is mask
+    assert sample_entries(mask, None, generator) is mask
     assert torch.equal(before, generator.get_state())
-    assert draw(mask[:, :0], 3, generator).shape == (len(mask), 0)
+    assert sample_entries(mask[:, :0], 3, generator).shape == (len(mask), 0)
