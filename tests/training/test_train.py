@@ -104,14 +104,14 @@ def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_p
 
 def test_another_run_s_checkpoint_is_refused(model: Path, tmp_path: Path) -> None:
     from training.data.selection import prepare
-    from training.run.checkpoint import NoFit
+    from training.run.checkpoint import CheckpointMismatch
 
     run(tiny(model, steps=4), tmp_path)
-    with pytest.raises(NoFit, match="learning_rate"):
+    with pytest.raises(CheckpointMismatch, match="learning_rate"):
         run(tiny(model, steps=4, learning_rate=1e-3), tmp_path)
     settings = tiny(model, steps=4, label_share=0.3)
     others = prepare(topic_pairs(seed=5), settings, selection=6)
-    with pytest.raises(NoFit, match="other pairs"):
+    with pytest.raises(CheckpointMismatch, match="other pairs"):
         fit_pairs(settings, others, tmp_path)
 
 
@@ -357,5 +357,5 @@ def test_classes_other_than_competitors_need_their_order(command: list[str], tmp
     from training.train import main
 
     (tmp_path / "pairs.csv").write_text("text_a,text_b,label\na,b,entailment\nc,d,contradiction\n")
-    with pytest.raises(SystemExit, match="which of the classes contradiction, entailment has the most similar texts"):
+    with pytest.raises(SystemExit, match="the positive class among contradiction, entailment is unknown"):
         main(command)

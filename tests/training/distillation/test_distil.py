@@ -271,7 +271,7 @@ def test_another_method_or_text_preparation_is_refused(
     from training.distillation import teachers as teaching
 
     monkeypatch.setattr(teaching, "DEFAULT_SETTINGS", TextSettings(drop_places=True))
-    with pytest.raises(SystemExit, match="prepares texts in another way"):
+    with pytest.raises(SystemExit, match="differ from those of training"):
         main(arguments(files, teachers, model))
     monkeypatch.undo()
     with pytest.raises(SystemExit, match=r"manifest\.json"):
