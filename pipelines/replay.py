@@ -32,7 +32,7 @@ from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
 from pipelines.file_systems import located, matches, move, open_to_read
 from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options, workplace_of
-from pipelines.stream import prepare, summary
+from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
@@ -180,7 +180,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     if given.dry_run:
         return
     workplace = workplace_of(given)
-    prepare(workplace, os.environ, now=utc_now())
+    ensure_write_target(workplace, os.environ, now=utc_now())
     pipeline = beam.Pipeline(options=to_beam)
     ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
     build(pipeline, folder=given.dead_letters, paths=paths, stages=stages, ingest=ingest)

@@ -13,7 +13,7 @@ from similarity.model.calibration import Calibration
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
-from training.evaluate.calibration import CalibrationQuality, assess, calibrate, probabilities, served_pairs
+from training.evaluate.calibration import CalibrationQuality, assess, calibrate, judged_hits, probabilities
 from training.evaluate.corpus import Corpus, corpus_recall
 from training.evaluate.encoding import Encode, Texts
 from training.evaluate.pairs import best_threshold, cosine_quality
@@ -122,8 +122,8 @@ def calibration_figures(
     It is judged out of fold and on the anchors of `judgements`. The second value holds what there is to
     draw, by its label.
     """
-    report = calibrate(served_pairs(corpus, selection, k=k), seed=seed)
-    others = served_pairs(corpus, judgements, k=k)
+    report = calibrate(judged_hits(corpus, selection, k=k), seed=seed)
+    others = judged_hits(corpus, judgements, k=k)
     found = {
         "sigmoid, out of fold": report.platt,
         "isotonic, out of fold": report.isotonic,

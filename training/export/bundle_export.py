@@ -16,7 +16,13 @@ from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.console import Log
 from training.evaluate.corpus import encode_corpus
 from training.evaluate.judged import read_companies
-from training.export.calibration import FittedCalibration, calibrated, draw, fit_calibration, progress_with_eta
+from training.export.calibration import (
+    FittedCalibration,
+    calibrated,
+    fit_calibration,
+    plot_reliability,
+    progress_with_eta,
+)
 from training.export.card import model_card
 from training.export.gates import (
     ExportRefused,
@@ -133,7 +139,7 @@ def export(
         bundle = write_manifest(draft.folder, facts)
         published = publish(bundle.folder, output / bundle.encoder_id)
         if fitted and calibration and calibration.plots:
-            draw(fitted, calibration.plots / f"reliability-{published.encoder_id}.png")
+            plot_reliability(fitted, calibration.plots / f"reliability-{published.encoder_id}.png")
         return published
 
 

@@ -288,7 +288,7 @@ def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[st
     assert "--judged and --calibrate need --companies" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--companies", "z"])
-    assert "--judged and --companies belong together" in capsys.readouterr().err
+    assert "--companies is only used with --judged" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--reference", "z"])
     assert "--reference needs --judged" in capsys.readouterr().err

@@ -216,12 +216,12 @@ def test_a_bundle_exported_again_keeps_its_facts(
         assert getattr(again, fact) == getattr(bundle.manifest, fact)
     assert trained_on_path(folder).read_text().split() == ["c1", "c2"]
     assert "our/base, licence none |" in (folder / CARD_FILE).read_text()
-    assert "the probability of the bundle is not carried over" in capsys.readouterr().out
+    assert "the calibration of the bundle is not copied" in capsys.readouterr().out
 
 
 def test_a_bundle_is_not_replaced_by_its_own_export(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
     begun = copied(bundle, tmp_path, listed="c1")
-    with pytest.raises(SystemExit, match=r"holds the bundle itself; choose another --output"):
+    with pytest.raises(SystemExit, match=r"contains the bundle to export; choose another folder"):
         export_by_command(f"--model {begun.folder} --sample {sample}", begun.folder.parent)
 
 
@@ -240,7 +240,7 @@ def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
     begun = copied(bundle, tmp_path, listed="c1")
     (tmp_path / "other.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc3\t0\n")
     given = f"--model {begun.folder} --sample {sample} --calibrate {tmp_path / 'other.tsv'} --companies {sample}"
-    with pytest.raises(SystemExit, match=r"has seen 1 of the 1 anchors that were to fit the probability, such as c1"):
+    with pytest.raises(SystemExit, match=r"1 of the 1 anchors of the calibration, such as c1, were training"):
         export_by_command(given, tmp_path / "models")
 
 
