@@ -134,7 +134,7 @@ class FirstToken(PairModel):
         """Float32 `[r, d]`."""
         return self.states(input_ids, attention_mask)[:, 0].float()
 
-    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
         """The same from `lower_states`."""
         return self.upper_states(lower_states, attention_mask)[:, 0].float()
 
