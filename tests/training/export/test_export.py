@@ -285,7 +285,7 @@ def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[st
 
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--judged", "z"])
-    assert "--judged and --calibrate need --companies" in capsys.readouterr().err
+    assert "--judged, --calibrate and --calibrate-on need --companies" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--companies", "z"])
     assert "--companies is only used with --judged" in capsys.readouterr().err
