@@ -9,7 +9,7 @@ import pytest
 
 from pipelines import reembed, schedule
 from pipelines.options import beam_options
-from pipelines.reembed import ReembedOptions, run_once, succeeded, told
+from pipelines.reembed import ReembedOptions, run_once, succeeded, summary
 from pipelines.workplace import Workplace
 from similarity.bundle import ModelBundle
 from similarity.company import DeletedCompany, utc_now
@@ -90,7 +90,7 @@ def test_the_corpus_moves_to_the_new_bundle(
     assert (live.encoder_id, report.promoted) == (better.encoder_id, True)
     assert (report.documents, report.encoded) == (COMPANIES + 1, COMPANIES)
     assert filled.stats(live.name) == filled.stats(before.name)
-    assert "is live; back with" in told(report)
+    assert "is live; back with" in summary(report)
 
 
 def test_a_bundle_that_ranks_worse_is_refused_with_the_numbers(
@@ -100,8 +100,8 @@ def test_a_bundle_that_ranks_worse_is_refused_with_the_numbers(
     report = run(worse, workplace, judged)
     assert filled.live() == before
     assert not succeeded(report, ReembedOptions(workplace=workplace, judged=judged))
-    assert "does not pass the gate" in told(report)
-    assert "nDCG@10" in told(report)
+    assert "does not pass the gate" in summary(report)
+    assert "nDCG@10" in summary(report)
 
 
 def test_what_is_there_is_not_embedded_again(
