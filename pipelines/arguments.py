@@ -35,7 +35,7 @@ def count(text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise ArgumentTypeError(f"{text!r:.40} is no whole number of 1 or more")
+        raise ArgumentTypeError(f"{text!r:.40} is not a whole number of 1 or more")
     return number
 
 
@@ -43,7 +43,7 @@ def amount(text: str) -> float:
     """Parse a number above 0, for example of seconds."""
     number = _number(text)
     if not 0 < number < math.inf:
-        raise ArgumentTypeError(f"{text!r:.40} is no number above 0")
+        raise ArgumentTypeError(f"{text!r:.40} is not a number above 0")
     return number
 
 
@@ -51,7 +51,7 @@ def amount_or_zero(text: str) -> float:
     """Parse a number of 0 or more."""
     number = _number(text)
     if not 0 <= number < math.inf:
-        raise ArgumentTypeError(f"{text!r:.40} is no number of 0 or more")
+        raise ArgumentTypeError(f"{text!r:.40} is not a number of 0 or more")
     return number
 
 
@@ -59,7 +59,7 @@ def days(text: str) -> float:
     """Parse a number of days, at most a hundred years."""
     number = _number(text)
     if not 0 < number <= HUNDRED_YEARS:
-        raise ArgumentTypeError(f"{text!r:.40} is no number of days above 0 and up to {HUNDRED_YEARS:,.0f}")
+        raise ArgumentTypeError(f"{text!r:.40} is not a number of days above 0 and up to {HUNDRED_YEARS:,.0f}")
     return number
 
 
@@ -67,7 +67,7 @@ def port(text: str) -> int:
     """Parse a port number."""
     number = count(text)
     if number > 65_535:
-        raise ArgumentTypeError(f"{text!r:.40} is no port; ports go up to 65535")
+        raise ArgumentTypeError(f"{text!r:.40} is not a port; ports go up to 65535")
     return number
 
 

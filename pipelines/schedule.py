@@ -107,7 +107,7 @@ def cron_trigger(expression: str, *, zone: str) -> CronTrigger:
         return CronTrigger.from_crontab(expression, timezone=_zone(zone))
     except ValueError as error:
         raise InvalidInput(
-            f"{expression!r} is no cron expression ({error}); write five fields, such as '0 3 * * sat'"
+            f"{expression!r} is not a cron expression ({error}); write five fields, such as '0 3 * * sat'"
         ) from None
 
 
@@ -128,4 +128,4 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise InvalidInput(f"{name!r} is no time zone; write one such as Europe/Stockholm") from None
+        raise InvalidInput(f"{name!r} is not a time zone; write one such as Europe/Stockholm") from None

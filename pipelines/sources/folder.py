@@ -75,7 +75,7 @@ class ReadFolder(beam.PTransform):
         """Read the folder with one reader."""
         if not self._folder.is_dir():
             raise InvalidInput(
-                f"{self._folder} is no folder; make it, on a file system that every worker sees at this path"
+                f"{self._folder} is not a folder; make it, on a file system that every worker sees at this path"
             )
         only = frozenset(file.name for file in files_in(self._folder)) if self._until_end else None
         source = FolderSource(folder=self._folder, settle_seconds=SETTLE_SECONDS, only=only)
