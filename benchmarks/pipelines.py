@@ -33,7 +33,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipelines.options import beam_options
 from pipelines.sources.files import ReadFiles
-from pipelines.stream import prepare
+from pipelines.stream import ensure_write_target
 from pipelines.transforms import Ingest
 from pipelines.workplace import Workplace
 from similarity.bundle import ModelBundle, seed_folder
@@ -99,7 +99,7 @@ def by_pipeline(path: Path, threads: int) -> float:
     """Seconds from an empty index to one with every company in it."""
     with tempfile.TemporaryDirectory() as folder:
         workplace = Workplace(index=f"{folder}/index.db", threads=threads)
-        prepare(workplace, {}, now=utc_now())
+        ensure_write_target(workplace, {}, now=utc_now())
         began = time.perf_counter()
         with beam.Pipeline(options=beam_options([], bounded=True)) as pipeline:
             _ = pipeline | ReadFiles([str(path)], now=utc_now()) | Ingest(workplace)

@@ -1,4 +1,4 @@
-"""What arguments of commands must be, and that none is misspelt: a wrong one is refused before anything runs."""
+"""Parses the arguments of commands; an invalid or misspelt one is refused before anything runs."""
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -10,9 +10,9 @@ HUNDRED_YEARS = 36_500.0
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str] | None) -> tuple[Namespace, list[str]]:
-    """The options of a parser, and what is left for Beam. Ends the process where an option is a misspelt one of these.
+    """Return the parsed options and the remaining arguments for Beam. A misspelt option of `parser` ends the process.
 
-    What else is unknown may be an option of a runner, which neither this command nor Beam can tell.
+    Other unknown options may belong to a runner, whose options neither this command nor Beam knows.
     """
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
@@ -23,51 +23,51 @@ def parse(parser: ArgumentParser, arguments: Sequence[str] | None) -> tuple[Name
 
 
 def name_of(word: str) -> str:
-    """The name of the option that a word of a command line begins, as Python writes it; empty where it is none."""
+    """Return the name of the option in a command-line word as a Python identifier; "" if it is not an option."""
     option = word.partition("=")[0]
     return option[2:].replace("-", "_") if option.startswith("--") else ""
 
 
 def count(text: str) -> int:
-    """A whole number above 0."""
+    """Parse a whole number of 1 or more."""
     try:
         number = int(text)
     except ValueError:
         number = 0
     if number < 1:
-        raise ArgumentTypeError(f"{text!r:.40} is no whole number of 1 or more")
+        raise ArgumentTypeError(f"{text!r:.40} is not a whole number of 1 or more")
     return number
 
 
 def amount(text: str) -> float:
-    """A number above 0, of seconds for example."""
+    """Parse a number above 0, for example of seconds."""
     number = _number(text)
     if not 0 < number < math.inf:
-        raise ArgumentTypeError(f"{text!r:.40} is no number above 0")
+        raise ArgumentTypeError(f"{text!r:.40} is not a number above 0")
     return number
 
 
 def amount_or_zero(text: str) -> float:
-    """A number of 0 or more."""
+    """Parse a number of 0 or more."""
     number = _number(text)
     if not 0 <= number < math.inf:
-        raise ArgumentTypeError(f"{text!r:.40} is no number of 0 or more")
+        raise ArgumentTypeError(f"{text!r:.40} is not a number of 0 or more")
     return number
 
 
 def days(text: str) -> float:
-    """A number of days, at most a hundred years of them."""
+    """Parse a number of days, at most a hundred years."""
     number = _number(text)
     if not 0 < number <= HUNDRED_YEARS:
-        raise ArgumentTypeError(f"{text!r:.40} is no number of days above 0 and up to {HUNDRED_YEARS:,.0f}")
+        raise ArgumentTypeError(f"{text!r:.40} is not a number of days above 0 and up to {HUNDRED_YEARS:,.0f}")
     return number
 
 
 def port(text: str) -> int:
-    """A port to listen on."""
+    """Parse a port number."""
     number = count(text)
     if number > 65_535:
-        raise ArgumentTypeError(f"{text!r:.40} is no port; ports go up to 65535")
+        raise ArgumentTypeError(f"{text!r:.40} is not a port; ports go up to 65535")
     return number
 
 

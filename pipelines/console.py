@@ -1,9 +1,9 @@
-"""What commands say to the user."""
+"""Output of commands."""
 
 import sys
 
 
 def say(line: str) -> None:
-    """One line, on standard error."""
+    """Write one line to standard error and flush it."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

@@ -1,20 +1,20 @@
-r"""Where dead letters are kept: in files of a folder (on a disk, S3 or GCS), or in a Kafka topic.
+r"""Writes dead letters to files in a folder (on a disk, S3 or GCS), or to a Kafka topic.
 
     _ = ingested.dead | WriteDeadLetters.to_folder("s3://bucket/dead-letters")
     _ = ingested.dead | WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), "companies.dead")
 
-Both write before their bundle is final, and neither has state or a shuffle: what the source acknowledges is
-kept. A bundle that is tried again may write a letter twice; it is the same letter, by its position.
+Both write before the Beam bundle is committed, without state or shuffle, so no acknowledged message is lost. A retried
+Beam bundle may write a letter twice; both copies have the same position.
 
-A folder gets one file of JSON lines for each bundle that has dead letters, dead-TIME-RANDOM.jsonl, under
-its name only when it is whole. `remove_expired` removes the files of long ago. A topic's retention is its own
-setting, and so is whether it exists: make it before the job starts, say for 90 days,
+In a folder, each Beam bundle with dead letters writes one file of JSON lines, dead-TIME-RANDOM.jsonl, which gets its
+name when it is complete. `remove_expired` removes old files. For a topic, retention is a setting of the topic. Create
+the topic before the job starts, for example with 90 days of retention:
 
     kafka-topics.sh --bootstrap-server HOST:9092 --create --topic companies.dead \
         --config retention.ms=7776000000 --config max.message.bytes=16777216
 
-(a letter holds its message as text, up to six times as long as its bytes). There the key is the
-position and the value the same line as in a file.
+(a letter contains its message as text, up to six times as long as its bytes). The key of a record is the position, the
+value is the same line as in a file.
 """
 
 import os
@@ -38,7 +38,7 @@ FILE_NAME = re.compile(r"\.?dead-(\d{8}T\d{6}\.\d{6}Z)-[0-9a-f]{8}\.jsonl(\.part
 
 
 class WriteDeadLetters(beam.PTransform):
-    """PCollection[DeadLetter] -> nothing to go on with."""
+    """PCollection[DeadLetter] -> empty PCollection."""
 
     def __init__(self, writing: beam.DoFn) -> None:
         super().__init__()
@@ -46,25 +46,25 @@ class WriteDeadLetters(beam.PTransform):
 
     @classmethod
     def to_folder(cls, folder: str, *, clock: Callable[[], datetime] = utc_now) -> "WriteDeadLetters":
-        """Into files of a folder, which is made where it is missing.
+        """Write to files of a folder, which is created if it is missing.
 
         Raises:
-            InvalidInput: Beam cannot write such paths here.
+            InvalidInput: Beam cannot write to such a path in this installation.
         """
         require_file_system(folder)
         return cls(_WriteFile(located(folder), clock))
 
     @classmethod
     def to_topic(cls, settings: KafkaSettings, topic: str) -> "WriteDeadLetters":
-        """To a Kafka topic.
+        """Write to a Kafka topic.
 
-        Only the addresses of `settings` travel with the job; each worker reads its login from the
-        SIMILARITY_KAFKA_ variables of its own environment.
+        Only the addresses of `settings` are part of the job; each worker reads its login from the SIMILARITY_KAFKA_
+        variables of its own environment.
         """
         return cls(_WriteTopic(settings.servers, topic))
 
     def expand(self, letters: "beam.PCollection[DeadLetter]") -> "beam.PCollection[None]":
-        """Writes them."""
+        """Write the dead letters."""
         return letters | "Write" >> beam.ParDo(self._writing).with_output_types(None)
 
 
@@ -78,7 +78,7 @@ class _WriteFile(beam.DoFn):
         self._file: LetterFile | None = None
 
     def start_bundle(self) -> None:
-        self._abandon()  # what a failed bundle left; its letters come again
+        self._abandon()  # the file of a failed Beam bundle, which is retried
 
     def teardown(self) -> None:
         self._abandon()
@@ -99,7 +99,7 @@ class _WriteFile(beam.DoFn):
 
 
 class LetterFile:
-    """One file of dead letters, under its name when it is finished. `begun` is the time it is named by."""
+    """One file of dead letters, which gets its name when it is finished; `begun` is the time in the name."""
 
     def __init__(self, folder: str, *, begun: datetime) -> None:
         name = file_name(begun)
@@ -108,15 +108,15 @@ class LetterFile:
         self._stream = open_to_write(self._partial)
 
     def add(self, letter: DeadLetter) -> None:
-        """Writes one letter."""
+        """Write one letter."""
         self._stream.write(letter.to_line().encode() + b"\n")
 
     def finish(self) -> None:
-        """Makes the file durable and visible."""
+        """Make the file durable and visible."""
         finish_writing(self._stream, self._partial, final=self._final)
 
     def abandon(self) -> None:
-        """Lets go of the file as it is; it stays invisible until it expires."""
+        """Close the file without finishing it; it stays hidden until it expires."""
         self._stream.close()
 
 
@@ -137,18 +137,18 @@ class _WriteTopic(beam.DoFn):
 
 
 def file_name(begun: datetime) -> str:
-    """A name for a file of dead letters; names sort by time."""
+    """Return a name for a file of dead letters; names sort by time."""
     return f"dead-{begun.astimezone(UTC).strftime(FILE_TIME)}-{uuid.uuid4().hex[:8]}.jsonl"
 
 
 def begun_at(path: str) -> datetime | None:
-    """When the file of dead letters was begun, by its name; None if it is no such file."""
+    """Return the time in the name of a file of dead letters; None if it is not such a file."""
     match = FILE_NAME.fullmatch(path.rpartition("/")[2])
     return datetime.strptime(match[1], FILE_TIME).replace(tzinfo=UTC) if match else None
 
 
 def expired(paths: Iterable[str], *, before: datetime) -> list[str]:
-    """The files of dead letters that were begun before a time; left-overs of killed workers are among them."""
+    """Return the files of dead letters begun before a time, including unfinished files of killed workers."""
     return [path for path in paths if (begun := begun_at(path)) is not None and begun < before]
 
 

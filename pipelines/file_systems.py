@@ -1,4 +1,4 @@
-"""Files that lie on a disk or in an object store, by Beam's file systems: `/data/a.csv`, `s3://bucket/a.csv`, `gs://…`."""
+"""Files on a disk or in an object store, through Beam's file systems: `/data/a.csv`, `s3://bucket/a.csv`, `gs://…`."""
 
 import io
 import os
@@ -13,17 +13,17 @@ from apache_beam.io.filesystems import FileSystems
 
 from similarity.errors import InvalidInput
 
-# scheme -> the library Beam reads it with, and Beam's extra that brings the library
+# scheme -> the library that Beam needs for it, and Beam's extra that installs the library
 LIBRARIES = {"s3": ("boto3", "aws"), "gs": ("google.cloud.storage", "gcp")}
 
 
 def matching(patterns: Sequence[str]) -> list[str]:
-    """The files that any of the patterns names, sorted, each once. Local ones come with their whole path.
+    """Return the files that match any of the patterns, sorted and distinct; local paths are absolute.
 
-    `*` is anything but a slash, `**` anything.
+    `*` matches any characters except a slash, `**` any characters.
 
     Raises:
-        InvalidInput: a pattern names no file, or its store cannot be asked.
+        InvalidInput: no file matches a pattern, or its store cannot be listed.
     """
     found: set[str] = set()
     for pattern in patterns:
@@ -35,10 +35,10 @@ def matching(patterns: Sequence[str]) -> list[str]:
 
 
 def matches(pattern: str) -> list[str]:
-    """The files that a pattern names, possibly none.
+    """Return the files that match a pattern, possibly none.
 
     Raises:
-        InvalidInput: its store cannot be asked.
+        InvalidInput: the store cannot be listed.
     """
     require_file_system(pattern)
     try:
@@ -49,7 +49,7 @@ def matches(pattern: str) -> list[str]:
 
 
 def require_file_system(path: str) -> None:
-    """Raises InvalidInput if Beam cannot read such paths here; the message names what to install."""
+    """Raise InvalidInput if Beam cannot read such a path in this installation; the message says what to install."""
     scheme = FileSystems.get_scheme(path)
     if scheme is None:
         return
@@ -62,33 +62,33 @@ def require_file_system(path: str) -> None:
 
 
 def is_installed(library: str) -> bool:
-    """Whether a module could be imported."""
+    """Return whether a module can be imported."""
     with suppress(ModuleNotFoundError):  # of a parent package
         return find_spec(library) is not None
     return False
 
 
 def located(path: str) -> str:
-    """A local path made absolute, so that it means the same to every worker; a URL as it is."""
+    """Return a local path as an absolute path, which is the same for every worker; a URL unchanged."""
     return path if FileSystems.get_scheme(path) else str(Path(path).absolute())
 
 
 def open_to_read(path: str) -> IO[bytes]:
-    """The bytes of a file as they are: a `.gz` stays packed."""
+    """Open a file for reading without decompression."""
     stream: IO[bytes] = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     return stream
 
 
 def open_to_write(path: str) -> IO[bytes]:
-    """A new file, with its folder where that is missing. `finish_writing` makes it durable."""
+    """Create a file, and its folder if it is missing. `finish_writing` makes the file durable."""
     stream: IO[bytes] = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
     return stream
 
 
 def finish_writing(stream: IO[bytes], path: str, *, final: str) -> None:
-    """Closes a file and gives it its final name. Once this returns, it survives a power failure.
+    """Close a file and give it its final name. Once this returns, the file survives a power failure.
 
-    An object store keeps what it was given when the file is closed; a disk must be told.
+    An object store stores the file durably when it is closed; on a disk it must be synced.
     """
     stream.flush()
     with suppress(io.UnsupportedOperation, AttributeError):
@@ -98,7 +98,7 @@ def finish_writing(stream: IO[bytes], path: str, *, final: str) -> None:
 
 
 def move(path: str, target: str) -> None:
-    """Renames a file, durably, into a folder that need not be there. In an object store that is a copy and a delete."""
+    """Rename a file durably; create the target folder if needed. In an object store this is a copy and a delete."""
     local = FileSystems.get_scheme(target) is None
     if local:
         Path(target).parent.mkdir(parents=True, exist_ok=True)

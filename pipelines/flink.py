@@ -1,8 +1,8 @@
-"""Ends the jobs of a stream on Flink, by Flink's own REST API.
+"""Cancels jobs on Flink through Flink's REST API.
 
-Beam's job server does not: asked to cancel a job it stops waiting for it, and on Flink the job runs on
-(seen with Beam 2.62; its `JobInvocation.cancel` drops the result that it would have to cancel). So who
-stops a stream, or starts one anew, has to tell Flink itself.
+Beam's job server does not cancel them: it only stops waiting for the job, which keeps running on Flink (seen with Beam
+2.62; its `JobInvocation.cancel` drops the result that it would have to cancel). So a command that stops or restarts a
+streaming job must cancel the job in Flink itself.
 """
 
 import http.client
@@ -18,13 +18,13 @@ from similarity.errors import SimilarityError
 SECONDS_TO_ANSWER = 10.0
 SECONDS_TO_END = 120.0
 LOOK_SECONDS = 0.5
-# Flink calls itself so in Beam's options when the job server knows the address, and nobody else.
+# Values of --flink_master in Beam's options that contain no address: only the job server knows it.
 UNNAMED = ("[auto]", "[local]", "[collection]")
 ENDED = {"FINISHED", "CANCELED", "FAILED"}
 
 
 class FlinkUnavailable(SimilarityError):
-    """Flink does not answer, or does not end a job."""
+    """Flink does not answer, or does not cancel a job."""
 
 
 class FlinkMaster:
@@ -34,7 +34,7 @@ class FlinkMaster:
         self.url = url.rstrip("/")
 
     def running(self, name: str) -> list[str]:
-        """The ids of the jobs of this name that have not ended.
+        """Return the ids of the jobs of this name that have not ended.
 
         Raises:
             FlinkUnavailable: Flink does not answer.
@@ -43,12 +43,12 @@ class FlinkMaster:
         return [str(job["jid"]) for job in jobs if job["name"] == name and job["state"] not in ENDED]
 
     def end(self, name: str, *, expect_seconds: float = 0.0) -> int:
-        """Cancels the jobs of this name and returns when they have ended; how many there were.
+        """Cancel the jobs of this name, wait until they have ended, and return their number.
 
-        Where there is none it waits `expect_seconds` for one that may still be on its way.
+        If there is none, wait `expect_seconds` for a submitted job to appear.
 
         Raises:
-            FlinkUnavailable: Flink does not answer, or does not end them.
+            FlinkUnavailable: Flink does not answer, or does not cancel them.
         """
         seen: set[str] = set()
         began = time.monotonic()
@@ -76,7 +76,7 @@ class FlinkMaster:
 
 
 def master_of(options: PipelineOptions) -> FlinkMaster | None:
-    """The cluster that Beam's options name with --flink_master; None where they name none."""
+    """Return the cluster that --flink_master names in Beam's options, or None."""
     address = options.view_as(FlinkRunnerOptions).flink_master.strip()
     if address in UNNAMED:
         return None

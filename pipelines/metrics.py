@@ -1,18 +1,18 @@
-"""What a job counts: as Beam counters, which the runner adds up, and for Prometheus, from each worker process.
+"""Metrics of a job: as Beam counters, which the runner aggregates, and for Prometheus, from each worker process.
 
-    similarity_messages_total{end="applied"}   messages by how they ended; the sum of all ends is what came in
-    similarity_embedded_texts_total            texts that the encoder read
-    similarity_reused_vectors_total            vectors that were taken over because the text was the same
-    similarity_retries_total                   changes sent again because the store did not take them
-    similarity_batch_messages                  how many messages a batch held
-    similarity_batch_seconds                   how long a batch took, from the encoder to the store's answer
-    similarity_delay_seconds                   from a message's time to its being searchable, but for the refresh
-    similarity_lag_messages{partition="0"}     what a partition of the topic has left, as of its last reading
-    similarity_source_failures_total           attempts to read that found Kafka away
+    similarity_messages_total{end="applied"}   messages by outcome; their sum is the number of messages read
+    similarity_embedded_texts_total            texts that were encoded
+    similarity_reused_vectors_total            stored vectors that were reused because the text had not changed
+    similarity_retries_total                   changes sent again because the index did not accept them
+    similarity_batch_messages                  messages per batch
+    similarity_batch_seconds                   seconds per batch, from encoding to the answer of the index
+    similarity_delay_seconds                   from the time of a message to its write (the index refresh comes after)
+    similarity_lag_messages{partition="0"}     messages of a partition that are not read yet, at the last read
+    similarity_source_failures_total           reads that failed because Kafka was unavailable
     similarity_lost_offsets_total              offsets that retention deleted before they were read
-    process_...                                memory, processor time, open files of the process
+    process_...                                memory, CPU time, open files of the process
 
-Beam's have the same names without `similarity_` and unit endings, in the namespace "similarity".
+The Beam counters have the same names without `similarity_` and unit suffixes, in the namespace "similarity".
 """
 
 import threading
@@ -24,14 +24,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 NAMESPACE = "similarity"
 ENDS = ("applied", "unchanged", "superseded", "dead")
-# The first worker process of a machine has the port asked for, the next ones those above it.
+# The first worker process of a machine uses the requested port, the next ones the ports above it.
 PORTS_TRIED = 32
 BATCH_SIZES = (1, 4, 16, 64, 128, 256, 512, 1024)
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600)
 
 
 class WorkerMetrics:
-    """Prometheus' side, one of each process."""
+    """The Prometheus metrics of a process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -47,13 +47,13 @@ class WorkerMetrics:
         self.source_failures = Counter("similarity_source_failures", "Kafka was away", registry=self.registry)
         self.lost_offsets = Counter("similarity_lost_offsets", "Deleted before read", registry=self.registry)
         for end in ENDS:
-            # At 0 from the start: of a counter that appears with its first count, Prometheus sees no increase.
+            # Create the counters at 0: Prometheus sees no increase if a counter first appears with a count.
             self.messages.labels(end)
         self._serving = threading.Lock()
         self.port: int | None = None
 
     def counts(self) -> dict[str, int]:
-        """What this process has counted so far, under the names that Beam's counters have."""
+        """Return the counts of this process so far, by the names of Beam's counters."""
         found = {"embedded_texts": self.embedded, "reused_vectors": self.reused, "retries": self.retries}
         ends = [sample for sample in self.messages.collect()[0].samples if sample.name.endswith("_total")]
         return {
@@ -62,7 +62,7 @@ class WorkerMetrics:
         }
 
     def serve(self, port: int) -> int:
-        """Serves the metrics over HTTP on this port or one of those above it, once; returns which."""
+        """Serve the metrics over HTTP on the first free port from `port` up, once; return the port."""
         with self._serving:
             for candidate in range(port, port + PORTS_TRIED):
                 if self.port is not None:
@@ -79,12 +79,12 @@ class WorkerMetrics:
 
 @cache
 def worker_metrics() -> WorkerMetrics:
-    """Those of this process."""
+    """Return the metrics of this process."""
     return WorkerMetrics()
 
 
 class JobMetrics:
-    """Counts for both sides at once. Use it inside a transform only: Beam counts by the bundle under way."""
+    """Updates Beam's and Prometheus' metrics. Use it only in a DoFn: Beam counts by the current Beam bundle."""
 
     def __init__(self) -> None:
         self._worker = worker_metrics()
@@ -95,42 +95,42 @@ class JobMetrics:
         self._delay = Metrics.distribution(NAMESPACE, "delay_milliseconds")
 
     def ended(self, end: str) -> None:
-        """One message ended: applied, unchanged, superseded or dead."""
+        """Count one message by its outcome: applied, unchanged, superseded or dead."""
         Metrics.counter(NAMESPACE, f"messages_{end}").inc()
         self._worker.messages.labels(end).inc()
 
     def embedded(self, texts: int) -> None:
-        """The encoder read so many texts."""
+        """Count encoded texts."""
         self._embedded.inc(texts)
         self._worker.embedded.inc(texts)
 
     def reused(self, vectors: int) -> None:
-        """So many vectors were taken over from what is stored."""
+        """Count stored vectors that were reused."""
         self._reused.inc(vectors)
         self._worker.reused.inc(vectors)
 
     def retried(self, changes: int) -> None:
-        """So many changes are sent again."""
+        """Count changes that are sent again."""
         self._retries.inc(changes)
         self._worker.retries.inc(changes)
 
     def batch(self, messages: int, seconds: float) -> None:
-        """A batch was settled."""
+        """Record the size and the duration of a batch."""
         self._batch.update(messages)
         self._worker.batch.observe(messages)
         self._worker.seconds.observe(seconds)
 
     def delay(self, seconds: float) -> None:
-        """A message was written so long after its time."""
+        """Record the seconds from the time of a message to its write."""
         self._delay.update(round(1000 * seconds))
         self._worker.delay.observe(seconds)
 
 
 def counted(result: PipelineResult) -> dict[str, int]:
-    """What a job has counted so far, by name.
+    """Return the counters of a job so far, by name.
 
-    The in-process runner adds its counters up by one nested generator for each bundle (Beam 2.77), so after
-    some 900 of them Python refuses. Its workers are threads of this process, whose own counts then serve.
+    The in-process runner sums its counters with one nested generator for each Beam bundle (Beam 2.77), so after about
+    900 bundles Python raises RecursionError. Its workers are threads of this process, so its own counts are used then.
     """
     try:
         counters = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]

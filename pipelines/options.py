@@ -1,4 +1,4 @@
-"""The options of jobs. What is not among them goes to Beam and its runner as it stands."""
+"""The options of jobs. Unknown options are passed to Beam and its runner unchanged."""
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -21,11 +21,11 @@ from similarity.ingest.records import Columns
 SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
 SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
 SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
-# Offsets are committed when a checkpoint is complete, so without checkpoints never.
+# Offsets are committed when a checkpoint is complete; without checkpoints they are never committed.
 CHECKPOINTS, CHECKPOINT_MS = "--checkpointing_interval", 5_000
 SAVEPOINT = "--savepoint_path"
 FINISH_BUNDLES = "--finish_bundle_before_checkpointing"
-# Runners that hand a job to a job server: to Flink, as a rule.
+# Runners that submit a job to a job server, usually for Flink.
 BY_JOB_SERVER = ("PortableRunner", "FlinkRunner")
 HAVE_MORE_OPTIONS = (*BY_JOB_SERVER, "SparkRunner")
 # Bounded jobs run in this process; a stream on one machine runs on Prism.
@@ -36,7 +36,7 @@ DEFAULT_DEAD_LETTERS = "dead-letters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where messages come from. `names` are the patterns, or the one folder, topic or subscription."""
+    """The source of messages. `names` are the file patterns, or the one folder, topic or subscription."""
 
     kind: SourceKind
     names: tuple[str, ...]
@@ -47,14 +47,14 @@ class Source:
 
     @property
     def job_name(self) -> str:
-        """What a job that reads it is called: the same at each start, in the letters that runners allow."""
+        """The name of a job that reads this source: the same at each start, with characters that runners allow."""
         by = (self.group,) if self.kind == "kafka-topic" else ()
         return re.sub("[^a-z0-9]+", "-", "-".join(["similarity", *self.names, *by]).lower()).rstrip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """What `pipelines.stream` is asked to do; `pipelines.stream --help` says what each is."""
+    """The options of `pipelines.stream`; see `pipelines.stream --help`."""
 
     source: Source
     workplace: Workplace
@@ -71,7 +71,7 @@ class StreamOptions:
 
 
 def add_work_options(parser: ArgumentParser) -> None:
-    """The options of every job: where to work, and how."""
+    """Add the options of every job: the index, the bundles and the threads."""
     work = parser.add_argument_group("where to work")
     work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
     work.add_argument("--bundles", default="", help="folder of the index's bundles, reached by all workers")
@@ -79,12 +79,12 @@ def add_work_options(parser: ArgumentParser) -> None:
 
 
 def workplace_of(given: Namespace) -> Workplace:
-    """What workers open."""
+    """Return the workplace that the workers open."""
     return Workplace(index=given.index, bundles=given.bundles, threads=given.threads)
 
 
 def add_stream_options(parser: ArgumentParser) -> None:
-    """The options of `pipelines.stream`."""
+    """Add the options of `pipelines.stream`."""
     source = parser.add_argument_group("what to read (one of them)")
     source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
     source.add_argument("--folder", help="every file that is put there; it is moved to FOLDER/done then")
@@ -126,10 +126,10 @@ def add_stream_options(parser: ArgumentParser) -> None:
 
 
 def stream_options(given: Namespace) -> StreamOptions:
-    """What the command line asks for.
+    """Return the options of the command line.
 
     Raises:
-        InvalidInput: options that do not fit each other.
+        InvalidInput: the options contradict each other.
     """
     if given.dead_letters and given.dead_letter_topic:
         raise InvalidInput("dead letters go to a folder or to a topic: give --dead-letters or --dead-letter-topic")
@@ -150,10 +150,10 @@ def stream_options(given: Namespace) -> StreamOptions:
 
 
 def source_of(given: Namespace) -> Source:
-    """Which source the options name.
+    """Return the source that the options name.
 
     Raises:
-        InvalidInput: none or several, or one that has no end where an end is asked for.
+        InvalidInput: no source or several are named, or --once is given for a source without an end.
     """
     named = {kind: getattr(given, kind.replace("-", "_")) for kind in SOURCES}
     kinds = [kind for kind in SOURCES if named[kind]]
@@ -174,17 +174,17 @@ def source_of(given: Namespace) -> Source:
 
 
 def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> PipelineOptions:
-    """Beam's options from what is left of the command line; the runner is the one that fits, unless it is named.
+    """Return Beam's options from the remaining arguments, with a suitable runner unless one is named.
 
-    `job_name` is that of the job unless the command line has one.
+    `job_name` is the name of the job unless the arguments contain one.
 
     Raises:
-        InvalidInput: there is no such option or runner, or a stream is to start from a savepoint.
+        InvalidInput: an option or the runner is unknown, or a streaming job should start from a savepoint.
     """
     options = PipelineOptions([*rest, *([] if bounded else _for_flink(rest))])
     _require_known(rest)
     if not bounded:
-        # After so many seconds the SDK stops listening to the runner, by default after a minute.
+        # The number of seconds after which the SDK stops listening to the runner; the default is a minute.
         options.view_as(PortableOptions).job_server_timeout = SECONDS_OF_A_STREAM
     cloud = options.view_as(GoogleCloudOptions)
     cloud.job_name = cloud.job_name or job_name or None
@@ -200,7 +200,7 @@ def beam_options(rest: Sequence[str], *, bounded: bool, job_name: str = "") -> P
 
 
 def _require_known(rest: Sequence[str]) -> None:
-    """A misspelt option would be left out without a word: Beam only logs it. Job servers have options of their own."""
+    """Refuse unknown options, which Beam only logs and ignores. Runners with a job server may have further options."""
     given = PipelineOptions(list(rest))
     if (runner := given.view_as(StandardOptions).runner or IN_PROCESS) in HAVE_MORE_OPTIONS:
         return
@@ -215,9 +215,9 @@ def _require_known(rest: Sequence[str]) -> None:
 
 
 def _for_flink(rest: Sequence[str]) -> list[str]:
-    """What a stream on Flink needs beyond what is said; Flink's own options are not known to Beam's parser."""
-    said = {argument.partition("=")[0] for argument in rest}
-    if SAVEPOINT in said:
+    """Return further options that a streaming job on Flink needs; Beam's parser does not know Flink's options."""
+    named = {argument.partition("=")[0] for argument in rest}
+    if SAVEPOINT in named:
         raise InvalidInput(
             f"a stream takes no {SAVEPOINT}: it goes on from what its source says is settled. A savepoint fits only "
             "the very same transforms, and may be older than that"
@@ -225,10 +225,10 @@ def _for_flink(rest: Sequence[str]) -> list[str]:
     if PipelineOptions(list(rest)).view_as(StandardOptions).runner not in BY_JOB_SERVER:
         return []
     more = []
-    if CHECKPOINTS not in said:
+    if CHECKPOINTS not in named:
         more.append(f"{CHECKPOINTS}={CHECKPOINT_MS}")
-    if FINISH_BUNDLES not in said:
-        # A checkpoint amid a bundle keeps its output back until the next bundle ends (BEAM-6733). The impulse that
-        # starts a source is a bundle without a next one: such a stream would read nothing.
+    if FINISH_BUNDLES not in named:
+        # A checkpoint inside a Beam bundle holds its output back until the next bundle ends (BEAM-6733). No bundle
+        # follows the impulse that starts a source, so such a job would read nothing.
         more.append(FINISH_BUNDLES)
     return more

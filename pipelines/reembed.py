@@ -1,12 +1,11 @@
-"""Moves an index to a new model while it is searched and written to; the embedding runs as a Beam job.
+"""Re-embeds an index with a new model while it is searched and written to; the embedding runs as a Beam job.
 
     python -m pipelines.reembed --bundle models/NEW --judged judged.tsv --index https://search:9200/companies
     python -m pipelines.reembed --models FOLDER --cron '0 3 * * 6' --judged judged.tsv ...
 
-The steps, and that a killed run goes on where it was, are those of `similarity.generations.reembed`;
-this process takes them and holds the lease. Only the backfill is a job: the ids are cut into ranges,
-and each worker fills the ranges it is given from the live generation into the candidate. What a worker
-could not do, or what changed meanwhile, this process finds and does itself after it.
+The steps are those of `similarity.generations.reembed`, which also continues a killed run; this process runs them and
+holds the lease. Only the backfill is a job: the ids are divided into ranges, and each worker copies ranges from the
+live generation to the candidate. Afterwards this process fills the documents that failed or have changed meanwhile.
 """
 
 import argparse
@@ -38,7 +37,7 @@ from similarity.index.bundle_store import keep_bundle
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 RANGE_DOCUMENTS = 5_000
-"""Of one range: minutes of work, so that workers end at about the same time and a killed one repeats little."""
+"""Documents in a range: some minutes of work, so that workers end at about the same time and a retry repeats little."""
 
 COUNTER = "reembed_"
 COUNTED = ("documents", "applied", "failed", "encoded")
@@ -46,7 +45,7 @@ COUNTED = ("documents", "applied", "failed", "encoded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReembedOptions:
-    """What `pipelines.reembed` is asked to do; `--help` says what each is."""
+    """The options of `pipelines.reembed`; see `pipelines.reembed --help`."""
 
     workplace: Workplace
     judged: Path | None
@@ -59,13 +58,13 @@ class ReembedOptions:
 
 
 def build(pipeline: beam.Pipeline, ranges: Sequence[IdRange], filling: "FillRange") -> "beam.PCollection[int]":
-    """Fills all ranges; how many documents each wrote."""
-    # A batch job whose state is in the index: a shuffle only spreads the ranges over the workers.
+    """Fill all ranges; return the number of documents written for each."""
+    # The state of this batch job is in the index; the shuffle only distributes the ranges over the workers.
     return pipeline | beam.Create(list(ranges)) | beam.Reshuffle() | "Fill" >> beam.ParDo(filling)
 
 
 class FillRange(beam.DoFn):
-    """IdRange -> how many documents were written to the generation `target` from `source`."""
+    """IdRange -> number of documents written from the generation `source` to `target`."""
 
     def __init__(self, workplace: Workplace, *, source: Generation, target: Generation, max_rate: float | None) -> None:
         super().__init__()
@@ -76,18 +75,18 @@ class FillRange(beam.DoFn):
         self._shared = Shared()
 
     def setup(self) -> None:
-        """Opens the index, and the encoder where vectors are not simply copied."""
-        self._place: OpenWorkplace = self._shared.acquire(self._workplace.open)
+        """Open the index."""
+        self._open: OpenWorkplace = self._shared.acquire(self._workplace.open)
         self._pace = Pace(self._max_rate)
 
     def process(self, ids: IdRange) -> Iterator[int]:
-        """Fills one range. Doing it again finds nothing left to do."""
+        """Fill one range; a repeated call writes nothing."""
         copied = self._source.encoder_id == self._target.encoder_id
         filler = Filler(
-            index=self._place.index,
+            index=self._open.index,
             source=self._source,
             target=self._target,
-            encoder=None if copied else self._place.encoders[self._target.encoder_id],
+            encoder=None if copied else self._open.encoders[self._target.encoder_id],
             now=utc_now(),
             pace=self._pace,
         )
@@ -98,11 +97,11 @@ class FillRange(beam.DoFn):
 
 
 def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
-    """A pass of the backfill: as a job while much is lacking, else in this process."""
+    """Return a pass of the backfill: a job if more than one range of documents is missing, else in this process."""
 
     def fill(filler: Filler) -> Filled:
-        lacking = documents_in(filler.index, filler.source) - documents_in(filler.index, filler.target)
-        if lacking <= options.range_documents:
+        missing = documents_in(filler.index, filler.source) - documents_in(filler.index, filler.target)
+        if missing <= options.range_documents:
             return filler.fill()
         ranges = id_ranges(filler.index, filler.source.name, documents=options.range_documents)
         filling = FillRange(options.workplace, source=filler.source, target=filler.target, max_rate=options.max_rate)
@@ -111,7 +110,7 @@ def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
         result = pipeline.run()
         result.wait_until_finish()
         counts = counted(result)
-        # What a job counts is for people. Whether something is lacking still, this process looks up itself.
+        # The counters of a job are only informative; this pass finds and fills the documents that are still missing.
         filled = filler.fill()
         for name in COUNTED:
             setattr(filled, name, getattr(filled, name) + counts.get(f"{COUNTER}{name}", 0))
@@ -122,27 +121,26 @@ def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
 
 
 def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOptions) -> ReembedReport:
-    """One re-embed, from the lease to the promotion.
+    """Run one re-embed, from the lease to the promotion.
 
     Raises:
-        SimilarityError: as `similarity.generations.reembed.reembed`.
+        SimilarityError: see `similarity.generations.reembed.reembed`.
     """
-    place = options.workplace.open()
-    wanted = new_generation(bundle, now=utc_now(), taken=[known.name for known in place.index.generations()])
-    # Before the candidate is there: writers, and this job's workers, take its encoder from the store.
-    keep_bundle(bundle, place.store)
-    encoder = place.encoders[bundle.encoder_id] if plan(place.index, wanted).encodes else None
-    how = steps(
-        place.index, options, to_beam, trained_on=options.trained_on or gate.companies_trained_on(bundle.folder)
-    )
-    return reembed(place.index, wanted, encoder=encoder, now=utc_now(), options=how)
+    work = options.workplace.open()
+    candidate = new_generation(bundle, now=utc_now(), taken=[known.name for known in work.index.generations()])
+    # Before the candidate exists, because writers and the job's workers load its encoder from the store.
+    keep_bundle(bundle, work.store)
+    encoder = work.encoders[bundle.encoder_id] if plan(work.index, candidate).encodes else None
+    trained_on = options.trained_on or gate.companies_trained_on(bundle.folder)
+    run_options = reembed_options(work.index, options, to_beam, trained_on=trained_on)
+    return reembed(work.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
 
 
 def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
-    """A schedule must not make live again by itself what somebody went back from.
+    """Check that a scheduled run does not promote a bundle that was rolled back.
 
     Raises:
-        InvalidInput: the bundle's generation was live and is not any more, and its bundle is not live in another one.
+        InvalidInput: a previous generation has this bundle, and the live generation has another.
     """
     if index.live().bundle_id == bundle.bundle_id:
         return
@@ -154,10 +152,10 @@ def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
             )
 
 
-def steps(
+def reembed_options(
     index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions, *, trained_on: Path | None
 ) -> Options:
-    """How the run behaves, and what it says."""
+    """Return the options of `similarity.generations.reembed.reembed`."""
     return Options(
         gate=gate.gate_from_file(index, options.judged, trained_on=trained_on) if options.judged else None,
         promote=options.promote,
@@ -170,12 +168,12 @@ def steps(
 
 
 def succeeded(report: ReembedReport, options: ReembedOptions) -> bool:
-    """Whether a run came as far as it was asked to."""
+    """Return whether a run did what was requested: promoted the generation, or filled it with --no-promote."""
     return report.promoted or not (options.promote or report.rejected)
 
 
-def told(report: ReembedReport) -> str:
-    """What a run came to, for a person."""
+def summary(report: ReembedReport) -> str:
+    """Return the result of a run in one sentence."""
     if report.rejected:
         company_id, reason = next(iter(report.rejected.items()))
         return (
@@ -224,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options; runs once, or on schedule."""
+    """Read the options; run once, or on a schedule."""
     parser = _parser()
     given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
@@ -248,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             place = options.workplace.open()
             refuse_rolled_back(place.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
-        say(told(report))
+        say(summary(report))
         return report
 
     def run_and_go_on() -> End:
@@ -259,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return "failed"
 
     try:
-        beam_options(rest, bounded=True)  # what is wrong there is said now, not at the first of the times
+        beam_options(rest, bounded=True)  # refuse invalid options now, not at the first scheduled run
         if given.cron:
             metrics = RunMetrics(cron_trigger(given.cron, zone=given.zone))
             if given.metrics_port is not None:

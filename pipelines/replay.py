@@ -1,13 +1,13 @@
-"""Dead letters are tried again, once what killed them is mended.
+"""Replays dead letters after their cause has been fixed.
 
     python -m pipelines.replay --dead-letters dead-letters --dry-run
     python -m pipelines.replay --dead-letters s3://bucket/dead-letters --stage decode --column name=title
 
-A replayed message is the message that died: its bytes, its position, its time. So it loses against what
-came for its company since, and replaying twice changes nothing. Delivery is at least once, so a message may
-have several dead letters, in one file or in several; it is replayed once (`DeadLetter.identity`). When the
-job has succeeded, the files it read are moved to FOLDER/replayed/; what `--stage` left out stays behind.
-What dies again is a new dead letter.
+A replayed message has the bytes, the position and the time of the original. So newer changes of its company take
+precedence, and replaying twice changes nothing. Delivery is at least once, so a message may have several dead letters,
+in one file or in several; it is replayed once (`DeadLetter.identity`). After the job has succeeded, its files are moved
+to FOLDER/replayed/; letters of other stages than `--stage` stay in the folder. A message that fails again becomes a new
+dead letter.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
 from pipelines.file_systems import located, matches, move, open_to_read
 from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options, workplace_of
-from pipelines.stream import prepare, summary
+from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
@@ -41,13 +41,13 @@ from similarity.ingest.messages import Message
 from similarity.ingest.records import Columns
 
 ANY_STAGE = frozenset(Stage)
-# What differs from one message to the next in the same reason: quoted values and numbers.
+# The parts of a reason that differ between messages: quoted values and numbers.
 PARTICULARS = re.compile(r"b?'[^']*'|b?\"[^\"]*\"|\d[\d.,]*")
 EXAMPLE_CHARACTERS = 60
 
 
 class ReadDeadLetters(beam.PTransform):
-    """PBegin -> PCollection[Message]: what died at one of the stages, as it was, each message once.
+    """PBegin -> PCollection[Message]: the original messages that failed at one of the stages, each once.
 
     `paths` are files of dead letters (`letter_files`).
     """
@@ -58,7 +58,7 @@ class ReadDeadLetters(beam.PTransform):
         self._stages = stages
 
     def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
-        """Reads the files, and lets the workers share what is in them."""
+        """Read the files; the workers share their messages."""
         return (
             begin
             | "Files" >> beam.Create(self._paths, reshuffle=False)
@@ -72,7 +72,7 @@ class ReadDeadLetters(beam.PTransform):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """How many messages died at a stage for a kind of reason, and the last of them."""
+    """The number of messages that failed at a stage for a kind of reason, and the newest of them."""
 
     stage: Stage
     reason: str
@@ -81,7 +81,7 @@ class Cause:
 
 
 def letter_files(folder: str, *, until: datetime | None = None) -> list[str]:
-    """The files of dead letters in a folder that were begun before `until`, oldest first. Without it, all.
+    """Return the files of dead letters in a folder that were begun before `until` (None: all), oldest first.
 
     Raises:
         InvalidInput: the folder cannot be read.
@@ -91,10 +91,10 @@ def letter_files(folder: str, *, until: datetime | None = None) -> list[str]:
 
 
 def letters_in(path: str) -> Iterator[DeadLetter]:
-    """The dead letters of a file.
+    """Yield the dead letters of a file.
 
     Raises:
-        InvalidInput: one of its lines is not a dead letter.
+        InvalidInput: a line is not a dead letter.
     """
     with open_to_read(path) as stream:
         for number, line in enumerate(stream, 1):
@@ -105,9 +105,9 @@ def letters_in(path: str) -> Iterator[DeadLetter]:
 
 
 def causes(letters: Iterable[DeadLetter], *, stages: frozenset[Stage] = ANY_STAGE) -> list[Cause]:
-    """What messages died of, the most frequent cause first. A message that died again counts once, for the last time.
+    """Return the causes of dead letters, the most frequent first. A message counts once, with its newest letter.
 
-    `letters` come oldest first. Memory does not grow with their number, only with that of the causes.
+    `letters` must be sorted by time, oldest first. Memory grows with the number of causes, not of letters.
     """
     newest: dict[tuple[str, str], DeadLetter] = {}
     # A database without a name is a temporary file.
@@ -126,9 +126,9 @@ def causes(letters: Iterable[DeadLetter], *, stages: frozenset[Stage] = ANY_STAG
 
 
 def set_aside(folder: str, paths: Iterable[str], *, stages: frozenset[Stage] = ANY_STAGE) -> None:
-    """Moves replayed files to `replayed/`; letters of other stages stay behind in a file of the same time.
+    """Move replayed files to `replayed/`; letters of other stages are kept in a new file with the same time.
 
-    Killed in between, some letters are in both places; replaying them again changes nothing.
+    If the process is killed in between, some letters are in both folders; replaying them again changes nothing.
     """
     folder = located(folder)
     for path in paths:
@@ -143,31 +143,31 @@ def set_aside(folder: str, paths: Iterable[str], *, stages: frozenset[Stage] = A
 
 
 def table_of(found: Sequence[Cause]) -> Table:
-    """Causes as a table to read."""
+    """Return the causes as a table for the terminal."""
     table = Table("stage", "reason", "messages", "newest of them", title="dead letters")
     for cause in found:
         message = cause.newest.message
         value = (message.value or b"").decode(errors="backslashreplace").strip()
         example = value if len(value) <= EXAMPLE_CHARACTERS else value[: EXAMPLE_CHARACTERS - 1] + "…"
-        told = f"{message.position} of {message.time:%Y-%m-%d %H:%M:%S}\n{example}"
-        table.add_row(cause.stage, Text(cause.reason), f"{cause.count:,}", Text(told))
+        newest = f"{message.position} of {message.time:%Y-%m-%d %H:%M:%S}\n{example}"
+        table.add_row(cause.stage, Text(cause.reason), f"{cause.count:,}", Text(newest))
     return table
 
 
 def build(
     pipeline: beam.Pipeline, *, folder: str, paths: Sequence[str], stages: frozenset[Stage], ingest: beam.PTransform
 ) -> None:
-    """Adds the whole path from the dead letters to the index; `ingest` is `pipelines.transforms.Ingest` or like it."""
+    """Add reading, writing and new dead letters to `pipeline`; `ingest` is a `pipelines.transforms.Ingest`."""
     messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
     ingested = messages | "Ingest" >> ingest
     _ = ingested.dead | "KeepDeadLetters" >> WriteDeadLetters.to_folder(folder)
 
 
 def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
-    """Counts, and unless it is a dry run, replays.
+    """Print the causes of the dead letters and, unless it is a dry run, replay them.
 
     Raises:
-        SimilarityError: something cannot be used as given.
+        SimilarityError: an option or a file is invalid.
     """
     to_beam = beam_options(rest, bounded=True)
     stages = frozenset(map(Stage, given.stage)) or ANY_STAGE
@@ -180,7 +180,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     if given.dry_run:
         return
     workplace = workplace_of(given)
-    prepare(workplace, os.environ, now=utc_now())
+    ensure_write_target(workplace, os.environ, now=utc_now())
     pipeline = beam.Pipeline(options=to_beam)
     ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
     build(pipeline, folder=given.dead_letters, paths=paths, stages=stages, ingest=ingest)
@@ -192,15 +192,15 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
 
 
 def moment(text: str) -> datetime:
-    """A time with its offset from UTC, as an option has it."""
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    """Parse a time with a UTC offset."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
         raise ValueError(f"{text} has no time zone; write it with an offset or 'Z'")
-    return found
+    return time
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options and replays."""
+    """Read the options and replay."""
     parser = argparse.ArgumentParser(
         description="Try dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
@@ -228,7 +228,7 @@ def _with_identity(letter: DeadLetter) -> tuple[bytes, Message]:
 
 
 def _newest(of_identity: tuple[bytes, Iterable[Message]]) -> Message:
-    """A file that is read again gives its messages the time of that run."""
+    """Return the newest copy: a file that is read again gives its messages the time of that run."""
     return max(of_identity[1], key=lambda message: message.time)
 
 

@@ -1,15 +1,15 @@
-"""Re-embedding at the times of a cron expression, with the newest bundle of a folder.
+"""Scheduled re-embedding by a cron expression, with the newest bundle of a folder.
 
-For Prometheus, from the process that keeps the times:
+Prometheus metrics of the scheduling process:
 
-    similarity_reembed_runs_total{end="done"}        runs by how they ended: done, refused, failed
-    similarity_reembed_last{end="done"}              1 for how the last run ended, 0 for the other ends
-    similarity_reembed_running                       1 while a run is under way
-    similarity_reembed_due_timestamp_seconds         the first of the times whose run has not ended yet
-    similarity_reembed_success_timestamp_seconds     when the last run that was done ended; 0 where none was
-    process_...                                      memory, processor time, open files of the process
+    similarity_reembed_runs_total{end="done"}        runs by outcome: done, refused, failed
+    similarity_reembed_last{end="done"}              1 for the outcome of the last run, 0 for the others
+    similarity_reembed_running                       1 during a run
+    similarity_reembed_due_timestamp_seconds         the first scheduled time whose run has not ended
+    similarity_reembed_success_timestamp_seconds     the end of the last successful run; 0 before the first
+    process_...                                      memory, CPU time, open files of the process
 
-What is due lies ahead while all is well; it stays behind as long as a run is under way, hangs or never began.
+The due time is in the future if all is well; it is in the past while a run is active or hangs, or if it did not start.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from similarity.company import utc_now
 from similarity.errors import InvalidInput
 
 End: TypeAlias = Literal["done", "refused", "failed"]
-"""How a run ended. Refused: the new generation does not pass the gate, or cannot hold all documents."""
+"""Outcome of a run. Refused: the new generation does not pass the gate, or rejects documents."""
 
 
 def run_on_schedule(job: Callable[[], None], expression: str, *, zone: str = "UTC") -> None:
-    """Runs the job at these times until the process is stopped; never two at once, missed ones once.
+    """Run the job at the scheduled times until the process ends: never two at once; missed runs are run once.
 
     Raises:
-        InvalidInput: this is no cron expression of five fields, or no time zone.
+        InvalidInput: the cron expression or the time zone is invalid.
     """
     scheduler = BlockingScheduler(timezone=_zone(zone))
     scheduler.add_job(job, cron_trigger(expression, zone=zone), coalesce=True, max_instances=1, misfire_grace_time=None)
@@ -42,7 +42,7 @@ def run_on_schedule(job: Callable[[], None], expression: str, *, zone: str = "UT
 
 
 class RunMetrics:
-    """What the runs at these times come to. One of a process."""
+    """Prometheus metrics of the scheduled runs; create one per process."""
 
     def __init__(self, times: CronTrigger, *, now: Callable[[], datetime] = utc_now) -> None:
         self._times = times
@@ -60,10 +60,10 @@ class RunMetrics:
         self._look_ahead()
 
     def serve(self, port: int) -> None:
-        """Serves the metrics over HTTP.
+        """Serve the metrics over HTTP.
 
         Raises:
-            InvalidInput: the port cannot be listened on.
+            InvalidInput: the port cannot be opened.
         """
         try:
             start_http_server(port, registry=self.registry)
@@ -71,7 +71,7 @@ class RunMetrics:
             raise InvalidInput(f"metrics cannot be served on port {port} ({error}); name another one") from error
 
     def counted(self, job: Callable[[], End]) -> Callable[[], None]:
-        """The job with its end counted; one that raises has failed."""
+        """Return the job with its outcome counted; a job that raises has failed."""
 
         def run() -> None:
             end: End = "failed"
@@ -98,25 +98,25 @@ class RunMetrics:
 
 
 def cron_trigger(expression: str, *, zone: str) -> CronTrigger:
-    """The times of a cron expression: minute, hour, day of month, month, day of week (0 is Monday, or mon ... sun).
+    """Return the trigger of a cron expression: minute, hour, day of month, month, day of week (0 or mon is Monday).
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: the expression is invalid.
     """
     try:
         return CronTrigger.from_crontab(expression, timezone=_zone(zone))
     except ValueError as error:
         raise InvalidInput(
-            f"{expression!r} is no cron expression ({error}); write five fields, such as '0 3 * * sat'"
+            f"{expression!r} is not a cron expression ({error}); write five fields, such as '0 3 * * sat'"
         ) from None
 
 
 def newest_bundle(folder: Path) -> ModelBundle:
-    """The bundle of a folder of bundles that was put there last.
+    """Return the bundle in a folder of bundles whose manifest was modified last.
 
     Raises:
-        InvalidInput: there is none.
-        InvalidBundle: it is damaged.
+        InvalidInput: the folder contains no bundle.
+        InvalidBundle: the bundle is damaged.
     """
     manifests = sorted(folder.glob(f"*/{MANIFEST_FILE}"), key=lambda manifest: manifest.stat().st_mtime)
     if not manifests:
@@ -128,4 +128,4 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise InvalidInput(f"{name!r} is no time zone; write one such as Europe/Stockholm") from None
+        raise InvalidInput(f"{name!r} is not a time zone; write one such as Europe/Stockholm") from None

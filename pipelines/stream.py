@@ -1,13 +1,13 @@
-r"""Companies stream in: read, embed, write; what cannot be taken goes to the dead letters.
+r"""Beam job that reads company changes from a source, embeds them and writes them to the index.
 
     python -m pipelines.stream --files 'new/*.jsonl' --index similarity.db
     python -m pipelines.stream --kafka-topic companies --index https://search:9200/companies
     python -m pipelines.stream --kafka-topic companies --runner PortableRunner --job_endpoint beam:8099 \
         --flink_master flink:8081 ...
 
-Everything is delivered at least once and applied once: a message is acknowledged (its offset committed,
-its file moved) when it is in the index or among the dead letters, and repeating it changes nothing.
-docs/pipelines.md says what each runner keeps of this when its processes are killed.
+Messages that cannot be processed become dead letters. Delivery is at least once and writes are idempotent: a message is
+acknowledged (its offset committed, its file moved) after it is in the index or among the dead letters. For the
+guarantees of each runner when its processes are killed, see docs/pipelines.md.
 """
 
 import argparse
@@ -61,17 +61,18 @@ from similarity.index.opening import open_index
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
 from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 
-# A job that was submitted is on Flink some seconds later.
+# A submitted job appears in Flink's REST API only after some seconds. To cancel a job, wait for it until
+# SECONDS_TO_SUBMIT after the start, but for at most SECONDS_TO_APPEAR.
 SECONDS_TO_SUBMIT, SECONDS_TO_APPEAR = 60.0, 15.0
-NOT_ENDED = (
-    "Beam's job server was asked to end the job, but on Flink that ends nothing: cancel it there, and next time name "
-    "--flink_master=HOST:8081 (Flink's REST API), with which this command ends its jobs itself"
+NOT_CANCELLED = (
+    "the job may still be running on Flink, because Beam's job server does not cancel Flink jobs; cancel it in Flink. "
+    "Start this command with --flink_master=HOST:8081 (Flink's REST API), and it cancels its jobs itself"
 )
 
 
 def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> Ingested:
-    """Adds the whole path from the source to the index. `now` is the start of the run."""
-    messages = pipeline | "Read" >> reading(options, now=now)
+    """Add the source, decoding, embedding, writing and dead letters to `pipeline`. `now` is the start of the run."""
+    messages = pipeline | "Read" >> source_transform(options, now=now)
     ingested: Ingested = messages | "Ingest" >> Ingest(
         options.workplace,
         columns=options.columns,
@@ -79,43 +80,44 @@ def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> 
         patience=options.patience,
         metrics_port=options.metrics_port,
     )
-    _ = ingested.dead | "KeepDeadLetters" >> keeping(options)
+    _ = ingested.dead | "KeepDeadLetters" >> dead_letter_sink(options)
     return ingested
 
 
-def reading(options: StreamOptions, *, now: datetime) -> beam.PTransform:
-    """The source that the options name."""
+def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransform:
+    """Return the transform that reads the source named in the options."""
     source = options.source
-    most, longest = options.bundle_messages, options.bundle_seconds
-    if source.kind == "files":
-        return ReadFiles(source.names, now=now)
-    [name] = source.names
-    if source.kind == "folder":
-        return ReadFolder(name, until_end=source.bounded, max_messages=most, max_seconds=longest)
-    if source.kind == "kafka-topic":
-        settings = KafkaSettings.from_environment(os.environ)
-        return ReadKafka(
-            settings,
-            topic=name,
-            group=source.group,
-            until_end=source.bounded,
-            start=source.start,
-            on_lost=source.on_lost,
-            max_messages=most,
-            max_seconds=longest,
-        )
-    return ReadPubSub(name)
+    max_messages, max_seconds = options.bundle_messages, options.bundle_seconds
+    match source.kind, source.names:
+        case "files", names:
+            return ReadFiles(names, now=now)
+        case "folder", [folder]:
+            return ReadFolder(folder, until_end=source.bounded, max_messages=max_messages, max_seconds=max_seconds)
+        case "kafka-topic", [topic]:
+            return ReadKafka(
+                KafkaSettings.from_environment(os.environ),
+                topic=topic,
+                group=source.group,
+                until_end=source.bounded,
+                start=source.start,
+                on_lost=source.on_lost,
+                max_messages=max_messages,
+                max_seconds=max_seconds,
+            )
+        case "pubsub", [subscription]:
+            return ReadPubSub(subscription)
+    raise NotImplementedError(f"no transform reads the source {source}")
 
 
-def keeping(options: StreamOptions) -> beam.PTransform:
-    """Where the options send dead letters."""
+def dead_letter_sink(options: StreamOptions) -> beam.PTransform:
+    """Return the transform that writes dead letters to the folder or topic named in the options."""
     if options.dead_letter_topic:
         return WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
     return WriteDeadLetters.to_folder(options.dead_letters)
 
 
-def prepare(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:
-    """Makes sure there is a generation to write to: an index that is new gets its first one.
+def ensure_write_target(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:
+    """Create the first generation if the index has no generation to write to.
 
     Raises:
         SimilarityError: the index cannot be opened, or its bundle is damaged.
@@ -130,8 +132,8 @@ def prepare(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) 
         ensure_generation(index, bundle, now=now)
 
 
-def go_live(workplace: Workplace, environ: Mapping[str, str]) -> None:
-    """Makes a first generation live as soon as it holds something."""
+def promote_first_generation(workplace: Workplace, environ: Mapping[str, str]) -> None:
+    """Make a first generation live if it contains companies."""
     settings = workplace.settings(environ)
     with closing(open_index(settings.index, environ)) as index:
         audit = AuditRecord(audit_target(settings))
@@ -140,19 +142,21 @@ def go_live(workplace: Workplace, environ: Mapping[str, str]) -> None:
 
 
 def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:
-    """Runs the job to its end, or for as long as it is let. One that stands still is started anew.
+    """Run the job. A bounded job returns when all input is processed.
+
+    A streaming job runs until SIGTERM or Ctrl-C and is restarted if it makes no progress.
 
     Raises:
-        SimilarityError: something cannot be used as given.
-        StreamFailed: a stream ended by itself.
+        SimilarityError: an option or a setting is invalid.
+        StreamFailed: a streaming job ended by itself.
     """
-    prepare(options.workplace, environ, now=utc_now())
+    ensure_write_target(options.workplace, environ, now=utc_now())
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
     if options.source.bounded:
-        result = started(options, to_beam)
+        result = submit_job(options, to_beam)
         result.wait_until_finish()
-        go_live(options.workplace, environ)
+        promote_first_generation(options.workplace, environ)
         log(summary(result))
         return
     with stop_on_signals() as stop:
@@ -162,63 +166,66 @@ def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[st
 def keep_running(
     options: StreamOptions, to_beam: PipelineOptions, stop: Stop, *, environ: Mapping[str, str], log: Log
 ) -> None:
-    """Starts the job, and starts it anew whenever it stands still, until it should stop.
+    """Run the streaming job until `stop` is set; cancel and restart it if it makes no progress.
+
+    The time without progress that causes a restart is `seconds_to_wait` in pipelines.watch.
 
     Raises:
-        StreamFailed: the job ended by itself, or cannot be ended.
-        FlinkUnavailable: nor by Flink.
+        StreamFailed: the job ended by itself, or cannot be cancelled.
+        FlinkUnavailable: Flink does not answer, or does not cancel the job.
     """
-    flink, name, in_vain = master_of(to_beam), job_name_of(to_beam), 0
+    flink, name, restarts_without_progress = master_of(to_beam), job_name_of(to_beam), 0
     if flink and flink.end(name):
-        log(f"ended the job {name} that an earlier command had left on Flink")
+        log(f"cancelled the job {name} that an earlier command had left on Flink")
     while not stop.asked:
-        began, result = time.monotonic(), started(options, to_beam)
-        stalls = StallWatch(seconds_to_wait(options.stalled_after, starts_in_vain=in_vain))
+        submitted_at, result = time.monotonic(), submit_job(options, to_beam)
+        stalls = StallWatch(seconds_to_wait(options.stalled_after, restarts_without_progress=restarts_without_progress))
         log("running; stop it with Ctrl-C or SIGTERM")
-        stalled = watch(result, stop, stalls, progress=progress_of(options, environ), clock=time.monotonic)
+        stalled = watch(result, stop, stalls, progress=progress_reader(options, environ), clock=time.monotonic)
         if stalled:
-            log(f"nothing was settled for {stalls.seconds:.0f} seconds though there is a backlog")
-        in_vain = 0 if stalls.moved else in_vain + 1
+            log(f"no offset was committed for {stalls.seconds:.0f} seconds although the topic has a backlog")
+        restarts_without_progress = 0 if stalls.moved else restarts_without_progress + 1
         cancel(result)
         if flink:
-            on_its_way = max(0.0, began + SECONDS_TO_SUBMIT - time.monotonic())
-            flink.end(name, expect_seconds=min(on_its_way, SECONDS_TO_APPEAR))
+            seconds_until_visible = max(0.0, submitted_at + SECONDS_TO_SUBMIT - time.monotonic())
+            flink.end(name, expect_seconds=min(seconds_until_visible, SECONDS_TO_APPEAR))
         elif to_beam.view_as(StandardOptions).runner in BY_JOB_SERVER:
-            raise StreamFailed(NOT_ENDED)
+            raise StreamFailed(NOT_CANCELLED)
         if stalled:
-            log("starting anew")
+            log("restarting the job")
 
 
 def job_name_of(to_beam: PipelineOptions) -> str:
-    """What the job is called."""
+    """Return the name of the job."""
     return str(to_beam.view_as(GoogleCloudOptions).job_name)
 
 
-def started(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
-    """Submits the job. With a copy of the options, because runners change theirs."""
+def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
+    """Submit the job, with a copy of the options, because runners modify theirs."""
     pipeline = beam.Pipeline(options=deepcopy(to_beam))
     build(pipeline, options, now=utc_now())
     return pipeline.run()
 
 
-def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
-    """How far the job is: what the group has committed of a topic. None where the source cannot tell, or is away.
+def progress_reader(options: StreamOptions, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
+    """Return a function that reads the committed offsets and the lag of the consumer group.
 
-    Each look also makes a first generation live. While the index is away the job has to wait, so it is None then.
+    The function returns None if the source has no offsets, or if Kafka or the index is unavailable (the job can only
+    wait then). Each call also makes a first generation live if it contains companies.
     """
 
-    def look() -> Progress | None:
+    def promote_and_read() -> Progress | None:
         try:
-            go_live(options.workplace, environ)
-            return of_source(options.source, environ)
+            promote_first_generation(options.workplace, environ)
+            return kafka_progress(options.source, environ)
         except (IndexUnavailable, KafkaUnavailable):
             return None
 
-    return look
+    return promote_and_read
 
 
-def of_source(source: Source, environ: Mapping[str, str]) -> Progress | None:
-    """What a source says of its reader; None where it cannot tell.
+def kafka_progress(source: Source, environ: Mapping[str, str]) -> Progress | None:
+    """Return the sums of committed offsets and of the lag of a Kafka topic; None for other sources.
 
     Raises:
         KafkaUnavailable: no broker answers.
@@ -234,15 +241,15 @@ def of_source(source: Source, environ: Mapping[str, str]) -> Progress | None:
 
 
 def summary(result: PipelineResult) -> str:
-    """How many messages ended how, in a line."""
+    """Return the number of messages by outcome, as one line."""
     counts = counted(result)
-    ends = {name.removeprefix("messages_"): count for name, count in counts.items() if name.startswith("messages_")}
-    told = ", ".join(f"{count:,} {end}" for end, count in sorted(ends.items())) or "none"
-    return f"{sum(ends.values()):,} messages: {told}; {counts.get('embedded_texts', 0):,} texts embedded"
+    outcomes = {name.removeprefix("messages_"): count for name, count in counts.items() if name.startswith("messages_")}
+    outcome_text = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())) or "none"
+    return f"{sum(outcomes.values()):,} messages: {outcome_text}; {counts.get('embedded_texts', 0):,} texts embedded"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the options and runs the job."""
+    """Read the options and run the job."""
     parser = argparse.ArgumentParser(
         description="Stream companies into an index.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )

@@ -1,14 +1,14 @@
-"""From messages to documents in the index, and dead letters for the rest.
+"""Beam transforms that write messages to the index, and return dead letters for messages that cannot be written.
 
-    taken, dead = messages | Ingest(workplace)
+    stored, dead = messages | Ingest(workplace)
 
-    Decode          Message -> Decoded, or the DeadLetter it became
-    EmbedAndWrite   Decoded -> Taken, and DeadLetter as a second output
+    Decode          Message -> Decoded or DeadLetter
+    EmbedAndWrite   Decoded -> StoredMessage, and DeadLetter as a second output
 
-Both are ParDo of one fused stage without state or shuffle, and what EmbedAndWrite buffers it settles
-before its bundle ends. So when a runner calls a bundle final, and the source acknowledges it, each of
-its messages is in the index or among the dead letters: nothing waits anywhere else. Messages may come
-twice (a bundle is tried again), which changes nothing: writes are idempotent by version.
+Both DoFns run in one fused stage, without state or shuffle, and EmbedAndWrite writes its buffer before finish_bundle
+returns. So when the runner commits a Beam bundle and the source acknowledges its messages, each message is settled: it
+is in the index or among the dead letters. A Beam bundle may be retried; writes are idempotent by version, so a repeated
+message changes nothing.
 """
 
 import time
@@ -38,24 +38,25 @@ from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 from similarity.text import TextSettings
 
-# The longer, the better texts of like length meet; a poison costs 2 log2 of it in calls of the encoder.
+# Large batches let the encoder group texts of similar length. If one text makes the encoder fail, it is found by
+# bisection: about 2 * log2(BATCH_MESSAGES) extra calls.
 BATCH_MESSAGES = 1_024
-# However long the descriptions are, a worker holds no more than about this of each bundle.
+# Size of the buffered messages of one Beam bundle, in bytes, at which they are written.
 BATCH_BYTES = 4_000_000
 DEAD = "dead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """A message, and the change it asks for."""
+    """A message and the change that it contains."""
 
     message: Message
     change: Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A message that is in the index now: applied, unchanged or superseded by a newer one."""
+class StoredMessage:
+    """A message that is in the index: applied, unchanged, or superseded by a newer one."""
 
     position: str
     id: str
@@ -65,16 +66,16 @@ class Taken:
 class Ingested(NamedTuple):
     """The two outputs of Ingest."""
 
-    taken: "beam.PCollection[Taken]"
+    stored: "beam.PCollection[StoredMessage]"
     dead: "beam.PCollection[DeadLetter]"
 
 
 class Ingest(beam.PTransform):
     """PCollection[Message] -> Ingested.
 
-    `columns` are the names that files have for the fields. `patience` is how many seconds a worker
-    waits for a store that takes nothing before its bundle fails. With a `metrics_port` each worker
-    process serves Prometheus' metrics there, or on the next free port.
+    `columns` are the column names of files for the fields. `patience` is the number of seconds a worker retries while
+    the index accepts no write; then the Beam bundle fails. If `metrics_port` is given, each worker process serves
+    Prometheus metrics on it, or on the next free port.
     """
 
     def __init__(
@@ -92,22 +93,23 @@ class Ingest(beam.PTransform):
             workplace, batch_messages=batch_messages, patience=patience, metrics_port=metrics_port
         )
 
-    def expand(self, pcoll: "beam.PCollection[Message]") -> Any:  # Beam warns of a hint of two outputs
-        """Decodes, embeds and writes; returns Ingested."""
+    # Any: Beam's type inference warns if the return type declares two outputs.
+    def expand(self, pcoll: "beam.PCollection[Message]") -> Any:
+        """Decode, embed and write; return Ingested."""
         decoded = pcoll | "Decode" >> beam.ParDo(Decode(self._columns))
         outputs = decoded | "EmbedAndWrite" >> beam.ParDo(self._writing).with_outputs(DEAD, main="taken")
-        return Ingested(taken=outputs.taken, dead=outputs[DEAD])
+        return Ingested(stored=outputs.taken, dead=outputs[DEAD])
 
 
 class Decode(beam.DoFn):
-    """Message -> Decoded | DeadLetter: both go the same way, so that no stage is cut in two."""
+    """Message -> Decoded | DeadLetter, both in the main output: a second output would split the fused stage."""
 
     def __init__(self, columns: Columns = NO_COLUMNS) -> None:
         super().__init__()
         self._columns = columns
 
     def process(self, message: Message) -> Iterator[Decoded | DeadLetter]:
-        """Yields the change that a message holds, or its dead letter."""
+        """Decode one message: yield one Decoded, or one DeadLetter if it is invalid."""
         try:
             parsed = messages.decode(message, columns=self._columns)
         except InvalidCompany as error:
@@ -116,12 +118,12 @@ class Decode(beam.DoFn):
             yield Decoded(message=message, change=parsed.change)
 
 
-Waiting: TypeAlias = tuple[Decoded, Timestamp]
+BufferedMessage: TypeAlias = tuple[Decoded, Timestamp]
 Output: TypeAlias = "WindowedValue | beam.pvalue.TaggedOutput"
 
 
 class EmbedAndWrite(beam.DoFn):
-    """Decoded | DeadLetter -> Taken, and DeadLetter under the tag DEAD. Batches lie inside a bundle."""
+    """Decoded | DeadLetter -> StoredMessage, and DeadLetter under the tag DEAD; batches never span two Beam bundles."""
 
     def __init__(
         self,
@@ -139,13 +141,13 @@ class EmbedAndWrite(beam.DoFn):
         self._shared = Shared()  # one open workplace for all threads of a process
 
     def setup(self) -> None:
-        """Opens the index, or finds it open, and takes a writer's lease."""
+        """Open the index (shared by the threads of this process) and acquire a writer lease."""
         if self._metrics_port is not None:
             worker_metrics().serve(self._metrics_port)
         self._metrics = JobMetrics()
-        self._place: OpenWorkplace = self._shared.acquire(self._workplace.open)
-        self._encoders = CountedEncoders(self._place.encoders)
-        self._writer = WriterLease(self._place.index)
+        self._open: OpenWorkplace = self._shared.acquire(self._workplace.open)
+        self._encoders = CountingEncoders(self._open.encoders)
+        self._writer = WriterLease(self._open.index)
         self._writer.__enter__()
         self._delivery = Delivery(
             self._writer,
@@ -155,71 +157,73 @@ class EmbedAndWrite(beam.DoFn):
         )
 
     def teardown(self) -> None:
-        """Gives the lease back."""
+        """Release the writer lease."""
         self._writer.__exit__(None, None, None)
 
     def start_bundle(self) -> None:
-        """Nothing is left over from the bundle before: it settled everything, or failed and comes again."""
-        self._waiting: list[Waiting] = []
+        """Start with an empty buffer: the previous bundle wrote all its messages, or failed and will be retried."""
+        self._buffer: list[BufferedMessage] = []
         self._bytes = 0
 
     def process(
         self, decoded: Decoded | DeadLetter, timestamp: Timestamp = beam.DoFn.TimestampParam
     ) -> Iterator["Output"]:
-        """Buffers a change; a full batch is settled at once."""
+        """Buffer a change; if the buffer is full, write it."""
         if isinstance(decoded, DeadLetter):
             self._metrics.ended(DEAD)
             yield _dead(decoded, timestamp)
             return
-        self._waiting.append((decoded, timestamp))
+        self._buffer.append((decoded, timestamp))
         self._bytes += len(decoded.message.value or b"")
-        if len(self._waiting) >= self._batch_messages or self._bytes >= BATCH_BYTES:
-            yield from self._settle()
+        if len(self._buffer) >= self._batch_messages or self._bytes >= BATCH_BYTES:
+            yield from self._write_buffer()
 
     def finish_bundle(self) -> Iterator["Output"]:
-        """Settles what is left."""
-        yield from self._settle()
+        """Write the rest of the buffer."""
+        yield from self._write_buffer()
 
-    def _settle(self) -> list["Output"]:
-        if not self._waiting:
+    def _write_buffer(self) -> list["Output"]:
+        """Write the buffered changes and return one output per message."""
+        if not self._buffer:
             return []
-        batch, self._waiting, self._bytes = self._waiting, [], 0
-        began = time.monotonic()
-        ends = self._delivery.deliver([decoded.change for decoded, _ in batch])
-        self._count([decoded for decoded, _ in batch], ends, seconds=time.monotonic() - began)
-        return [_output(decoded.message, end, when) for (decoded, when), end in zip(batch, ends, strict=True)]
+        batch, self._buffer, self._bytes = self._buffer, [], 0
+        start = time.monotonic()
+        results = self._delivery.deliver([decoded.change for decoded, _ in batch])
+        self._count([decoded for decoded, _ in batch], results, seconds=time.monotonic() - start)
+        return [_output(decoded.message, result, when) for (decoded, when), result in zip(batch, results, strict=True)]
 
-    def _count(self, batch: Sequence[Decoded], ends: Sequence[DeliveryResult], *, seconds: float) -> None:
+    def _count(self, batch: Sequence[Decoded], results: Sequence[DeliveryResult], *, seconds: float) -> None:
         now = utc_now()
         self._metrics.batch(len(batch), seconds)
-        texts = self._encoders.taken()
+        texts = self._encoders.pop_count()
         companies = sum(isinstance(decoded.change, VersionedCompany) for decoded in batch)
         self._metrics.embedded(texts)
+        # With two encoders (live and candidate generation) a company is encoded twice: `texts` can exceed `companies`.
         self._metrics.reused(max(0, companies - texts))
-        for decoded, end in zip(batch, ends, strict=True):
-            self._metrics.ended(DEAD if end.stage else end.outcome.value)
-            if end.outcome is WriteOutcome.APPLIED:
+        for decoded, result in zip(batch, results, strict=True):
+            self._metrics.ended(DEAD if result.stage else result.outcome.value)
+            if result.outcome is WriteOutcome.APPLIED:
                 self._metrics.delay(max(0.0, (now - decoded.message.time).total_seconds()))
 
 
-class CountedEncoders(Mapping[str, Encoder]):
-    """Encoders that count the texts they read. For one thread."""
+class CountingEncoders(Mapping[str, Encoder]):
+    """Encoders that count the texts they encode. Not safe to share between threads."""
 
     def __init__(self, encoders: Mapping[str, Encoder]) -> None:
         self._encoders = encoders
         self._texts = 0
 
-    def taken(self) -> int:
-        """How many texts were read since this was last asked."""
+    def pop_count(self) -> int:
+        """Return the number of texts encoded since the last call, and reset it."""
         texts, self._texts = self._texts, 0
         return texts
 
     def count(self, texts: int) -> None:
-        """So many texts were read."""
+        """Add `texts` to the counter."""
         self._texts += texts
 
     def __getitem__(self, encoder_id: str) -> Encoder:
-        return _Counted(self._encoders[encoder_id], self)
+        return _CountingEncoder(self._encoders[encoder_id], self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._encoders)
@@ -228,8 +232,8 @@ class CountedEncoders(Mapping[str, Encoder]):
         return len(self._encoders)
 
 
-class _Counted:
-    def __init__(self, encoder: Encoder, counter: CountedEncoders) -> None:
+class _CountingEncoder:
+    def __init__(self, encoder: Encoder, counter: CountingEncoders) -> None:
         self._encoder = encoder
         self._counter = counter
 
@@ -247,16 +251,16 @@ class _Counted:
         return vectors
 
 
-def _output(message: Message, end: DeliveryResult, timestamp: Timestamp) -> "Output":
-    if end.stage is not None:
-        return _dead(DeadLetter(message=message, stage=end.stage, reason=end.reason), timestamp)
-    return _at(Taken(position=message.position, id=end.id, outcome=end.outcome), timestamp)
+def _output(message: Message, result: DeliveryResult, timestamp: Timestamp) -> "Output":
+    if result.stage is not None:
+        return _dead(DeadLetter(message=message, stage=result.stage, reason=result.reason), timestamp)
+    return _at(StoredMessage(position=message.position, id=result.id, outcome=result.outcome), timestamp)
 
 
 def _dead(letter: DeadLetter, timestamp: Timestamp) -> "Output":
     return beam.pvalue.TaggedOutput(DEAD, _at(letter, timestamp))
 
 
-def _at(value: Taken | DeadLetter, timestamp: Timestamp) -> WindowedValue:
-    """Sources of messages are not windowed, so neither is what becomes of them."""
+def _at(value: StoredMessage | DeadLetter, timestamp: Timestamp) -> WindowedValue:
+    """Return the value in the global window, which all sources use."""
     return WindowedValue(value, timestamp, (GlobalWindow(),))

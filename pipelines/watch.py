@@ -1,8 +1,8 @@
-"""Looks after a running stream: does it get on, has it ended, should it be started anew?
+"""Monitors a running streaming job: whether it makes progress, has ended, or must be restarted.
 
-A job can run and read nothing: on Flink, when a checkpoint falls into the bundle that starts its source
-(Beam issue BEAM-6733; `beam_options` prevents that one), or when a worker of it never came up. From
-outside that shows in the source alone, so the watch looks at what is committed there.
+A job can run without reading anything: on Flink, if a checkpoint falls into the Beam bundle that starts its source
+(Beam issue BEAM-6733; `beam_options` prevents it), or if one of its workers never started. From outside this is visible
+only in the source, so the watch reads the offsets that are committed there.
 """
 
 import signal
@@ -17,35 +17,35 @@ import grpc
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 LOOK_SECONDS = 5.0
-SAFE = "Starting it again is safe: it goes on with what is not acknowledged"
+SAFE = "Starting it again is safe: it continues with the messages that are not acknowledged"
 
 Log: TypeAlias = Callable[[str], None]
 
 
 class StreamFailed(Exception):
-    """The job ended without being asked to; the message says in which state."""
+    """The job ended although nobody cancelled it; the message contains its state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a source says of a reader: how far it is, and how much it has not read or not acknowledged."""
+    """The number of acknowledged messages, and of messages that are not read or not acknowledged yet."""
 
     acknowledged: int
     backlog: int
 
 
 class StallWatch:
-    """Notices that a job with something to read has acknowledged nothing for so many seconds."""
+    """Detects that a job with a backlog has acknowledged nothing for `seconds` seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.moved = False
-        """Whether something was acknowledged since the first look."""
+        """Whether messages were acknowledged since the first call of `stalled`."""
         self._acknowledged: int | None = None
         self._since = 0.0
 
     def stalled(self, progress: Progress | None, *, now: float) -> bool:
-        """Whether it stands still. `now` in seconds of any clock. None is no progress and no stall: the job waits."""
+        """Return whether the job is stalled. `now` is in seconds of any clock. None means that the job has to wait."""
         if progress is None:
             self._since = now
             return False
@@ -55,13 +55,13 @@ class StallWatch:
         return now - self._since >= self.seconds
 
 
-def seconds_to_wait(seconds: float, *, starts_in_vain: int) -> float:
-    """How long the next start may stand still: each one that came to nothing doubles it, to 16 times."""
-    return seconds * 2.0 ** min(starts_in_vain, 4)
+def seconds_to_wait(seconds: float, *, restarts_without_progress: int) -> float:
+    """Return the seconds without progress until a restart: doubled by each restart without progress, at most x 16."""
+    return seconds * 2.0 ** min(restarts_without_progress, 4)
 
 
 class Stop:
-    """Set when the process is asked to end (SIGTERM, Ctrl-C)."""
+    """A flag that is set when the process should end (SIGTERM, Ctrl-C)."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -74,13 +74,13 @@ class Stop:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Waits so long, or until it is set."""
+        """Wait for `seconds` seconds, or until the flag is set."""
         self._event.wait(seconds)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Catches SIGTERM and Ctrl-C for the length of the block."""
+    """Catch SIGTERM and Ctrl-C inside the context."""
     stop = Stop()
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -98,9 +98,9 @@ def watch(
     progress: Callable[[], Progress | None],
     clock: Callable[[], float],
 ) -> bool:
-    """Returns when the job should end: it was asked to (False), or it stands still (True).
+    """Wait until the job should end; return True if it is stalled, False if `stop` is set.
 
-    `progress` may be None: where the source cannot tell, or what the job works with is away.
+    `progress` returns None if the source has no offsets, or if Kafka or the index is unavailable.
 
     Raises:
         StreamFailed: the job ended by itself, or its runner does not answer.
@@ -116,7 +116,7 @@ def watch(
 
 
 def cancel(result: PipelineResult) -> None:
-    """Asks the runner to end the job. One that does not answer has none any more, or cannot be asked."""
+    """Ask the runner to cancel the job. If the runner does not answer, nothing can be cancelled."""
     with suppress(grpc.RpcError):
         result.cancel()
 

@@ -1,10 +1,10 @@
-"""What a worker process works with: the index and its encoders, opened once and shared by all its threads.
+"""The index and the encoders of a worker process, opened once and shared by all its threads.
 
     place = Workplace(index="https://search:9200/companies").open()
 
-A workplace is plain values, so that it travels with a job to the workers. How to connect (addresses
-beyond the index's own, passwords, certificates) does not travel: each worker reads SIMILARITY_
-variables of its own environment.
+A Workplace consists of plain values, so that it can be serialised with the job. Other connection settings (further
+addresses, passwords, certificates) are not part of the job: each worker reads the SIMILARITY_ variables of its own
+environment.
 """
 
 import os
@@ -26,22 +26,22 @@ from similarity.upkeep.outage import Outage, watched
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """Where to work. What is empty here is as the worker's environment says (`similarity.settings`)."""
+    """The index, bundles and threads of a worker; an empty value is taken from its environment (`Settings`)."""
 
     index: str = ""
     bundles: str = ""
     threads: int | None = None
 
     def settings(self, environ: Mapping[str, str]) -> Settings:
-        """The settings of an environment, with what is given here instead."""
+        """Return the settings of an environment, overridden by the values of this workplace."""
         bundles = Path(self.bundles) if self.bundles else None
         return Settings.from_environment(environ, index=self.index, bundles=bundles, threads=self.threads)
 
     def open(self) -> "OpenWorkplace":
-        """Opens the index; encoders are opened when a generation asks for them.
+        """Open the index; an encoder is opened when a generation first needs it.
 
         Raises:
-            InvalidInput: a setting cannot be used, or there is no such index.
+            InvalidInput: a setting is invalid, or the index does not exist.
             IndexUnavailable: the store does not answer.
         """
         settings = self.settings(os.environ)
@@ -56,9 +56,9 @@ class Workplace:
 
 
 class OpenWorkplace:
-    """An open index, the folder of its bundles, its encoders by id.
+    """An open index, the folder of its bundles, and its encoders by id.
 
-    Safe to share between threads; the index is closed with the last user.
+    Safe to share between threads; the index is closed when the object is garbage-collected.
     """
 
     def __init__(self, index: CompanyIndex, store: Path, encoders: Mapping[str, Encoder]) -> None:

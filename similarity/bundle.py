@@ -1,14 +1,14 @@
-"""A model bundle: the folder that holds all that turns a text into a vector.
+"""A model bundle: the folder with all files that are needed to encode texts.
 
-    model.onnx      token ids and mask in, `embedding` out: pooled and of unit norm
-    tokenizer.json  of Hugging Face tokenizers
-    manifest.json   what the model is, and the SHA-256 of every other file
+    model.onnx      inputs: token ids and attention mask; output `embedding`: pooled, unit norm
+    tokenizer.json  in the format of Hugging Face tokenizers
+    manifest.json   the description of the model, and the SHA-256 of every other file
     README.md       the model card (optional)
 
-Two ids: `encoder_id` changes with whatever changes a vector and guards every index; `bundle_id`
-changes with anything at all, so that a new calibration never forces a re-embedding.
+`encoder_id` is a hash of everything that affects vectors; an index accepts only vectors with its own encoder_id.
+`bundle_id` is a hash of all files. A new calibration changes only bundle_id, so companies need not be re-embedded.
 
-Loading reads and judges the files but runs nothing.
+Loading verifies the files; it does not run the model.
 """
 
 import hashlib
@@ -44,11 +44,11 @@ class ModelBundle:
 
     @classmethod
     def load(cls, folder: Path | str) -> "ModelBundle":
-        """The bundle in `folder`, verified.
+        """Return the bundle in `folder`, verified.
 
         Raises:
-            InvalidBundle: a file is missing, strange, changed or cut off, the graph does not fit
-                the manifest, or the manifest breaks its schema.
+            InvalidBundle: a file is missing, unlisted, modified or truncated, the graph contradicts the manifest, or
+                the manifest is invalid.
         """
         folder = Path(folder)
         _check_folder(folder)
@@ -61,7 +61,7 @@ class ModelBundle:
 
     @property
     def encoder_id(self) -> str:
-        """16 hexadecimal digits over what changes a vector; equal ids mean comparable vectors."""
+        """First 16 hex digits of the SHA-256 of everything that affects a vector; equal ids: comparable vectors."""
         return _id_of(
             {
                 "graph": self.sha256[MODEL_FILE],
@@ -75,14 +75,14 @@ class ModelBundle:
 
     @property
     def bundle_id(self) -> str:
-        """16 hexadecimal digits over the whole manifest, and through its hashes over every file."""
+        """First 16 hex digits of the SHA-256 of the whole manifest, which contains the hash of every file."""
         return _id_of(manifest_to_json(self.manifest, self.sha256))
 
     def read(self, name: str) -> bytes:
-        """The content of the file `name`, which is what the manifest promised.
+        """Return the content of the file `name`, after comparing its SHA-256 with the manifest.
 
         Raises:
-            InvalidBundle: it was changed or removed since the bundle was written.
+            InvalidBundle: the file was modified or removed since the bundle was written.
         """
         path = self.folder / name
         try:
@@ -91,17 +91,17 @@ class ModelBundle:
             raise InvalidBundle(f"{path} cannot be read ({error.strerror}); fetch or export the bundle again") from None
         if hashlib.sha256(content).hexdigest() != self.sha256[name]:
             raise InvalidBundle(
-                f"{path} ({len(content):,} bytes) does not match its SHA-256 in {MANIFEST_FILE}: it was changed or "
-                "cut off; fetch or export the bundle again"
+                f"{path} ({len(content):,} bytes) does not match its SHA-256 in {MANIFEST_FILE}: it was modified or "
+                "truncated; fetch or export the bundle again"
             )
         return content
 
 
 def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
-    """Describes the files in `folder` with `manifest` and their hashes, and loads the result.
+    """Write `manifest` and the hashes of the files in `folder` to its manifest.json, and load the bundle.
 
     Raises:
-        InvalidBundle: what lies in the folder does not make a bundle.
+        InvalidBundle: the files in the folder are not a valid bundle.
     """
     folder = Path(folder)
     sha256 = {
@@ -110,7 +110,8 @@ def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
         if (folder / name).is_file()
     }
     text = json.dumps(manifest_to_json(manifest, sha256), indent=2, ensure_ascii=False) + "\n"
-    # Written aside and renamed, so that a reader never meets half a manifest; hidden files are not of the bundle.
+    # Write to a temporary file and rename it, so that readers never see a partial manifest. The temporary file is in
+    # the parent folder, because a bundle may not contain unlisted files.
     draft = folder.parent / f".{folder.name}.{MANIFEST_FILE}"
     draft.write_text(text, encoding="utf-8")
     draft.replace(folder / MANIFEST_FILE)
@@ -118,12 +119,12 @@ def write_manifest(folder: Path | str, manifest: Manifest) -> ModelBundle:
 
 
 def is_bundle(source: Path | str) -> bool:
-    """Whether `source` is the folder of a bundle, sound or not; where weights lie beside their config, it is none."""
+    """Return whether `source` is a bundle folder, valid or damaged. With a config.json it is a Hugging Face model."""
     return (Path(source) / MANIFEST_FILE).is_file() and not (Path(source) / "config.json").exists()
 
 
 def seed_folder() -> Path:
-    """The folder of the bundle that ships with this code, in a checkout as in an installed wheel.
+    """Return the folder of the shipped bundle, in a checkout or in an installed wheel.
 
     Raises:
         InvalidBundle: there is none, or more than one.
@@ -134,7 +135,7 @@ def seed_folder() -> Path:
 
 
 def only_bundle(stores: list[Path]) -> Path:
-    """The one bundle folder in the first of `stores` that holds any.
+    """Return the only bundle folder in the first of `stores` that contains a bundle.
 
     Raises:
         InvalidBundle: there is none, or more than one.
@@ -143,7 +144,7 @@ def only_bundle(stores: list[Path]) -> Path:
         folders = sorted(manifest.parent for manifest in store.glob(f"*/{MANIFEST_FILE}"))
         if len(folders) > 1:
             names = ", ".join(folder.name for folder in folders)
-            raise InvalidBundle(f"{store} holds several bundles ({names}); name the folder of the one to use")
+            raise InvalidBundle(f"{store} contains several bundles ({names}); name the folder of the one to use")
         if folders:
             return folders[0]
     raise InvalidBundle(
@@ -154,12 +155,12 @@ def only_bundle(stores: list[Path]) -> Path:
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise InvalidBundle(f"{folder} is not a folder; give the folder that holds {MANIFEST_FILE}")
+        raise InvalidBundle(f"{folder} is not a folder; give the folder that contains {MANIFEST_FILE}")
     for entry in folder.iterdir():
         if entry.is_symlink():
             raise InvalidBundle(f"{entry} is a link; copy the file itself into the bundle")
         if not entry.is_file():
-            raise InvalidBundle(f"{entry} is not a plain file; a bundle holds files only, remove it")
+            raise InvalidBundle(f"{entry} is not a plain file; a bundle contains files only, remove it")
 
 
 def _read_manifest(path: Path) -> tuple[Manifest, dict[str, str]]:
@@ -190,8 +191,8 @@ def _check_file_list(folder: Path, sha256: dict[str, str]) -> None:
     unlisted = sorted(present - set(sha256))
     if unlisted:
         raise InvalidBundle(
-            f"{folder / unlisted[0]} is not listed in {MANIFEST_FILE}; a bundle holds nothing else (external ONNX data "
-            "is not accepted), so remove it or export the bundle again"
+            f"{folder / unlisted[0]} is not listed in {MANIFEST_FILE}; a bundle contains only listed files (external "
+            "ONNX data is not accepted), so remove it or export the bundle again"
         )
 
 
@@ -205,28 +206,29 @@ def _summary(folder: Path, model: bytes) -> GraphSummary:
 def _check_graph(folder: Path, graph: GraphSummary, manifest: Manifest) -> None:
     path = folder / MODEL_FILE
     if graph.has_external_data:
-        raise InvalidBundle(f"{path} keeps tensors in another file; export it again with all weights inside")
+        raise InvalidBundle(f"{path} stores tensors in another file; export it again with all weights inside")
     if graph.opset != manifest.opset:
         raise InvalidBundle(f"{path} uses opset {graph.opset}, the manifest says {manifest.opset}; export it again")
     if tuple(sorted(value.name for value in graph.inputs)) != tuple(sorted(INPUT_NAMES)):
         found = ", ".join(value.name for value in graph.inputs) or "none"
         raise InvalidBundle(f"{path} has the inputs {found} instead of {', '.join(INPUT_NAMES)}; export it again")
     for value in graph.inputs:
-        _check_value(path, value, element=INT64, last=None)
+        _check_value(path, value, dtype=INT64, dimension=None)
     if [value.name for value in graph.outputs] != [OUTPUT_NAME]:
         found = ", ".join(value.name for value in graph.outputs) or "none"
         raise InvalidBundle(f"{path} has the outputs {found} instead of {OUTPUT_NAME}; export it again")
-    _check_value(path, graph.outputs[0], element=FLOAT, last=manifest.dimension)
+    _check_value(path, graph.outputs[0], dtype=FLOAT, dimension=manifest.dimension)
 
 
-def _check_value(path: Path, value: GraphValue, *, element: int, last: int | None) -> None:
-    wanted = f"[batch, {last}]" if last else "[batch, length]"
-    if len(value.shape) != 2 or value.shape[0] is not None or value.shape[1] != last:
+def _check_value(path: Path, value: GraphValue, *, dtype: int, dimension: int | None) -> None:
+    """Check data type and shape `[any, dimension]`; None stands for any dimension."""
+    expected = f"[batch, {dimension}]" if dimension else "[batch, length]"
+    if len(value.shape) != 2 or value.shape[0] is not None or value.shape[1] != dimension:
         shape = ", ".join(str(size or "any") for size in value.shape)
-        raise InvalidBundle(f"{path}: {value.name} has shape [{shape}] instead of {wanted}; export it again")
-    if value.element != element:
-        kind = "int64" if element == INT64 else "float32"
-        raise InvalidBundle(f"{path}: {value.name} is not {kind}; export it again")
+        raise InvalidBundle(f"{path}: {value.name} has shape [{shape}] instead of {expected}; export it again")
+    if value.dtype != dtype:
+        name = "int64" if dtype == INT64 else "float32"
+        raise InvalidBundle(f"{path}: {value.name} is not {name}; export it again")
 
 
 def _id_of(content: dict[str, object]) -> str:

@@ -1,11 +1,12 @@
-"""Turns texts into unit vectors with a bundle; onnxruntime and tokenizers are all it takes.
+"""Encodes texts as unit vectors with a model bundle. Needs only onnxruntime and tokenizers, not torch.
 
     encoder = TextEncoder(ModelBundle.load(seed_folder()))
     vectors = encoder.encode(["The company makes anvils."])  # float32 [1, 384]
 
-Three phases: texts become token ids, ids become batches of similar length, batches become rows in
-the order asked for. A batch is limited by its padded tokens, so that it stays in a core's own cache,
-and every thread runs a whole batch: for models of this size that beats sharing one batch's work.
+Texts are tokenised, token ids are grouped into batches of similar length, and the batches are run by threads; the rows
+are returned in the order of the texts. The size of a batch is limited in padded tokens, so that its activations fit
+into the cache of one core. Each thread runs whole batches: for a model of 22 million parameters that is faster than
+several threads for one batch (docs/decisions/0006-one-thread-per-batch.md).
 """
 
 import os
@@ -30,14 +31,15 @@ from similarity.text import TextSettings
 Progress: TypeAlias = Callable[[int, int], None]
 TokenIds: TypeAlias = NDArray[np.int64]
 
-# Padded tokens of a batch. One thread, texts per second at 256, 512, 1,024, 2,048, 4,096 tokens:
+# Padded tokens of a batch. Texts per second of one thread (python -m benchmarks.encoder) at 256 ... 4,096 tokens:
 # onnxruntime 213, 215, 192, 173, 155; OpenVINO 222, 233, 246, 240, 220.
 BATCH_TOKENS = 512
-# Texts tokenised at once: bounds the memory that the tokenizer's own records take.
+# Texts tokenised in one call; limits the memory of the tokenizer's results.
 TOKENISED_AT_ONCE = 1_024
-# A token has about five characters. Where this many per token do not fill the limit, all are read.
+# Of a long text, first only max_tokens * CHARACTERS_PER_TOKEN characters are tokenised (a token has about 5). If they
+# give fewer than max_tokens tokens, the whole text is tokenised.
 CHARACTERS_PER_TOKEN = 32
-# A batch takes well under a second. A graph whose loop never ends is stopped after this long.
+# A batch takes well under a second. A run that takes longer than this, such as an endless loop, is terminated.
 RUN_SECONDS = 30.0
 _UNIT_TOLERANCE = 1e-3
 
@@ -46,24 +48,24 @@ class Session(Protocol):
     """One loaded model, safe to call from several threads."""
 
     def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
-        """float32 `[batch, dimension]` for two int64 `[batch, length]`."""
+        """Return float32 `[batch, dimension]` for two int64 `[batch, length]`."""
 
 
 class TextEncoder:
     """Encodes texts with one bundle. Safe to share between threads.
 
-    `threads` run that many batches at once, by default as many as this process has processors; a
-    single text uses one. `runtime` is "onnxruntime", "openvino" (an extra), or "auto": the faster
-    of those installed, measured once, here.
+    `threads` is the number of batches that run concurrently (default: the number of CPUs of this process); a single
+    text uses one thread. `runtime` is "onnxruntime", "openvino" (an extra), or "auto": the faster of the installed
+    ones, measured once by the constructor.
 
     Raises:
-        InvalidBundle: tokenizer or graph cannot be loaded, or do not fit each other.
-        SimilarityError: an unknown or missing runtime, or threads below one.
+        InvalidBundle: tokenizer or graph cannot be loaded, or do not belong together.
+        SimilarityError: the runtime is unknown or not installed, or threads is below 1.
     """
 
     def __init__(self, bundle: ModelBundle, threads: int | None = None, runtime: Runtime = "onnxruntime") -> None:
         if threads is not None and threads < 1:
-            raise SimilarityError(f"threads is {threads}; give 1 or more, or leave it out to use what is there")
+            raise SimilarityError(f"threads is {threads}; it must be 1 or more; omit it to use all CPUs")
         if runtime not in RUNTIMES:
             raise SimilarityError(f"unknown runtime {runtime!r:.40}; use {', '.join(RUNTIMES)}")
         self.bundle = bundle
@@ -76,55 +78,58 @@ class TextEncoder:
 
     @property
     def text_settings(self) -> TextSettings:
-        """How `similarity.text.embedding_text` prepares a company for this encoder."""
+        """The settings of `similarity.text.embedding_text` for this encoder."""
         return self.bundle.manifest.text_settings
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return self.bundle.manifest.dimension
 
     def encode(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        """Unit vectors of `texts`, float32 `[len(texts), dimension]`, in their order.
+        """Return the unit vectors of `texts`, float32 `[len(texts), dimension]`, in their order.
 
-        Texts beyond the bundle's token limit are cut. An empty text is encoded as what the
-        tokenizer makes of nothing, so that one bad record never stops a stream; refuse it earlier.
-        Broken Unicode becomes "?". `progress(done, total)` is called after each batch.
+        Texts are truncated to the bundle's token limit. An empty text is encoded as the special tokens only; it is not
+        an error, so that one bad record does not stop a stream. Reject empty texts before calling. Unpaired surrogates
+        are replaced by "?". `progress(done, total)` is called after each batch.
 
         Raises:
-            TypeError: `texts` is one text, or holds something that is no text.
+            TypeError: `texts` is a single string, or contains an object that is not a string.
         """
         if isinstance(texts, str):
             raise TypeError("texts is a single text; pass a list, encode([text])")
-        distinct, places = _distinct(self.tokenise(texts))
-        copies = np.bincount(places, minlength=len(distinct))
+        distinct, row_of = _distinct(self.tokenise(texts))
+        copies = np.bincount(row_of, minlength=len(distinct))
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
         done = 0
-        # Closed at once when a callback raises, so that no thread goes on with the rest.
+        # If `progress` raises, close the generator at once, so that the remaining batches are cancelled.
         with closing(_run_all(self._session, distinct, self._threads)) as finished:
             for rows, batch_vectors in finished:
                 vectors[rows] = batch_vectors
                 done += int(copies[rows].sum())
                 if progress is not None:
-                    progress(done, len(places))
-        return vectors if len(distinct) == len(places) else vectors[places]
+                    progress(done, len(row_of))
+        return vectors if len(distinct) == len(row_of) else vectors[row_of]
 
     def tokenise(self, texts: Sequence[str]) -> Iterator[TokenIds]:
-        """The token ids of each text, int64 `[tokens]`, cut to the bundle's limit."""
+        """Yield the token ids of each text, int64 `[tokens]`, truncated to the bundle's limit."""
         limit = self._max_tokens * CHARACTERS_PER_TOKEN
         for start in range(0, len(texts), TOKENISED_AT_ONCE):
             cleaned = [_clean(text) for text in texts[start : start + TOKENISED_AT_ONCE]]
-            heads = [_head(text, limit) for text in cleaned]
-            for text, head, encoding in zip(cleaned, heads, self._encodings(heads), strict=True):
-                fits = len(head) == len(text) or len(encoding.ids) >= self._max_tokens
-                ids = encoding.ids if fits else self._encodings([text])[0].ids
+            prefixes = [_prefix(text, limit) for text in cleaned]
+            for text, prefix, encoding in zip(cleaned, prefixes, self._encodings(prefixes), strict=True):
+                is_complete = len(prefix) == len(text) or len(encoding.ids) >= self._max_tokens
+                ids = encoding.ids if is_complete else self._encodings([text])[0].ids
                 yield np.array(ids, dtype=np.int64)
 
     def _encodings(self, texts: list[str]) -> list[Encoding]:
         return self._tokenizer.encode_batch_fast(texts)
 
     def _check_fit(self) -> None:
-        """Runs the shortest text and the highest token id, which a foreign tokenizer would break."""
+        """Check that tokenizer and graph belong together: encode the empty text and the highest token id.
+
+        The tokenizer of another model may have ids outside the graph's embedding table.
+        """
         highest = np.array([[0, self._tokenizer.get_vocab_size() - 1]], dtype=np.int64)
         try:
             vectors = np.concatenate([self.encode([""]), self._session.run(highest, np.ones_like(highest))])
@@ -132,26 +137,25 @@ class TextEncoder:
             raise
         except Exception as error:
             raise InvalidBundle(
-                f"{self.bundle.folder}: {TOKENIZER_FILE} and {MODEL_FILE} do not fit each other ({error!s:.200}); "
+                f"{self.bundle.folder}: {TOKENIZER_FILE} and {MODEL_FILE} do not belong together ({error!s:.200}); "
                 "export the bundle again"
             ) from error
         norms = np.linalg.norm(vectors, axis=1)
         if not np.allclose(norms, 1, atol=_UNIT_TOLERANCE):
-            raise InvalidBundle(f"{self.bundle.folder}: its vectors are not of unit norm; export the bundle again")
+            raise InvalidBundle(f"{self.bundle.folder}: its vectors do not have unit norm; export the bundle again")
 
 
 def available_threads() -> int:
-    """The processors that this process may use."""
+    """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[NDArray[np.intp]]:
-    """Positions of `lengths`, longest first, in batches of at most `budget` padded tokens.
+    """Yield the indices of `lengths`, longest first, in batches of at most `budget` padded tokens.
 
-    A single text longer than the budget is a batch of its own. The same lengths always give the
-    same batches.
+    A text longer than the budget is a batch of its own. Equal lengths always give equal batches.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     start = 0
@@ -162,7 +166,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[NDArray[np.intp]]:
 
 
 def padded(token_ids: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
-    """Ids and mask, int64 `[batch, longest]`; padding has id 0 and mask 0."""
+    """Return token ids and attention mask, int64 `[batch, longest]`; padding has id 0 and mask 0."""
     shape = (len(token_ids), max(map(len, token_ids)))
     input_ids, attention_mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     for row, ids in enumerate(token_ids):
@@ -172,20 +176,20 @@ def padded(token_ids: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
 
 
 def _distinct(token_ids: Iterable[TokenIds]) -> tuple[list[TokenIds], NDArray[np.intp]]:
-    """The different ones among texts' token ids, and which of them each text has.
+    """Return the distinct token id sequences, and for each text the index of its sequence.
 
-    Texts that differ only beyond the token limit are the same to the model: so are a third of the texts
-    that explain a match, which lack one phrase each.
+    Texts that are equal up to the token limit have the same vector. This saves about a third of the work when a match
+    is explained by texts that leave out one phrase each.
     """
-    known: dict[bytes, int] = {}
+    number_of: dict[bytes, int] = {}
     distinct: list[TokenIds] = []
-    places: list[int] = []
+    numbers: list[int] = []
     for ids in token_ids:
-        place = known.setdefault(ids.tobytes(), len(distinct))
-        if place == len(distinct):
+        number = number_of.setdefault(ids.tobytes(), len(distinct))
+        if number == len(distinct):
             distinct.append(ids)
-        places.append(place)
-    return distinct, np.array(places, dtype=np.intp)
+        numbers.append(number)
+    return distinct, np.array(numbers, dtype=np.intp)
 
 
 def _clean(text: str) -> str:
@@ -194,15 +198,15 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _head(text: str, limit: int) -> str:
-    """The first `limit` characters, without a word that the cut would split."""
+def _prefix(text: str, limit: int) -> str:
+    """Return the first `limit` characters, without a last word that is not complete."""
     if len(text) <= limit:
         return text
-    head = text[:limit]
+    prefix = text[:limit]
     if text[limit].isspace():
-        return head
-    words = head.rsplit(maxsplit=1)
-    return words[0] if words else head
+        return prefix
+    words = prefix.rsplit(maxsplit=1)
+    return words[0] if words else prefix
 
 
 def _load_tokenizer(bundle: ModelBundle) -> Tokenizer:
@@ -224,7 +228,8 @@ def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Sessio
         session = OnnxRuntimeSession(model, name=str(bundle.folder / MODEL_FILE))
         if runtime == "onnxruntime":
             return session
-        # OpenVINO's cancel() does not end a loop (2026.4), so a graph that does not end must not get that far.
+        # OpenVINO 2026.4 cannot interrupt an endless loop in a graph. So run the graph in onnxruntime first, with its
+        # time limit.
         session.run(*padded([np.zeros(1, dtype=np.int64)]))
         if runtime == "openvino":
             return OpenVinoSession(model, threads=threads)
@@ -238,9 +243,9 @@ def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Sessio
 def _run_all(
     session: Session, token_ids: Sequence[TokenIds], threads: int
 ) -> Generator[tuple[NDArray[np.intp], NDArray[np.float32]], None, None]:
-    """Rows and their vectors, batch by batch."""
+    """Yield the rows and the vectors of each batch."""
     lengths = [len(ids) for ids in token_ids]
-    # Few texts are spread over the threads instead of filling one batch.
+    # A few texts are distributed over the threads instead of filling one batch.
     plan = list(batches(lengths, min(BATCH_TOKENS, -(-sum(lengths) // threads))))
 
     def run(rows: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -249,7 +254,7 @@ def _run_all(
     if len(plan) <= 1 or threads == 1:
         yield from ((rows, run(rows)) for rows in plan)
         return
-    # A pool per call: one that outlives it would not survive a fork.
+    # One pool per call, because the threads of a longer-lived pool would be missing after a fork.
     pool = ThreadPoolExecutor(min(threads, len(plan)), thread_name_prefix="encoder")
     try:
         yield from zip(plan, pool.map(run, plan), strict=True)
@@ -266,7 +271,7 @@ def _faster(onnxruntime_session: Session, model: bytes, threads: int) -> Session
 
 
 def _seconds(session: Session, threads: int) -> float:
-    """The best of three runs over two full batches for each thread."""
+    """Return the time of the fastest of three runs, in seconds; each run encodes two full batches per thread."""
     texts = [np.ones(64, dtype=np.int64)] * (2 * threads * BATCH_TOKENS // 64)
     seconds = []
     for _ in range(3):
@@ -279,7 +284,7 @@ def _seconds(session: Session, threads: int) -> float:
 class OnnxRuntimeSession:
     """An ONNX model run by onnxruntime on the CPU, one thread for each call.
 
-    A run that takes longer than RUN_SECONDS is stopped: onnxruntime looks between two nodes, also inside a loop.
+    A run that takes longer than RUN_SECONDS is terminated: onnxruntime checks the flag between nodes, also in a Loop.
     """
 
     def __init__(self, model: bytes, *, name: str = MODEL_FILE) -> None:
@@ -290,10 +295,10 @@ class OnnxRuntimeSession:
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
-        """float32 `[batch, dimension]` for two int64 `[batch, length]`.
+        """Return float32 `[batch, dimension]` for two int64 `[batch, length]`.
 
         Raises:
-            InvalidBundle: the graph did not end in time.
+            InvalidBundle: the run was terminated after RUN_SECONDS.
         """
         inputs = dict(zip(INPUT_NAMES, (input_ids, attention_mask), strict=True))
         options = onnxruntime.RunOptions()
@@ -307,7 +312,7 @@ class OnnxRuntimeSession:
                 raise
             raise InvalidBundle(
                 f"{self._name} did not finish a batch within {RUN_SECONDS:g} seconds, so it was stopped; its graph "
-                "may hold a loop that never ends: export the bundle again"
+                "may contain an endless loop: export the bundle again"
             ) from error
         finally:
             timer.cancel()

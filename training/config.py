@@ -1,4 +1,4 @@
-"""All settings of a training run: plain values, checked when they are made, saved with every checkpoint."""
+"""All settings of a training run: plain values, validated by the constructor and saved with every checkpoint."""
 
 import math
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ PRESETS: Mapping[str, str] = {
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
 }
 
-# Default seed of a run. It draws the held-out anchors: evaluation and calibration need the same seed to find them.
+# Default seed of a run. It selects the held-out anchors, so evaluation and calibration must use the same seed.
 SEED = 1
-# Begins with the bundle that ships with this code instead of a base model.
+# The value of `model` that stands for the shipped bundle.
 SHIPPED = "shipped"
 
 
@@ -40,41 +40,41 @@ class TrainSettings:
 
     # Model
     model: str = "minilm-l6"  # a preset, a Hugging Face id, a folder, a bundle, or a package that ships one
-    max_tokens: int = 128  # of the public code; where training begins with a bundle, those of the bundle
+    max_tokens: int = 128  # of the authors' code; if training begins with a bundle, that of the bundle
     features: Features = "u,v,|u-v|,u*v"
-    symmetric: bool = True  # mean of both orders; False for NLI, which is directed
-    frozen_layers: int = 0  # lowest layers that stay as they are; their states are computed once
+    symmetric: bool = True  # logits are the mean of both orders; False for NLI, which is directed
+    frozen_layers: int = 0  # number of lowest layers that are not trained; their output is computed once
     # Loss
     method: str = "pause"  # see training.losses.objectives
-    priors: tuple[float, ...] = ()  # positive share of each class among the unlabelled pairs; () = of the labelled ones
+    priors: tuple[float, ...] = ()  # share of each class among the unlabelled pairs; () = its share of the labels
     alpha: float = 3.0  # exponent of the annealing; 0 = constant weight
-    unlabelled_weight: float = 1.0  # that the annealing ends at
-    correction: Correction = "non-negative"
-    contrastive_weight: float = 0.3  # lambda, the share of the second loss of two
+    unlabelled_weight: float = 1.0  # weight of the PU risk at the last step
+    correction: Correction = "non-negative"  # see training.losses.pause
+    contrastive_weight: float = 0.3  # lambda: weight of the second loss of two; the first has 1 - lambda
     temperature: float = 0.05  # of the listwise loss and of distillation
-    scale: float = 20.0  # of the cosines of the in-batch loss
-    contrastive_temperature: float = 1.0  # of the supervised contrastive loss, on products that are not normalised
-    positives: int = 0  # an anchor's, in the supervised contrastive loss; 0 = all
-    negatives: int = 0
+    scale: float = 20.0  # factor of the cosines in the in-batch loss
+    contrastive_temperature: float = 1.0  # of the supervised contrastive loss, on inner products
+    positives: int = 0  # positives per anchor in the supervised contrastive loss; 0 = all
+    negatives: int = 0  # negatives per anchor in the supervised contrastive loss; 0 = all
     # Data
-    label_share: float = 1.0  # of the labels; the others are hidden
-    labelled_share: float | None = None  # of a batch; None = the data's own composition
-    labelled_copies: int = 1  # 2 = dropout labels
-    order: Order = "auto"  # of pairs in batches; auto = as the method needs it
+    label_share: float = 1.0  # share of the labels that is used; the others are hidden
+    labelled_share: float | None = None  # labelled share of a batch; None = that of the data
+    labelled_copies: int = 1  # how often a batch contains a labelled pair; 2 = dropout labels
+    order: Order = "auto"  # order of pairs in batches; auto = as the method needs it
     batch_pairs: int = 128
     # Texts (distillation)
     batch_texts: int = 128
-    scale_weight: float = 0.1  # of how far the cosines are from the teachers', beside their order
+    scale_weight: float = 0.1  # weight of the squared difference to the teachers' cosines
     # Optimisation
     epochs: float = 2.0
     steps: int | None = None  # instead of epochs
     learning_rate: float = 7.5e-5
-    final_learning_rate: float = 5e-6  # of the public code
-    head_learning_rate: float | None = None  # None = learning_rate; the head alone starts from nothing
+    final_learning_rate: float = 5e-6  # of the authors' code
+    head_learning_rate: float | None = None  # None = learning_rate; the head starts from random weights
     warmup: float = 0.1  # share of the steps
     weight_decay: float = 0.0
-    clip_norm: float = 1.0  # longest gradient; 0 = any
-    micro_tokens: int = 16_384  # of a batch that are kept in memory; more are encoded twice, with the same gradients
+    clip_norm: float = 1.0  # largest gradient norm; 0 = no clipping
+    micro_tokens: int = 16_384  # padded tokens whose graphs are kept; a larger batch is encoded twice (same gradients)
     precision: Precision = "auto"
     compile: bool = False
     # Run
@@ -104,10 +104,10 @@ class TrainSettings:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:
-        """Settings from JSON values; an unknown name is an error, not a default.
+        """Return settings from JSON values.
 
         Raises:
-            InvalidInput: an unknown name, or a value out of its range.
+            InvalidInput: a name is unknown, or a value is out of range.
         """
         known = {each.name for each in fields(cls)}
         unknown = sorted(set(values) - known)
@@ -118,19 +118,19 @@ class TrainSettings:
 
     @property
     def source(self) -> str:
-        """The model that a preset stands for, the folder of the shipped bundle, or `model` itself.
+        """The model id of a preset, the folder of the shipped bundle, or `model` itself.
 
         Raises:
-            InvalidBundle: no bundle ships with this installation.
+            InvalidBundle: this installation contains no shipped bundle.
         """
         return str(seed_folder()) if self.model == SHIPPED else PRESETS.get(self.model, self.model)
 
     @property
     def tokens_of_start(self) -> int:
-        """The longest text in tokens: that of the bundle that training begins with, else `max_tokens`.
+        """The `max_tokens` of the bundle that training begins with, else that of the settings.
 
         Raises:
-            InvalidBundle: it cannot be read.
+            InvalidBundle: the bundle cannot be read.
         """
         return ModelBundle.load(self.source).manifest.max_tokens if is_bundle(self.source) else self.max_tokens
 
@@ -157,7 +157,7 @@ _LEAST: Mapping[str, float] = {
 
 
 def settings_values(settings: TrainSettings) -> dict[str, Any]:
-    """The values that `TrainSettings.from_values` reads; those of distillation only where it is the method."""
+    """Return the values for `TrainSettings.from_values`; those of distillation only if it is the method."""
     unused = () if settings.method == DISTILLATION else _OF_DISTILLATION
     return {
         name: list(value) if isinstance(value, tuple) else value

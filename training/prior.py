@@ -3,17 +3,16 @@
     python -m training.prior --pairs FILE [FILE ...] [--companies FILE] [--bundle models/<id>]
         [--known SHARE]
 
-PAUSE needs it. Where pairs were drawn at random for labelling, the shares of the labels are the answer and
-training takes them by itself. Where competitors were picked for labelling, the shares say nothing, and the
-prior is estimated from how the cosines of labelled competitors lie among those of the unlabelled pairs:
-the chance that a pair is one of the labelled ones is c · σ(a + b · cosine), fitted by maximum likelihood in
-c, a and b together (the "joint" method of Teisseyre, Mielniczuk and Łazęcka, "Different strategies of fitting
-logistic regression for positive and unlabelled data", ICCS 2020). With p labelled competitors and u unlabelled
-pairs the prior of the pool is p (1 − c) / (u c).
+PAUSE needs it. If pairs were selected at random for labelling, training uses the shares of the labels. If competitors
+were selected for labelling, these shares are biased, and the prior is estimated from the cosines of labelled
+competitors and of unlabelled pairs: the probability that a pair is labelled is modelled as c · σ(a + b · cosine), and
+c, a and b are fitted together by maximum likelihood (the "joint" method of Teisseyre, Mielniczuk and Łazęcka,
+"Different strategies of fitting logistic regression for positive and unlabelled data", ICCS 2020). With p labelled
+competitors and u unlabelled pairs, the prior of the pool is p (1 − c) / (u c).
 
-It is right as far as (1) the labelled competitors are like those in the pool, not the easy ones, and (2) the
-share of competitors rises with the cosine as a logistic curve does. Neither can be seen in the data; the
-interval knows nothing of them. docs/decisions/ says what else was tried.
+The estimate assumes that (1) the labelled competitors are a random sample of all competitors, and (2) the share of
+competitors is a logistic function of the cosine. The data cannot show whether this is true, and the interval does not
+include this uncertainty. See docs/decisions/0011-prior-by-joint-logistic-fit.md.
 """
 
 import argparse
@@ -47,7 +46,7 @@ LOGITS = (-12.0, 12.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorEstimate:
-    """The share of competitors in the pool, and the middle 95 % of what resampled anchors gave."""
+    """The share of competitors in the pool, with the 95 % bootstrap interval over anchors."""
 
     prior: float
     lower: float
@@ -58,7 +57,7 @@ class PriorEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Labelled competitors and unlabelled pairs in cells of the score; all `[cells]`, scores standardised."""
+    """Histogram of labelled competitors and of unlabelled pairs by score; all `[cells]`, scores standardised."""
 
     scores: Floats
     positives: Floats
@@ -107,14 +106,14 @@ def estimate_prior(
 
 
 def fit(counts: Counts) -> float:
-    """The most likely prior of the pool."""
+    """Return the maximum-likelihood prior of the pool."""
     from scipy.optimize import minimize
 
-    found = [
+    optima = [
         minimize(likelihood_loss, [logit, -1.0, 1.0], args=(counts,), jac=True, method="L-BFGS-B", bounds=BOUNDS)
-        for logit in (-2.0, 0.0, 2.0)  # the likelihood may have several tops
+        for logit in (-2.0, 0.0, 2.0)  # the likelihood may have several local maxima
     ]
-    best = min(found, key=lambda each: float(each.fun))
+    best = min(optima, key=lambda each: float(each.fun))
     # (1 - c) / c of c = sigmoid(x) is exp(-x).
     return float(min(counts.positives.sum() / counts.unlabelled.sum() * np.exp(-best.x[0]), 1.0))
 
@@ -123,7 +122,7 @@ BOUNDS = (LOGITS, (-40.0, 40.0), (0.0, 40.0))
 
 
 def likelihood_loss(values: Floats, counts: Counts) -> tuple[float, Floats]:
-    """Mean negative log-likelihood of (logit of c, a, b), and its gradient."""
+    """Return the mean negative log-likelihood of (logit of c, a, b), and its gradient."""
     total = counts.positives.sum() + counts.unlabelled.sum()
     c = _sigmoid(values[0])
     curve = _sigmoid(values[1] + values[2] * counts.scores)
@@ -140,7 +139,7 @@ def _sigmoid(values: NDArray[np.floating] | float) -> Floats:
 
 
 def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
-    """The cell of each score, and the standardised middles of the cells."""
+    """Return the histogram cell of each score, and the standardised centres of the cells."""
     values = scores.astype(np.float64)
     edges = np.linspace(values.min(), values.max(), CELLS + 1)
     cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, CELLS - 1)
@@ -149,7 +148,7 @@ def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
 
 
 def counts_in_cells(centres: Floats, cell: Integers, positive: Flags, weights: Floats) -> Counts:
-    """Weighted counts of labelled competitors and of unlabelled pairs by cell."""
+    """Return the weighted counts of labelled competitors and of unlabelled pairs by cell."""
     return Counts(
         scores=centres,
         positives=_weighted(cell[positive], weights[positive]),
@@ -162,9 +161,9 @@ def _weighted(cell: Integers, weights: Floats) -> Floats:
 
 
 def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int) -> float:
-    """The share of competitors left in the pool, where `prior` is their share among all pairs before labelling.
+    """Return the share of competitors in the unlabelled pool; `prior` is their share in all pairs before labelling.
 
-    Where only a rate s of the positives was labelled this is (π − πs) / (1 − πs).
+    If only positives were labelled, at the rate s, this is (π − πs) / (1 − πs).
 
     Raises:
         InvalidInput: more are labelled than the prior allows.
@@ -179,7 +178,7 @@ def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the prior with its interval, and the option to give to training.train."""
+    """Print the prior with its interval, and the option to pass to training.train."""
     parser = argparse.ArgumentParser(description="Estimate the share of competitors among the unlabelled pairs.")
     parser.add_argument("--pairs", type=Path, nargs="+", required=True, help="files of pairs, read as one")
     parser.add_argument("--companies", type=Path, help="JSONL file of the companies that the pairs name")
@@ -229,7 +228,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def estimate_of_pairs(pairs: Pairs, vectors: NDArray[np.float32], *, seed: int) -> PriorEstimate:
-    """`estimate_prior` by the cosines of `vectors`, unit rows of the texts of `pairs`."""
+    """Return `estimate_prior` for the cosines of `vectors`, the unit vectors of the texts of `pairs`."""
     positive, _, pool = parts(pairs)
     used = np.flatnonzero(positive | pool)
     cosines = np.einsum("nd,nd->n", vectors[pairs.left[used]], vectors[pairs.right[used]])
@@ -237,7 +236,7 @@ def estimate_of_pairs(pairs: Pairs, vectors: NDArray[np.float32], *, seed: int) 
 
 
 def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
-    """(labelled competitors, labelled others, unlabelled), each bool `[n]`.
+    """Return masks (labelled competitors, labelled others, unlabelled), each bool `[n]`.
 
     Raises:
         InvalidInput: these are no competitor pairs, or none is unlabelled.
@@ -257,7 +256,7 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
 
 
 def _option(prior: float, pairs: Pairs) -> str:
-    """The option for training: one prior, or one for each of two classes that sum to 1."""
+    """Return the option for training: one prior, or one for each of two classes, which sum to 1."""
     values = [prior] if len(pairs.classes) == 1 else [prior, 1 - prior]
     return "  --priors " + " ".join(f"{value:.3f}" for value in values)
 

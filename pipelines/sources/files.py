@@ -1,9 +1,9 @@
-"""Messages from files: JSONL, CSV, TSV (all also gzipped) and Parquet, on a disk, S3 or GCS.
+"""Reads messages from files: JSONL, CSV, TSV (all also gzipped) and Parquet, on a disk, S3 or GCS.
 
-    messages = pipeline | ReadFiles(["s3://bucket/companies-*.jsonl.gz"], now=started)
+    messages = pipeline | ReadFiles(["s3://bucket/companies-*.jsonl.gz"], now=utc_now())
 
-A row becomes the message "file:PATH#ROW"; its value is the row as JSON, for JSONL the line's own bytes.
-One worker reads one file, so cut what is large into several.
+A row becomes the message "file:PATH#ROW"; its value is the row as JSON or, for JSONL, the bytes of the line. A file is
+read by one worker, so split a large file.
 """
 
 import json
@@ -20,12 +20,12 @@ from similarity.ingest.messages import Message
 
 
 class ReadFiles(beam.PTransform):
-    """PBegin -> PCollection[Message]: every row of the files that the patterns name when the job is built.
+    """PBegin -> PCollection[Message]: all rows of the files that match the patterns when the job is built.
 
-    `now` is the start of the run: the version of rows that carry no event time.
+    `now` is the start of the run: the version of rows without an event time.
 
     Raises:
-        InvalidInput: a pattern names no file, a file of an unknown ending, or a store that cannot be read here.
+        InvalidInput: no file matches a pattern, a suffix is unknown, or this installation cannot read from the store.
     """
 
     def __init__(self, patterns: Sequence[str], *, now: datetime) -> None:
@@ -34,7 +34,7 @@ class ReadFiles(beam.PTransform):
         self._now = now
 
     def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
-        """Finds the files, and lets the workers share them."""
+        """Find the files and distribute them over the workers."""
         paths = matching(self._patterns)
         for path in paths:
             format_of(path)
@@ -63,14 +63,14 @@ class _ReadFile(beam.DoFn):
 
 
 def message_of(row: Row, *, position: str, time: datetime) -> Message:
-    """A row as a message."""
+    """Return a row as a message."""
     if row.unreadable:
         return Message(position=position, value=row.raw, time=time, unreadable=row.unreadable)
     return Message(position=position, value=row.raw or _as_json(row.record), time=time)
 
 
 def unreadable_rest(error: Exception, *, position: str, time: datetime) -> Message:
-    """The one message that stands for a file, or the rest of it, that is broken."""
+    """Return the message that represents a file, or the rest of a file, that cannot be read."""
     return Message(position=position, value=None, time=time, unreadable=str(error))
 
 
@@ -83,14 +83,14 @@ def _as_json(record: Mapping[str, object]) -> bytes:
 
 
 def _json_form(value: object) -> object:
-    """What Parquet holds and JSON does not. An object is refused where a company's field has one, ignored elsewhere."""
+    """Return a JSON value for a Parquet value; an object is refused in a field of a company and ignored elsewhere."""
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     return {type(value).__name__: str(value)}
 
 
 def _finite(value: object) -> object:
-    """A value without the floats that are no numbers: tables have them where a number is missing."""
+    """Replace NaN and infinity, which tables contain for missing numbers, by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -1,19 +1,19 @@
-"""Messages from a watched folder: files that are dropped there are read row by row, then moved into `done/`.
+"""Reads messages from a watched folder: new files are read row by row, then moved to `done/`.
 
     messages = pipeline | ReadFolder("/data/inbox")
 
-    written to        a file is complete when it was not written to for `settle_seconds`; names that begin
-                      with a dot or end in .part are left alone, so rename a file when it is written
-    read              in the order of the files' times
-    moved to done/    when a bundle with the file's last row is final: its messages are in the index or
-                      among the dead letters
+    written to        a file is complete when it has not been written to for `settle_seconds`; files whose names begin
+                      with a dot or end in .part are ignored, so rename a file after writing it
+    read              in the order of the files' modification times
+    moved to done/    when the Beam bundle with the last row is finalized: its messages are in the index or among the
+                      dead letters
 
-So the folder itself says what is still to be read: a job that starts without any state reads again what
-was not final, and nothing else. A row becomes the message "file:PATH@TIME#ROW", where TIME tells files of
-one name apart, and the file's time is the version of rows that carry no event time.
+So the folder itself is the state: a job that starts without a checkpoint reads only the files that were not finalized.
+A row becomes the message "file:PATH@TIME#ROW", where TIME distinguishes files with the same name. The modification time
+is the version of rows without an event time.
 
-One reader of one job watches a folder, on a file system that launching machine and workers share. Object
-stores tell nobody of new files at once: send messages instead, or read their files with ReadFiles.
+A folder is watched by one reader of one job, on a file system shared by all machines. Object stores do not report new
+files at once: send messages instead, or read their files with ReadFiles.
 """
 
 import time
@@ -47,12 +47,12 @@ Clock = Callable[[], float]
 
 
 class ReadFolder(beam.PTransform):
-    """PBegin -> PCollection[Message], for as long as the job runs; or, `until_end`, of what is there when it is built.
+    """PBegin -> PCollection[Message] until the job ends or, with `until_end`, from the files present when it is built.
 
-    A bundle ends after `max_messages` or `max_seconds`, whichever comes first.
+    A Beam bundle ends after `max_messages` or `max_seconds`, whichever comes first.
 
     Raises:
-        InvalidInput: there is no such folder.
+        InvalidInput: the folder does not exist.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class ReadFolder(beam.PTransform):
         self._max_seconds = max_seconds
 
     def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
-        """Reads the folder by one reader."""
+        """Read the folder with one reader."""
         if not self._folder.is_dir():
             raise InvalidInput(
-                f"{self._folder} is no folder; make it, on a file system that every worker sees at this path"
+                f"{self._folder} is not a folder; make it, on a file system that every worker sees at this path"
             )
         only = frozenset(file.name for file in files_in(self._folder)) if self._until_end else None
         source = FolderSource(folder=self._folder, settle_seconds=SETTLE_SECONDS, only=only)
@@ -89,7 +89,7 @@ class ReadFolder(beam.PTransform):
 
 @dataclass(frozen=True, slots=True, order=True)
 class DroppedFile:
-    """One file as it was seen: what is written to it later, or put in its place, is another one."""
+    """One version of a file: after a later write or replacement it is another DroppedFile."""
 
     modified_ns: int
     name: str
@@ -97,12 +97,12 @@ class DroppedFile:
 
     @property
     def modified(self) -> float:
-        """When it was written, in seconds since 1970."""
+        """Modification time in seconds since 1970."""
         return self.modified_ns / 1e9
 
     @classmethod
     def at(cls, path: Path) -> "DroppedFile | None":
-        """The file at a path; None where there is none (any more)."""
+        """Return the file at a path; None if it does not exist."""
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -111,13 +111,13 @@ class DroppedFile:
 
 
 def files_in(folder: Path) -> list[DroppedFile]:
-    """The files in a folder that are meant to be read, oldest first; its sub-folders are not looked into."""
+    """Return the files in a folder that should be read, oldest first, without subfolders."""
     paths = (path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith(".part"))
     return sorted(file for path in paths if path.is_file() and (file := DroppedFile.at(path)))
 
 
 def move_to_done(folder: Path, file: DroppedFile) -> None:
-    """Moves a file out of the way, if it is still the one that was read; next to a namesake it gets a number."""
+    """Move a file to `done/` if it has not changed since it was read; if its name exists there, add a number."""
     path = folder / file.name
     if DroppedFile.at(path) != file:
         return
@@ -132,7 +132,7 @@ def move_to_done(folder: Path, file: DroppedFile) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderMark(CheckpointMark):
-    """How far a reader is: files read to their end and still in the folder, and the row reached in another."""
+    """The position of a reader: files that are completely read but not moved yet, and the last row read of another."""
 
     folder: Path
     read: frozenset[DroppedFile] = frozenset()
@@ -140,20 +140,20 @@ class FolderMark(CheckpointMark):
     row: int = 0
 
     def finalize_checkpoint(self) -> None:
-        """Everything up to here is final. Doing it twice, or again with an older mark, changes nothing."""
+        """Move the files that are completely read. A repeated call, also with an older mark, changes nothing."""
         for file in sorted(self.read):
             move_to_done(self.folder, file)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FolderSource(UnboundedSource):
-    """A watched folder; with `only`, just the files of these names, and then it ends."""
+    """A watched folder; if `only` is given, a bounded source of the files with these names."""
 
     folder: Path
     settle_seconds: float
     only: frozenset[str] | None = None
     clock: Clock = time.time
-    # The in-process runner asks an idle reader again at once, and every time is a bundle to it.
+    # The in-process runner polls an idle reader again at once, and each poll is a Beam bundle.
     wait_seconds: float = 0.1
 
     def split(self, desired_num_splits: int, options: object = None) -> "Iterable[FolderSource]":
@@ -170,7 +170,7 @@ Numbered = tuple[int, Message]
 
 
 class FolderReader(UnboundedReader):
-    """Reads one file after the other. For one thread."""
+    """Reads one file after the other. Not safe to share between threads."""
 
     def __init__(self, source: FolderSource, mark: FolderMark) -> None:
         self._source = source
@@ -187,7 +187,7 @@ class FolderReader(UnboundedReader):
         return self.advance()
 
     def advance(self) -> bool:
-        """The next row, if any is there now."""
+        """Read the next row; return whether there is one."""
         self._now = self._source.clock()
         while True:
             if numbered := next(self._rows, None):
@@ -219,9 +219,9 @@ class FolderReader(UnboundedReader):
         self._rows.close()
 
     def _complete_files(self) -> list[DroppedFile]:
-        """The unread files that nobody writes to any more; notices the end on the way."""
+        """Return the unread files that are complete; set `_ended` if a bounded source has no more files."""
         present = files_in(self._source.folder)
-        self._read &= set(present)  # the others were moved, which is final
+        self._read &= set(present)  # the others have been moved
         self._first_seen = {file: self._first_seen.get(file, self._now) for file in present}
         only = self._source.only
         unread = [file for file in present if file not in self._read and (only is None or file.name in only)]
@@ -229,16 +229,16 @@ class FolderReader(UnboundedReader):
         return [file for file in unread if self._quiet_seconds(file) >= self._source.settle_seconds]
 
     def _quiet_seconds(self, file: DroppedFile) -> float:
-        # The second is for clocks: a file server's may be ahead of ours.
+        # `_first_seen`, because the clock of a file server may be ahead of ours.
         return self._now - min(file.modified, self._first_seen[file])
 
     def _rows_of(self, file: DroppedFile | None, *, after: int = 0) -> Generator[Numbered, None, None]:
-        """The numbered rows of a file behind a row; none of one that is gone or was written to again."""
+        """Yield the numbered rows after row `after`; none if the file has been removed or changed."""
         if file is None:
             return
         path = self._source.folder / file.name
         written = datetime.fromtimestamp(min(file.modified, self._now), UTC)
-        place = f"file:{path}@{file.modified_ns}"
+        file_position = f"file:{path}@{file.modified_ns}"
         number = 0
         try:
             if DroppedFile.at(path) != file:
@@ -247,8 +247,8 @@ class FolderReader(UnboundedReader):
                 for row in read_stream(stream, name=path.name):
                     number = row.number
                     if number > after:
-                        yield number, message_of(row, position=f"{place}#{number}", time=written)
+                        yield number, message_of(row, position=f"{file_position}#{number}", time=written)
         except (InvalidInput, OSError) as error:
             number += 1
             if number > after:
-                yield number, unreadable_rest(error, position=f"{place}#{number}", time=written)
+                yield number, unreadable_rest(error, position=f"{file_position}#{number}", time=written)

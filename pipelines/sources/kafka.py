@@ -1,11 +1,11 @@
-"""A Kafka topic as messages, without an end, or up to the end that it has now.
+"""Reads messages from a Kafka topic, either without an end or up to the current end of the topic.
 
     messages = pipeline | ReadKafka(settings, topic="companies", group="similarity")
 
-Each partition is read by one reader from the offset that its bundle's mark says; a job that starts
-without a mark goes on where the group has committed. What a bundle has read is committed when the
-runner calls it final, so it is read again if the job fails before: at least once, never skipped.
-Partitions that are added later are found within a minute and read from their beginning.
+Each partition is read by one reader from the offset in its checkpoint mark; a job without a mark continues at the
+committed offsets of the consumer group. The offsets of a Beam bundle are committed when the runner finalizes it. If the
+job fails before, its messages are read again: at least once, never skipped. Partitions that are added later are
+detected within a minute and read from their beginning.
 """
 
 import logging
@@ -23,7 +23,7 @@ from similarity.errors import InvalidInput
 from similarity.ingest.messages import Message
 from similarity.kafka import KafkaSettings, KafkaUnavailable, topic_partitions
 
-# Until an idle reader is asked again. Each time costs Flink some state that it keeps (Beam issue 27648, since mended).
+# Seconds until an idle reader is polled again. Each poll costs Flink some state (Beam issue 27648, fixed since).
 IDLE_SECONDS = 0.5
 SPLIT_SECONDS = 30.0
 LOGGER = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class ReadKafka(beam.PTransform):
         self._idle_seconds = idle_seconds
 
     def expand(self, pbegin: Any) -> Any:
-        """The read, fused with whatever follows."""
+        """Read the topic, fused with the following transforms."""
         read = ReadFromUnboundedSource(self._source, poll_interval=self._idle_seconds, **self._caps)
         messages = pbegin | "ReadTopic" >> read.with_output_types(Message)
         messages.is_bounded = self._source.how.until_end
@@ -80,10 +80,10 @@ class ReadKafka(beam.PTransform):
 
 
 class KafkaSource(TopicShare, UnboundedSource):
-    """A share of a topic as Beam reads it; a whole topic is split into a share for each worker."""
+    """A share of a topic as a Beam source; a whole topic is split into one share for each worker."""
 
     def split(self, desired_num_splits: int, options: Any = None) -> Iterable["KafkaSource"]:
-        """One source for each partition; several partitions share one where there are more than wanted."""
+        """Return one source for each partition; if there are more than `desired_num_splits`, partitions share one."""
         if self.partitions is not None:
             return [self]
         partitions = self._all_partitions()
@@ -101,15 +101,15 @@ class KafkaSource(TopicShare, UnboundedSource):
         ]
 
     def create_reader(self, options: Any, checkpoint_mark: KafkaMark | None) -> KafkaReader:
-        """A reader that goes on after the mark."""
+        """Return a reader that continues after the mark."""
         return KafkaReader(self, checkpoint_mark)
 
     def get_checkpoint_mark_coder(self) -> Coder:
-        """Marks are JSON."""
+        """Return the coder of marks, which are JSON."""
         return KafkaMarkCoder(self.reading)
 
     def _all_partitions(self) -> tuple[int, ...] | None:
-        """None where Kafka is away for so long that something else should be done."""
+        """Return the numbers of all partitions; None if Kafka is unavailable for SPLIT_SECONDS."""
         deadline = time.monotonic() + SPLIT_SECONDS
         while True:
             try:

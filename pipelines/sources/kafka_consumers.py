@@ -1,8 +1,8 @@
-"""The Kafka consumers of a worker process, kept between bundles.
+"""The Kafka consumers of a worker process, pooled across Beam bundles.
 
-Beam keeps a reader for the next bundle only within one copy of a DoFn, and a runner that finalizes late
-(Flink: at its next checkpoint) has many copies, each of which would hold connections and read ahead.
-So readers own no consumer: they take one for a bundle and give it back at its end.
+Beam reuses a reader for the next Beam bundle only within one copy of a DoFn. A runner that finalizes late (Flink: at
+its next checkpoint) has many copies, each of which would hold connections and read ahead. So a reader does not own a
+consumer: it takes one from the pool for a Beam bundle and gives it back at the end.
 """
 
 import logging
@@ -16,7 +16,7 @@ from functools import cache
 from similarity.kafka import GroupOffsets, KafkaSettings, KafkaUnavailable, TopicConsumer
 
 IDLE_SECONDS = 120.0
-# Kafka forgets what a group committed 7 days ago, also of a partition where nothing new has come.
+# Kafka deletes committed offsets after 7 days, also for a partition without new records; so commit them again.
 COMMIT_AGAIN_SECONDS = 3600.0
 COMMIT_SECONDS = 5.0
 LAST_COMMIT_SECONDS = 60.0
@@ -25,18 +25,18 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTopic:
-    """A group's reading of a topic. How to log in is not part of it: each worker reads its own environment."""
+    """A consumer group and the topic it reads. The login is not part of it: each worker reads its own environment."""
 
     servers: str
     topic: str
     group: str
 
     def settings(self) -> KafkaSettings:
-        """How this process connects."""
+        """Return the connection settings of this process."""
         return KafkaSettings.from_environment(os.environ, servers=self.servers)
 
     def consumer(self) -> TopicConsumer:
-        """A new consumer."""
+        """Return a new consumer."""
         return TopicConsumer(self.settings(), topic=self.topic, group=self.group)
 
 
@@ -48,7 +48,7 @@ class _Kept:
 
 
 class ConsumerPool:
-    """Consumers by what they read; each is used by one reader at a time."""
+    """Idle consumers by key (topic, group and partitions); each is used by one reader at a time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -56,7 +56,7 @@ class ConsumerPool:
         self._kept: dict[object, _Kept] = {}
 
     def take(self, key: object) -> TopicConsumer | None:
-        """The consumer that was given back under this key, for the caller alone."""
+        """Remove and return the consumer with this key, or None."""
         with self._lock:
             kept = self._kept.pop(key, None)
             idle = self._idle()
@@ -64,7 +64,7 @@ class ConsumerPool:
         return kept.consumer if kept else None
 
     def give_back(self, key: object, consumer: TopicConsumer, *, user: object) -> None:
-        """Keeps a consumer for whoever takes it next; `user` is who had it."""
+        """Return a consumer to the pool; `user` is the reader that used it."""
         with self._lock:
             other = self._kept.pop(key, None)
             self._kept[key] = _Kept(consumer, user, self._clock())
@@ -72,11 +72,11 @@ class ConsumerPool:
         _close([*idle, *([other] if other else [])])
 
     def drop(self, key: object, *, user: object) -> None:
-        """Closes the consumer under this key, if `user` was the last to have it."""
+        """Close the consumer with this key if `user` was the last reader to use it."""
         with self._lock:
             kept = self._kept.get(key)
-            mine = [self._kept.pop(key)] if kept and kept.user is user else []
-        _close(mine)
+            to_close = [self._kept.pop(key)] if kept and kept.user is user else []
+        _close(to_close)
 
     def _idle(self) -> list[_Kept]:
         limit = self._clock() - IDLE_SECONDS
@@ -85,7 +85,7 @@ class ConsumerPool:
 
 
 class Committer:
-    """Commits what bundles have finished: never backwards, whatever the order in which they become final."""
+    """Commits the offsets of finalized Beam bundles, never backwards, in whatever order they are finalized."""
 
     def __init__(self, offsets: GroupOffsets, clock: Callable[[], float] = time.monotonic) -> None:
         self._offsets = offsets
@@ -94,7 +94,7 @@ class Committer:
         self._done: dict[int, tuple[int, float]] = {}
 
     def committed(self, partitions: list[int]) -> dict[int, int]:
-        """What the group has committed; from here on, commits go on.
+        """Return the committed offsets of the group; later commits are compared with them.
 
         Raises:
             KafkaUnavailable: no broker answers.
@@ -106,14 +106,14 @@ class Committer:
         return found
 
     def start_again(self, partition: int) -> None:
-        """The partition is read from an earlier offset than was committed, on purpose."""
+        """Allow commits below the last one: the partition is deliberately read from an earlier offset."""
         with self._lock:
             self._done.pop(partition, None)
 
     def commit(self, positions: dict[int, int], *, last: bool = False) -> None:
-        """Commits positions that are beyond what is committed.
+        """Commit positions that are greater than the committed ones.
 
-        What fails is made good by a later bundle; after the `last` there is none, so it is more patient.
+        A later Beam bundle makes up for a failed commit. No commit follows the `last`, so it is retried for longer.
         """
         with self._lock:
             new = {partition: offset for partition, offset in positions.items() if self._is_new(partition, offset)}
@@ -134,13 +134,13 @@ class Committer:
 
 @cache
 def consumer_pool() -> ConsumerPool:
-    """That of this process."""
+    """Return the consumer pool of this process."""
     return ConsumerPool()
 
 
 @cache
 def committer(reading: GroupTopic) -> Committer:
-    """That of this process for a group and a topic."""
+    """Return the committer of this process for a group and a topic."""
     return Committer(GroupOffsets(reading.settings(), topic=reading.topic, group=reading.group))
 
 

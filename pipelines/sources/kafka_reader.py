@@ -1,4 +1,4 @@
-"""The reader of a topic's partitions, and the mark that says how far a bundle of it came."""
+"""The reader of a topic's partitions, and its checkpoint mark: the offsets up to which a Beam bundle has read."""
 
 import json
 import logging
@@ -23,23 +23,24 @@ from similarity.kafka import End, KafkaUnavailable, Lost, Record, TopicConsumer
 Start: TypeAlias = Literal["earliest", "latest"]
 OnLost: TypeAlias = Literal["fail", "earliest"]
 
-# For the first record of a bundle. It also paces runners that resume an idle reader at once (Beam issue 39848).
+# Wait for the first record of a Beam bundle. It also slows down runners that resume an idle reader at once (Beam issue
+# 39848).
 WAIT_SECONDS = 0.25
-# For a further record: what has been read waits for the end of the bundle to be written.
+# Wait for a further record; short, because the records read so far are written at the end of the Beam bundle.
 LINGER_SECONDS = 0.01
 NEW_PARTITIONS_SECONDS = 60.0
-# How much later than its time a record may be written.
+# The largest expected delay between the time of a record and its arrival in the topic.
 WATERMARK_DELAY_SECONDS = 10.0
 LOGGER = logging.getLogger(__name__)
 
 
 class OffsetsLost(SimilarityError):
-    """Messages that were not read yet are not in the topic any more."""
+    """Messages were deleted from the topic before they were read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HowToRead:
-    """Where reading starts and ends; see `ReadKafka`."""
+    """The options of reading a topic; see `ReadKafka`."""
 
     start: Start = "earliest"
     on_lost: OnLost = "fail"
@@ -48,10 +49,10 @@ class HowToRead:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicShare:
-    """A topic, or those of its partitions that one reader reads.
+    """A topic, or the partitions of it that one reader reads.
 
-    `partitions` None: all that there are. `and_from`: also those with this number and above, when they
-    are added.
+    If `partitions` is None, these are all partitions. `and_from`: the reader also reads partitions with this number or
+    above that are added later.
     """
 
     reading: GroupTopic
@@ -60,50 +61,50 @@ class TopicShare:
     and_from: int | None = None
 
     def wanted(self, partitions: Sequence[int]) -> tuple[int, ...]:
-        """Which of a topic's partitions belong to this share."""
+        """Return those of the topic's `partitions` that belong to this share."""
         if self.partitions is None:
             return tuple(partitions)
-        own, more = self.partitions, self.and_from
-        return (*own, *(number for number in partitions if more is not None and number >= more))
+        added_from = self.and_from
+        return (*self.partitions, *(number for number in partitions if added_from is not None and number >= added_from))
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaMark(CheckpointMark):
-    """How far a bundle came: the next offset of each partition, and where each ends (with `until_end`)."""
+    """The position of a reader: the next offset of each partition and, with `until_end`, the end of each."""
 
     reading: GroupTopic
     positions: dict[int, int]
     ends: dict[int, int]
 
     def finalize_checkpoint(self) -> None:
-        """Commits the positions for the group."""
+        """Commit the positions for the consumer group."""
         if self.positions:
             committer(self.reading).commit(self.positions, last=self.finished)
 
     @property
     def finished(self) -> bool:
-        """Whether there is an end, and everything before it is read."""
+        """Whether there is an end, and all partitions are read up to it."""
         return bool(self.ends) and all(self.positions[partition] >= end for partition, end in self.ends.items())
 
 
 class KafkaMarkCoder(Coder):
-    """Marks as JSON, to be read by later releases."""
+    """Encodes marks as JSON, which later releases can read."""
 
     def __init__(self, reading: GroupTopic) -> None:
         self._reading = reading
 
     def encode(self, value: KafkaMark) -> bytes:
-        """Two objects of partition and offset."""
+        """Encode positions and ends as JSON objects of offset by partition."""
         return json.dumps({"positions": value.positions, "ends": value.ends}, sort_keys=True).encode()
 
     def decode(self, encoded: bytes) -> KafkaMark:
-        """What `encode` was given."""
+        """Decode a mark."""
         held = json.loads(encoded)
         positions, ends = ({int(key): offset for key, offset in held[name].items()} for name in ("positions", "ends"))
         return KafkaMark(reading=self._reading, positions=positions, ends=ends)
 
     def is_deterministic(self) -> bool:
-        """Equal marks have equal bytes."""
+        """Return True: equal marks have equal bytes."""
         return True
 
 
@@ -121,15 +122,15 @@ class KafkaReader(UnboundedReader):
         self._current: tuple[Message, Timestamp] | None = None
 
     def start(self) -> bool:
-        """Positions at the first record; False where there is none yet, or Kafka is away."""
+        """Read the first record; return False if there is none yet, or if Kafka is unavailable."""
         return self.advance()
 
     def advance(self) -> bool:
-        """Waits a moment for the next record.
+        """Wait shortly for the next record; return whether there is one.
 
         Raises:
-            OffsetsLost: messages were deleted before they were read, and the source is not to skip them.
-            InvalidInput: there is no such topic, or the login is refused.
+            OffsetsLost: messages were deleted before they were read, and `on_lost` is "fail".
+            InvalidInput: the topic does not exist, or the login is refused.
         """
         self._current = None
         try:
@@ -140,15 +141,15 @@ class KafkaReader(UnboundedReader):
             return False
 
     def get_current(self) -> Message:
-        """The record as a message."""
+        """Return the current record as a message."""
         return self._required()[0]
 
     def get_current_timestamp(self) -> Timestamp:
-        """The time that the topic keeps of it."""
+        """Return the timestamp of the current record."""
         return self._required()[1]
 
     def get_watermark(self) -> Timestamp:
-        """The oldest of the partitions' latest times; of one that is read to its end, a little before now."""
+        """Return the minimum over partitions of the last timestamp; for a partition at its end, a little before now."""
         if self._finished():
             return MAX_TIMESTAMP
         if not self._positions:
@@ -156,7 +157,7 @@ class KafkaReader(UnboundedReader):
         return min(self._seen.get(partition, MIN_TIMESTAMP) for partition in self._positions)
 
     def get_checkpoint_mark(self) -> KafkaMark:
-        """How far this bundle came. The consumer is free for the next one."""
+        """Return the current position, and give the consumer back to the pool."""
         self._in_bundle = 0
         if self._consumer is not None:
             self._report_lag(self._consumer)
@@ -165,7 +166,7 @@ class KafkaReader(UnboundedReader):
         return self._mark()
 
     def close(self) -> None:
-        """Lets the consumer go, unless another reader goes on with it."""
+        """Close the consumer, unless another reader uses it."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
@@ -200,7 +201,7 @@ class KafkaReader(UnboundedReader):
         return False
 
     def _take(self, record: Record) -> bool:
-        """Makes a record the current one; not one behind the end that was agreed on."""
+        """Make a record the current one, unless it is beyond the end of its partition; return whether it is."""
         end = self._ends.get(record.partition)
         if end is not None and record.offset >= end:
             self._positions[record.partition] = end
@@ -225,7 +226,7 @@ class KafkaReader(UnboundedReader):
         return KafkaMark(reading=self._source.reading, positions=dict(self._positions), ends=dict(self._ends))
 
     def _ready_consumer(self) -> TopicConsumer:
-        """A consumer that goes on at the positions."""
+        """Return a consumer that continues at the current positions."""
         if self._consumer is None:
             self._consumer = consumer_pool().take(self._key) or self._source.reading.consumer()
         if not self._in_bundle:
@@ -235,13 +236,13 @@ class KafkaReader(UnboundedReader):
         return self._consumer
 
     def _unfinished(self) -> dict[int, int]:
-        """The positions of partitions that are not read to the agreed end."""
+        """Return the positions of partitions that are not read to their end."""
         if not self._ends:
             return self._positions
         return {partition: offset for partition, offset in self._positions.items() if offset < self._ends[partition]}
 
     def _settle_positions(self, consumer: TopicConsumer) -> None:
-        """Decides where partitions start that no mark tells of: where the group has committed, else as was chosen."""
+        """Set the start of partitions without a position: the committed offset, else the one that `start` selects."""
         how, first_time = self._source.how, not self._positions
         if how.until_end and not first_time:
             return  # only what was there when the job started
@@ -253,7 +254,7 @@ class KafkaReader(UnboundedReader):
         positions, ends = dict(self._positions), dict(self._ends)
         for partition in unknown:
             low, high = consumer.bounds(partition)
-            # What was added while the job runs is all new.
+            # A partition that is added while the job runs is read from its beginning.
             chosen = high if how.start == "latest" and first_time else low
             position = committed.get(partition, chosen)
             positions[partition] = self._kept_or_lost(partition, position, low=low, high=high)
@@ -262,7 +263,7 @@ class KafkaReader(UnboundedReader):
         self._positions, self._ends = positions, ends
 
     def _kept_or_lost(self, partition: int, position: int, *, low: int, high: int) -> int:
-        """Where to go on: at the position if it is still there, else at the first offset, if that is allowed."""
+        """Return the position if it still exists, else, if `on_lost` is "earliest", the first existing offset."""
         if low <= position <= high:
             return position
         reading = self._source.reading

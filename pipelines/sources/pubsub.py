@@ -1,12 +1,12 @@
-"""Messages from a Google Pub/Sub subscription.
+"""Reads messages from a Google Pub/Sub subscription.
 
     messages = pipeline | ReadPubSub("projects/acme/subscriptions/companies")
 
-The company's id is the attribute `id`, or in the value; the value is the message's data, and none deletes
-the company. The time is when the message was published.
+The id of the company is the attribute `id`, or in the value. The value is the data of the message; empty data delete
+the company. The time is that of publication.
 
-It needs Beam's gcp extra, and runs on Dataflow, which reads and acknowledges by itself: when a bundle is
-final. Beam's Python SDK has no reader of its own for FnApiRunner, Prism or Flink.
+This needs Beam's gcp extra and runs only on Dataflow, which reads messages itself and acknowledges them when a Beam
+bundle is committed. Beam's Python SDK has no Pub/Sub reader for FnApiRunner, Prism or Flink.
 """
 
 from datetime import datetime
@@ -22,10 +22,10 @@ ID_ATTRIBUTE = "id"
 
 
 class ReadPubSub(beam.PTransform):
-    """PBegin -> PCollection[Message]: what is published, for as long as the job runs.
+    """PBegin -> PCollection[Message]: the published messages, until the job ends.
 
     Raises:
-        InvalidInput: Beam's gcp extra is missing, or the subscription is not named in full.
+        InvalidInput: Beam's gcp extra is not installed, or the name of the subscription is not complete.
     """
 
     def __init__(self, subscription: str) -> None:
@@ -38,17 +38,17 @@ class ReadPubSub(beam.PTransform):
             raise InvalidInput(f"{subscription!r} cannot be read: {error}") from error
 
     def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
-        """Reads, and makes messages of what Pub/Sub has."""
+        """Read the subscription and convert its messages."""
         return begin | "Published" >> self._read | "Message" >> beam.Map(message_of).with_output_types(Message)
 
 
 def message_of(published: PubsubMessage) -> Message:
-    """What Pub/Sub delivers as a message; its id there is its position."""
+    """Convert a Pub/Sub message; its position is its Pub/Sub id."""
     key = (published.attributes or {}).get(ID_ATTRIBUTE)
     when = published.publish_time
     return Message(
         position=f"pubsub:{published.message_id}",
         key=None if key is None else key.encode(),
         value=published.data or None,
-        time=datetime.combine(when.date(), when.timetz()),  # Google's own kind of datetime stays out
+        time=datetime.combine(when.date(), when.timetz()),  # a plain datetime instead of Google's subclass
     )

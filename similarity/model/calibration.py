@@ -1,4 +1,4 @@
-"""From a cosine to the probability that a hit is a competitor."""
+"""Maps a cosine to the probability that a hit is a competitor."""
 
 import math
 from dataclasses import dataclass

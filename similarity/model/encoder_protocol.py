@@ -1,4 +1,4 @@
-"""What the rest of the library needs of a text encoder."""
+"""The interface of a text encoder that the rest of the library uses."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -19,4 +19,4 @@ class Encoder(Protocol):
     def text_settings(self) -> TextSettings: ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32 `[len(texts), dimension]`."""
+        """Return unit vectors, float32 `[len(texts), dimension]`."""

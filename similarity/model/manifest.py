@@ -1,7 +1,6 @@
-"""The facts in a bundle's manifest.json, and their strict reading.
+"""The content of a bundle's manifest.json, and its strict parser.
 
-Unknown, missing and ill-typed fields are errors: a misspelt setting would make vectors that look
-right and are not.
+Unknown, missing and ill-typed fields are errors: with a misspelt setting the vectors would look right but be wrong.
 """
 
 import math
@@ -24,16 +23,15 @@ _MAX_TOKENS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a bundle's model is.
+    """The description of a bundle's model.
 
-    `dimension` is the length of a vector; texts are cut to `max_tokens` tokens, special ones
-    included. `pooling` ("mean" over real tokens) and `normalisation` ("l2") happen inside the graph.
-    `quantisation` says how the weights are stored ("none" for float32). `metrics` are plain
-    numbers by name, `calibration` turns a cosine into a probability. `licence` is the SPDX expression
-    under which the weights may be used, empty where a manifest of schema 1 does not say.
+    `dimension` is that of a vector. Texts are truncated to `max_tokens` tokens, special tokens included. `pooling`
+    ("mean" over non-padding tokens) and `normalisation` ("l2") are part of the graph. `quantisation` is the storage
+    format of the weights ("none": float32). `metrics` are figures by name; `calibration` maps a cosine to a
+    probability. `licence` is the SPDX expression of the weights, empty if a manifest of schema 1 has none.
 
     Raises:
-        ValueError: a value is out of its range.
+        ValueError: a value is out of range.
     """
 
     base_model: str
@@ -58,7 +56,7 @@ class Manifest:
             raise ValueError(f"opset is {self.opset}, not a positive number")
         if self.text_settings.revision != TEXT_REVISION:
             raise ValueError(
-                f"text_settings.revision is {self.text_settings.revision}, this release prepares texts by revision "
+                f"text_settings.revision is {self.text_settings.revision}, but this release prepares texts by revision "
                 f"{TEXT_REVISION}"
             )
         if self.pooling != POOLING:
@@ -68,22 +66,22 @@ class Manifest:
 
 
 def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str, object]:
-    """The JSON object that manifest.json holds."""
-    facts = {item.name: getattr(manifest, item.name) for item in fields(manifest)}
-    facts["text_settings"] = asdict(manifest.text_settings)
-    facts["metrics"] = dict(manifest.metrics)
-    facts["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
+    """Return the JSON object that is stored as manifest.json."""
+    values = {item.name: getattr(manifest, item.name) for item in fields(manifest)}
+    values["text_settings"] = asdict(manifest.text_settings)
+    values["metrics"] = dict(manifest.metrics)
+    values["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
     if not manifest.licence:
-        # As it was read, so that a bundle of schema 1 keeps its `bundle_id`.
-        del facts["licence"]
-    return {"schema_version": SCHEMA_VERSION if manifest.licence else 1, **facts, "sha256": dict(sha256)}
+        # Write schema 1 again, so that a bundle of schema 1 keeps its `bundle_id`.
+        del values["licence"]
+    return {"schema_version": SCHEMA_VERSION if manifest.licence else 1, **values, "sha256": dict(sha256)}
 
 
 def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
-    """The manifest and the SHA-256 of each file by name.
+    """Return the manifest and the SHA-256 of each file by name.
 
     Raises:
-        ValueError: a field is unknown, missing or of the wrong kind, or the schema is newer.
+        ValueError: a field is unknown, missing or of the wrong type, or the schema is newer than this release.
     """
     found = _object("the manifest", content)
     version = _whole_number(found, "schema_version")

@@ -1,7 +1,7 @@
-"""Reads what an ONNX file says about itself, without onnx or onnxruntime.
+"""Reads the interface of an ONNX file without onnx or onnxruntime.
 
-A bundle is judged before anything runs it, so this walks the protobuf fields itself: inputs,
-outputs, operator sets, and whether any tensor lives outside the file. Field numbers are those of
+A bundle is checked before any library runs it. So this module parses the protobuf fields itself: inputs, outputs,
+operator sets, and whether a tensor is stored outside the file. The field numbers are those of
 https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
@@ -21,16 +21,16 @@ _Field: TypeAlias = tuple[int, int | memoryview]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphValue:
-    """An input or output. `shape` has None where a dimension varies; `element` is an ONNX data type."""
+    """An input or output. A variable dimension is None in `shape`; `dtype` is an ONNX data type (FLOAT, INT64)."""
 
     name: str
-    element: int
+    dtype: int
     shape: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphSummary:
-    """The interface of an ONNX model. `opset` is that of the standard operators."""
+    """The interface of an ONNX model. `opset` is the version of the standard operators."""
 
     inputs: tuple[GraphValue, ...]
     outputs: tuple[GraphValue, ...]
@@ -39,10 +39,10 @@ class GraphSummary:
 
 
 def summarise_graph(model: bytes) -> GraphSummary:
-    """The interface of the ONNX model in `model`.
+    """Return the interface of the ONNX model in `model`.
 
     Raises:
-        ValueError: the bytes are no ONNX model, or are cut off.
+        ValueError: the bytes are not an ONNX model, or are truncated.
     """
     inputs: list[GraphValue] = []
     outputs: list[GraphValue] = []
@@ -55,7 +55,7 @@ def summarise_graph(model: bytes) -> GraphSummary:
         elif number == 8:
             opset = max(opset, _standard_opset(_message(value)))
     if graphs != 1:
-        raise ValueError(f"it holds {graphs} graphs instead of one")
+        raise ValueError(f"it contains {graphs} graphs instead of one")
     return GraphSummary(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
@@ -85,28 +85,28 @@ def _standard_opset(operator_set: memoryview) -> int:
 
 
 def _graph_value(value_info: memoryview) -> GraphValue:
-    name, element = "", 0
+    name, dtype = "", 0
     shape: tuple[int | None, ...] = ()
     for number, value in _fields(value_info):
         if number == 1:
             name = _text(value)
         elif number == 2:
-            element, shape = _tensor_type(_message(value))
-    return GraphValue(name=name, element=element, shape=shape)
+            dtype, shape = _tensor_type(_message(value))
+    return GraphValue(name=name, dtype=dtype, shape=shape)
 
 
 def _tensor_type(type_proto: memoryview) -> tuple[int, tuple[int | None, ...]]:
-    element = 0
+    dtype = 0
     shape: tuple[int | None, ...] = ()
     for number, value in _fields(type_proto):
         if number != 1:
             continue
         for inner_number, inner in _fields(_message(value)):
             if inner_number == 1:
-                element = _number(inner)
+                dtype = _number(inner)
             elif inner_number == 2:
                 shape = tuple(_dimension(_message(d)) for n, d in _fields(_message(inner)) if n == 1)
-    return element, shape
+    return dtype, shape
 
 
 def _dimension(dimension: memoryview) -> int | None:
@@ -116,7 +116,7 @@ def _dimension(dimension: memoryview) -> int | None:
     return None
 
 
-# Where tensors hide: (kind of message, field) -> kind of the message inside.
+# The messages that can contain tensors: (kind of message, field number) -> kind of the nested message.
 _INSIDE = {
     ("model", 7): "graph",
     ("model", 20): "training",

@@ -1,7 +1,7 @@
 """Runs a bundle with OpenVINO, an optional second runtime for the same `encoder_id`.
 
-Install it with `pip install 'company-similarity[openvino]'`. Its vectors agree with onnxruntime's
-to a measured cosine, not to the last bit (see `benchmarks/encoder.py`).
+Install it with `pip install 'company-similarity[openvino]'`. Its vectors are not bit-identical to onnxruntime's;
+`benchmarks/encoder.py` measures the cosine between them.
 """
 
 from queue import SimpleQueue
@@ -29,16 +29,16 @@ class OpenVinoSession:
                 "runtime 'onnxruntime'"
             ) from None
         core = openvino.Core()
-        # A stream is a thread that runs whole requests, which is how the encoder spreads its work.
+        # A stream is a thread that runs whole requests, as each thread of the encoder runs whole batches.
         options = {"PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": threads, "INFERENCE_NUM_THREADS": threads}
         compiled = core.compile_model(core.read_model(model), "CPU", options)
-        # A request holds one set of buffers, so each is lent to one caller at a time.
+        # A request has one set of buffers, so only one caller at a time may use it.
         self._idle: SimpleQueue[Any] = SimpleQueue()
         for _ in range(threads):
             self._idle.put(compiled.create_infer_request())
 
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> NDArray[np.float32]:
-        """float32 `[batch, dimension]` for two int64 `[batch, length]`."""
+        """Return float32 `[batch, dimension]` for two int64 `[batch, length]`."""
         request = self._idle.get()
         try:
             outputs = request.infer({"input_ids": input_ids, "attention_mask": attention_mask})

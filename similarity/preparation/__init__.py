@@ -1,1 +1,1 @@
-"""What the encoder reads of a description: sentences, names, phrases, language."""
+"""Text preparation before encoding: name masking, origin sentences, phrases, language, legal forms."""

@@ -1,7 +1,7 @@
-"""Which language a description is written in.
+"""Detects the language of a description.
 
-The shipped encoder was trained on English; texts in other languages are embedded all the same, but
-flagged, so that a reader knows why their neighbours look odd.
+The shipped encoder was trained on English. Texts in other languages are embedded too, but their language is shown, so
+that a user knows why the neighbours look wrong.
 """
 
 import io
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 UNDECIDED = "und"
 
-# Shorter texts are names and slogans, whose language is a guess.
+# Shorter texts are names and slogans, whose language cannot be detected reliably.
 MIN_LETTERS = 20
-# Of one CJK character's worth of meaning there are several Latin letters.
+# One CJK character carries as much meaning as several Latin letters.
 MIN_CJK_LETTERS = 6
-# Below this the identifier hovers between languages: names in a row, mixed texts. Short plain sentences reach .7.
+# Below this the identifier is undecided: lists of names, mixed texts. Short plain sentences reach .7.
 MIN_PROBABILITY = 0.6
-# The first sentences decide; a long profile costs no more than a short one.
+# Only the first sentences are used, so that a long profile costs no more than a short one.
 MAX_CHARACTERS = 400
 
-# A plain text of which so many words, and so large a share, are these is English: the identifier, ten times
-# slower, was of the same opinion on every one of the 38,000 such descriptions among 46,616.
+# An ASCII text with at least this many, and this share, of the words below is English. The identifier, which is ten
+# times slower, agreed on all 38,000 such descriptions among 46,616.
 MIN_ENGLISH_WORDS = 6
 MIN_ENGLISH_SHARE = 0.1
 
@@ -38,13 +38,13 @@ _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def detect_language(text: str) -> str:
-    """The ISO 639-1 code of `text`'s language, or "und" where it is too short or mixed to tell."""
+    """Return the ISO 639-1 code of the language of `text`, or "und" if the text is too short or mixed."""
     sample = text[:MAX_CHARACTERS]
     if _is_plainly_english(sample):
         return "en"
     if len(_LETTER.findall(sample)) < MIN_LETTERS and len(_CJK.findall(sample)) < MIN_CJK_LETTERS:
         return UNDECIDED
-    # Broken Unicode (a lone surrogate) cannot be encoded, and says nothing about the language.
+    # Unpaired surrogates cannot be encoded as UTF-8; leave them out.
     language, probability = _identifier().classify(sample.encode("utf-8", "ignore").decode("utf-8"))
     return str(language) if probability >= MIN_PROBABILITY else UNDECIDED
 
@@ -56,11 +56,11 @@ def _is_plainly_english(sample: str) -> bool:
 
 @cache
 def _identifier() -> "LanguageIdentifier":
-    # Loading takes a second, so it waits for the first text.
+    # Loading takes a second, so it is done at the first text.
     import numpy as np
     from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
 
-    # Not by `from_model_file`: it unpacks the model into a temporary file, and fails where TMPDIR is full.
+    # Not `from_model_file`: it unpacks the model into a temporary file, and fails if TMPDIR is full.
     unpacked = io.BytesIO(lzma.decompress((MODEL_DIR / MODEL_FILE).read_bytes()))
     with np.load(unpacked, allow_pickle=False) as model:
         return LanguageIdentifier(
@@ -75,7 +75,7 @@ def _identifier() -> "LanguageIdentifier":
 
 
 def _whole_numbers(values: "NDArray[np.unsignedinteger]") -> "array[int]":
-    """The same numbers in an array whose items are Python's own: the identifier reads one for each byte of a text."""
+    """Return the numbers as an array of Python ints, which the identifier reads faster, one for each byte of a text."""
     numbers = array(values.dtype.char)
     numbers.frombytes(values.data.cast("B"))
     return numbers

@@ -1,17 +1,17 @@
-"""Legal forms of the world, and a company's name without them.
+"""Removes legal forms of all countries from company names.
 
-The table follows the list of entity legal forms of ISO 20275. A form is recognised by its letters: case, accents,
-spaces and punctuation do not matter ("S.à r.l.", "SARL"). Forms that could be another part of a name ("PC") count only
-if they are written as their table says, and if the words that are left are not all common ones.
+The tables follow the list of entity legal forms of ISO 20275. A form is recognised by its letters: case, accents,
+spaces and punctuation do not matter ("S.à r.l.", "SARL"). A form that could also be another part of a name ("PC") is
+removed only if it is written as its table requires, and if the remaining words are not all common words.
 
-An erasure looks for what is left of a name (`similarity.index.name_hashes`). Masking has a smaller table, which
-is part of this one: the stored embeddings depend on it, so it does not grow with this one.
+An erasure searches for names without legal forms (`similarity.index.name_hashes`). The table of masking is a subset of
+this one. It does not grow with this one, because stored embeddings depend on it.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 
-from similarity.preparation.masking import CJK_LEGAL_FORMS, LEADING_LEGAL_FORMS, LEGAL_FORMS, ORDINARY_WORDS
+from similarity.preparation.masking import CJK_LEGAL_FORMS, LEADING_WORDS, LEGAL_FORMS, ORDINARY_WORDS
 from similarity.preparation.words import WORD, unaccented, words_of
 
 # Before or after a name.
@@ -106,7 +106,7 @@ TRAILING_WITH_DOTS = """
     A.C.; A.I.E.; B.A.; C.B.; C.L.; E.S.P.; E.U.; I.P.; I.K.; L.C.; M.E.; N.A.; N.L.; O.D.; P.A.; P.C.;
     P.S.; S.A.D.; S.A.M.; S.C.; S.E.C.; S.F.; S.J.; S.M.E.; S.O.C.; S.P.; S.S.; T.A.O.; T.P.; U.A.; U.C.; Z.S.
 """
-# Like the ordinary words of masking, these name no company alone, and none at all beside a doubtful form.
+# Like the ordinary words of masking, these do not identify a company; before them, a doubtful form is not removed.
 COMMON_WORDS = frozenset(
     """advisors advisory aerospace agency agri agriculture air airlines airport airways analytics and apparel architects
     architecture asia asset assets associates association audio auto automation automotive aviation bakery biologics
@@ -129,17 +129,17 @@ COMMON_WORDS = frozenset(
     vision waste web wellness west wireless women workshop world yachts""".split()
 )
 
-_PLAIN_LETTERS = str.maketrans("łøđı", "lodi")  # what Unicode does not decompose: "Spolka", "Ortakligi"
+_PLAIN_LETTERS = str.maketrans("łøđı", "lodi")  # letters that Unicode does not decompose: "Spolka", "Ortakligi"
 _QUOTES = str.maketrans(dict.fromkeys('"«»“”„‟″״', " "))
 _SLASH = re.compile(r"(?<=\b\w)/(?=\w\b)")  # "A/S" is one word
 _BRACKETED = re.compile("[(](?:주|유|株|有|同|合|名|資|社|財)[)]")
-# Of Romania. Looked for only with a form at the end: in "S.C. Johnson" they are initials.
+# Romanian "Societate Comercială"; removed only if the name also ends with a form: in "S.C. Johnson" it is initials.
 _SOCIETATE = re.compile(r"\AS\.? ?C\.? (?=.*\b(?:S\.? ?R\.? ?L|S\.? ?A|S\.? ?N\.? ?C)\.?\Z)")
 _SEPARATORS = " \t,;:(-–&+/"
 
 
 def _letters(words: Iterable[str]) -> str:
-    """What a form is recognised by."""
+    """Return the letters by which a form is recognised."""
     return "".join(words).casefold()
 
 
@@ -148,7 +148,7 @@ def _table(*forms: str) -> frozenset[str]:
     return frozenset(letters | {each.translate(_PLAIN_LETTERS) for each in letters})
 
 
-_LEADING = _table(*EITHER_SIDE.split(";"), *LEADING.split(";"), *LEADING_LEGAL_FORMS, *CJK_LEGAL_FORMS)
+_LEADING = _table(*EITHER_SIDE.split(";"), *LEADING.split(";"), *LEADING_WORDS, *CJK_LEGAL_FORMS)
 _TRAILING = _table(*EITHER_SIDE.split(";"), *TRAILING.split(";"), *LEGAL_FORMS, *CJK_LEGAL_FORMS)
 _LEADING_IN_CAPITALS = _table(*LEADING_IN_CAPITALS.split(";"))
 _TRAILING_IN_CAPITALS = _table(*TRAILING_IN_CAPITALS.replace("/", "").split(";"))
@@ -157,7 +157,7 @@ _LONGEST = max(map(len, _LEADING | _TRAILING))
 
 
 def without_legal_forms(name: str) -> str:
-    """The name without accents, quotes, and the legal forms at its beginning and its end; at least one word stays."""
+    """Return the name without accents, quotes, and leading and trailing legal forms; at least one word remains."""
     text = _BRACKETED.sub(" ", _SLASH.sub("", unaccented(name).translate(_QUOTES))).strip()
     text = _SOCIETATE.sub("", text)
     found = list(WORD.finditer(text))
@@ -174,7 +174,7 @@ def without_legal_forms(name: str) -> str:
 
 
 def _trailing(words: Sequence[str]) -> int:
-    """How many words at the end are a legal form."""
+    """Return the number of words at the end that are a legal form."""
     for size in range(min(len(words) - 1, _LONGEST), 0, -1):
         if (letters := _letters(words[-size:])) in _TRAILING:
             return size
@@ -186,7 +186,7 @@ def _trailing(words: Sequence[str]) -> int:
 
 
 def _leading(words: Sequence[str]) -> int:
-    """How many words at the beginning are a legal form."""
+    """Return the number of words at the beginning that are a legal form."""
     for size in range(min(len(words) - 1, _LONGEST), 0, -1):
         if _letters(words[:size]) in _LEADING:
             return size

@@ -1,9 +1,9 @@
-"""Takes a company's own names out of its description.
+"""Replaces the names of a company in its description by "The company".
 
-The encoder is fooled by names: it ranks two companies called Wuhan-something as neighbours. Every
-own name therefore becomes "The company", with or without its legal form, whatever the legal form's
-language. Short and ordinary words are masked with care: a company called Gap must not lose the
-word "gap".
+Company names bias the vectors: two companies whose names begin with "Wuhan" get a high cosine even if their businesses
+differ. Each occurrence of a name is replaced, with or without a legal form in any language. Names that are also
+ordinary words are replaced only under stricter rules (see `MaskingRule`): the text of a company called Gap may contain
+the word "gap".
 """
 
 import re
@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 MASK = "The company"
 
-# Legal forms, without dots and in lower case, that may end a name ("Ltd.", "S.p.A.", "Tbk"). A change here changes
-# embeddings; the forms that only an erasure knows are in `preparation.legal_forms`.
+# Legal forms at the end of a name ("Ltd.", "S.p.A.", "Tbk"), in lower case and without dots. A change here changes
+# embeddings; `preparation.legal_forms` has more forms, which are used for erasures only.
 LEGAL_FORMS = frozenset(
     """ab ad ag aktiengesellschaft akcyjna aktiebolag anonim anonyme aps as asa berhad bhd bsc bv ca cia cjsc co company
     corp corporation cv dd doo eg ehf eood ev gmbh hf inc incorporated incorporation jsc kft kg kgaa kk ks kscp lda
@@ -23,9 +23,10 @@ LEGAL_FORMS = frozenset(
     saoc saog sarl sas sca sdn se sicav sirketi societe société spa spolka spółka srl sro tbk ug zao zrt şirketi
     partnership""".split()
 )
-# These end a legal form of several words: "S.A.B. de C.V.", "Public Company Limited".
+# Words that join or begin a legal form of several words: "de" in "S.A.B. de C.V.", "public" in "Public Company
+# Limited". They are removed only directly before a legal form.
 LEGAL_FORM_LINKS = frozenset({"de", "public", "joint", "stock", "and", "&", "capital", "variable"})
-LEADING_LEGAL_FORMS = ("pt", "pjsc", "ojsc", "jsc", "cjsc", "pao", "oao", "ooo", "the")
+LEADING_WORDS = ("pt", "pjsc", "ojsc", "jsc", "cjsc", "pao", "oao", "ooo", "the")
 CJK_LEGAL_FORMS = (
     "股份有限公司",
     "有限责任公司",
@@ -38,7 +39,7 @@ CJK_LEGAL_FORMS = (
     "㈜",
 )
 GROUP_WORDS = frozenset({"group", "holding", "holdings"})
-# Alone, these say what a company does, not which company it is; they are masked only with a legal form.
+# A name of these words only describes a business instead of identifying a company; it is masked only with a legal form.
 ORDINARY_WORDS = frozenset(
     """bank banking beauty beer biotech capital cement chemical chemicals coal coffee construction credit data digital
     education electric energy engineering entertainment finance financial food foods fuel gas global gold health
@@ -52,15 +53,15 @@ ORDINARY_WORDS = frozenset(
 
 _TOKEN = re.compile(r"\.(?:com|io|ai|co|net|org)\b|(?:(?!\.(?:com|io|ai|co|net|org)\b)[^\s,()（）\-–])+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_CJK_HEADING = "|".join(map(re.escape, CJK_LEGAL_FORMS))
-# A legal form in front of a name; searched for in what precedes it.
-_HEADING = re.compile(rf"(?<!\w)(?:{'|'.join(LEADING_LEGAL_FORMS)})\s+\Z", re.IGNORECASE)
-_HEADING_CHARACTERS = 40
+_CJK_LEGAL_FORM = "|".join(map(re.escape, CJK_LEGAL_FORMS))
+# A legal form directly before a name; searched for in the _LEADING_FORM_WINDOW characters before the name.
+_LEADING_FORM = re.compile(rf"(?<!\w)(?:{'|'.join(LEADING_WORDS)})\s+\Z", re.IGNORECASE)
+_LEADING_FORM_WINDOW = 40
 _BRACKETS = re.compile(r"\s*[(（][^)）]*[)）]")
 _SENTENCE_GOES_ON = re.compile(r"\s*[^\sA-Z]|[^\s]")
-# Of a folded text. All below 256: one character above makes Python compile the class much more slowly.
+# Matches folded text (see `_fold`). Only code points below 256: with a larger one, `re.compile` is much slower.
 _SEPARATOR = r"[\s,.()\-]{1,3}"
-# Legal forms as texts write them; the first letters' case matters, for "as" and "co" are words too.
+# Legal forms as they are written in texts. The case of the first letters matters, because "as" and "co" are also words.
 _LEGAL_TAIL = re.compile(
     r"(?:[\s,]*(?:& )?\(?(?:"
     r"[Ii]n[Cc]|INC|Incorporated|Incorporation|C[Oo]rp|CORP|Corporation|C[Oo]|Company|Public|Partnership|"
@@ -68,49 +69,50 @@ _LEGAL_TAIL = re.compile(
     r"AG|SE|GmbH|mbH|KG|KGaA|Aktiengesellschaft|AB|\(publ\.?\)|publ|Oyj|Oy|ASA|AS|A/S|ApS|hf|Nyrt|Zrt|s\.r\.o|a\.s|"
     r"S\.?A\.?B\.? de C\.?V|S\.?A|C\.?V|S\.?A\.?S|SARL|S\.?p\.?A|S\.?r\.?l|N\.?V|B\.?V|SCA|Soci[eé]t[eé] [Aa]nonyme|"
     r"A\.[SŞ]|[SŞ]irketi|Ltda|S\.?A\.?E|Tbk|B[Hh][Dd]|Berhad|Sdn|Pte|Pty|K\.?K)"
-    rf"(?!\w)\)?\.?|\s*(?:{_CJK_HEADING}))+"
+    rf"(?!\w)\)?\.?|\s*(?:{_CJK_LEGAL_FORM}))+"
 )
 
 
-class Kind(Enum):
-    """How strictly an occurrence of a name is judged before it is masked."""
+class MaskingRule(Enum):
+    """The rule that decides whether an occurrence of a name is replaced; with a legal form it always is."""
 
     NAME = auto()
-    """Masked unless the text has it all in lower case ("gap")."""
+    """Replaced unless the text has it in lower case ("gap")."""
     LOWER_CASE = auto()
-    """The name itself is in lower case ("adidas"), or its script has no case."""
+    """Always replaced: the name is written in lower case ("adidas"), or its script has no case."""
     LETTER = auto()
-    """One letter: only where a sentence starts, or with a legal form."""
+    """A single letter: replaced only at the start of a sentence, or with a legal form."""
     ORDINARY = auto()
-    """Ordinary words only ("Energy"): only with a legal form."""
+    """Ordinary words only ("Energy"): replaced only with a legal form."""
 
 
-Cores: TypeAlias = tuple[tuple[str, Kind], ...]
+NameForms: TypeAlias = tuple[tuple[str, MaskingRule], ...]
+"""(form of a name without its legal form, rule) pairs"""
 
 
 def mask_names(text: str, names: Iterable[str]) -> str:
-    """`text` with every occurrence of `names` replaced by "The company", legal forms included.
+    """Return `text` with every occurrence of `names`, including its legal form, replaced by "The company".
 
-    Names are found without regard to case, accents and spacing, but an all lower-case word is taken
-    for a name only if the name itself is written so. Longer names are replaced first.
+    Case, accents and spacing do not matter, except that a lower-case word is replaced only if the name itself is
+    written in lower case. Longer names are replaced first.
     """
-    cores = _cores_of(names)
-    if not cores:
+    forms = _forms_of_names(names)
+    if not forms:
         return text
     folded = _fold(text)
     pieces: list[str] = []
     position = 0
-    for match in _pattern(cores).finditer(folded):
+    for match in _pattern(forms).finditer(folded):
         start, end = match.span()
-        words, kind = cores[int(match.lastindex or 1) - 1]
-        heading = _HEADING.search(folded, max(0, start - _HEADING_CHARACTERS), start)
-        if heading is not None and not _CJK.search(words):
-            start = heading.start()
+        words, rule = forms[int(match.lastindex or 1) - 1]
+        leading_form = _LEADING_FORM.search(folded, max(0, start - _LEADING_FORM_WINDOW), start)
+        if leading_form is not None and not _CJK.search(words):
+            start = leading_form.start()
         tail = _LEGAL_TAIL.match(text, end)
-        if start < position or not _is_name(kind, text, start, end, has_legal_form=tail is not None):
+        if start < position or not _is_name(rule, text, start, end, has_legal_form=tail is not None):
             continue
         end = tail.end() if tail else end
-        # A full stop that ends the sentence as well as the legal form stays.
+        # If the full stop of the legal form also ends the sentence ("by Acme Inc."), keep it.
         if text[end - 1] == "." and _SENTENCE_GOES_ON.match(text, end) is None:
             end -= 1
         pieces += [text[position:start], MASK]
@@ -119,64 +121,64 @@ def mask_names(text: str, names: Iterable[str]) -> str:
 
 
 def forms_of_name(name: str) -> dict[str, bool]:
-    """The name, and its forms without legal form, brackets or "Group"; True for those that tell the company alone.
+    """Return a name and its forms without legal form, brackets or "Group", by whether the form alone identifies it.
 
-    One letter, one ideograph or ordinary words ("Energy") do not: texts hold them for other reasons.
+    A single letter, a single ideograph or ordinary words ("Energy") do not identify a company.
     """
-    forms = [(name, _kind(_TOKEN.findall(name))), *_cores(name)]
-    return {form: kind not in {Kind.LETTER, Kind.ORDINARY} for form, kind in forms}
+    forms = [(name, _rule_of(_TOKEN.findall(name))), *_forms_without_legal_form(name)]
+    return {form: rule not in {MaskingRule.LETTER, MaskingRule.ORDINARY} for form, rule in forms}
 
 
-def _is_name(kind: Kind, text: str, start: int, end: int, *, has_legal_form: bool) -> bool:
-    if has_legal_form or kind is Kind.LOWER_CASE:
+def _is_name(rule: MaskingRule, text: str, start: int, end: int, *, has_legal_form: bool) -> bool:
+    if has_legal_form or rule is MaskingRule.LOWER_CASE:
         return True
-    if kind is Kind.ORDINARY:
+    if rule is MaskingRule.ORDINARY:
         return False
-    if kind is Kind.LETTER:
+    if rule is MaskingRule.LETTER:
         return start == 0 or text[:start].rstrip().endswith((".", "!", "?"))
     return not text[start:end].islower()
 
 
-def _pattern(cores: Cores) -> re.Pattern[str]:
-    return re.compile("|".join(f"({_alternative(words)})" for words, _ in cores), re.IGNORECASE)
+def _pattern(forms: NameForms) -> re.Pattern[str]:
+    return re.compile("|".join(f"({_alternative(words)})" for words, _ in forms), re.IGNORECASE)
 
 
 def _alternative(words: str) -> str:
     body = _SEPARATOR.join(re.escape(token) for token in _TOKEN.findall(_fold(words)))
     body = body.replace(_SEPARATOR + r"\.", r"\.")
     if _CJK.search(words):
-        return rf"(?:{_CJK_HEADING})?{body}"
+        return rf"(?:{_CJK_LEGAL_FORM})?{body}"
     closing = r"\)?" if _SEPARATOR in body else ""
     return rf"(?<!\w){body}(?!\w){closing}"
 
 
-def _cores_of(names: Iterable[str]) -> Cores:
-    """The forms of all names that a text may use, longest first."""
-    # A name may be nothing but an accent, of which folding leaves a space: such a name would be found everywhere.
-    cores = {core for name in names for core in _cores(name) if _TOKEN.search(_fold(core[0]))}
-    return tuple(sorted(cores, key=lambda core: (-len(core[0]), core[0])))
+def _forms_of_names(names: Iterable[str]) -> NameForms:
+    """Return the forms of all names, longest first."""
+    # Skip names that fold to white space, such as a lone accent: their pattern would match everywhere.
+    forms = {form for name in names for form in _forms_without_legal_form(name) if _TOKEN.search(_fold(form[0]))}
+    return tuple(sorted(forms, key=lambda form: (-len(form[0]), form[0])))
 
 
-def _cores(name: str) -> Iterator[tuple[str, Kind]]:
-    """The forms of one name without its legal form: all of it, without brackets, without "Group"."""
+def _forms_without_legal_form(name: str) -> Iterator[tuple[str, MaskingRule]]:
+    """Yield the forms of one name without legal form: in full, without brackets, without "Group" or "Holdings"."""
     for form in dict.fromkeys((name, _BRACKETS.sub("", name))):
         tokens = without_legal_form(_TOKEN.findall(_without_cjk_form(form)))
         while tokens:
-            yield " ".join(tokens), _kind(tokens)
+            yield " ".join(tokens), _rule_of(tokens)
             if tokens[-1].lower() not in GROUP_WORDS and not tokens[-1].startswith("."):
                 break
             tokens = tokens[:-1]
 
 
-def _kind(tokens: list[str]) -> Kind:
+def _rule_of(tokens: list[str]) -> MaskingRule:
     words = " ".join(tokens)
-    if all(_plain(token) in ORDINARY_WORDS for token in tokens):
-        return Kind.ORDINARY
+    if all(_normalised(token) in ORDINARY_WORDS for token in tokens):
+        return MaskingRule.ORDINARY
     if _CJK.search(words):
-        return Kind.ORDINARY if len(words) == 1 else Kind.LOWER_CASE
+        return MaskingRule.ORDINARY if len(words) == 1 else MaskingRule.LOWER_CASE
     if len(words) == 1:
-        return Kind.LETTER
-    return Kind.LOWER_CASE if words.islower() else Kind.NAME
+        return MaskingRule.LETTER
+    return MaskingRule.LOWER_CASE if words.islower() else MaskingRule.NAME
 
 
 def _without_cjk_form(name: str) -> str:
@@ -186,23 +188,26 @@ def _without_cjk_form(name: str) -> str:
 
 
 def without_legal_form(tokens: list[str]) -> list[str]:
-    """The words of a name without the legal form at its end or its beginning; at least one stays."""
-    kept = list(tokens)
-    while len(kept) > 1 and _plain(kept[-1]) in LEGAL_FORMS:
-        kept.pop()
-        while len(kept) > 1 and _plain(kept[-1]) in LEGAL_FORM_LINKS:
-            kept.pop()
-    while len(kept) > 1 and _plain(kept[0]) in LEADING_LEGAL_FORMS:
-        kept.pop(0)
-    return kept
+    """Return the words of a name without the legal form at its end or beginning; at least one word remains."""
+    words = list(tokens)
+    while len(words) > 1 and _normalised(words[-1]) in LEGAL_FORMS:
+        words.pop()
+        while len(words) > 1 and _normalised(words[-1]) in LEGAL_FORM_LINKS:
+            words.pop()
+    while len(words) > 1 and _normalised(words[0]) in LEADING_WORDS:
+        words.pop(0)
+    return words
 
 
-def _plain(token: str) -> str:
+def _normalised(token: str) -> str:
     return token.lower().replace(".", "").replace("/", "")
 
 
 def _fold(text: str) -> str:
-    """Accents removed and dashes and brackets made plain, one character for one: positions still fit the original."""
+    """Replace accented letters by base letters, and full-width brackets and en dashes by ASCII ones.
+
+    The result has the same length, so positions in it are valid in the original text.
+    """
     if text.isascii():
         return text
     folded = (unicodedata.normalize("NFKD", character)[0] for character in text)

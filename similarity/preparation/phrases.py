@@ -1,9 +1,8 @@
-"""Takes a description apart into phrases of some three to eighteen words, each with its place in it.
+"""Splits a description into phrases of about three to eighteen words, each with its position.
 
-Sentences first. A sentence that is too long is halved where a reader would pause, and its halves again:
-at a semicolon rather than at a comma, at a comma rather than before an "and", and rather near the middle
-than near an end. No parser and no list of words of one language has to fit: where a language has none
-of the connecting words known here, its punctuation decides.
+The text is first split into sentences. A sentence that is too long is split in two at a pause, and its halves again:
+at a semicolon rather than at a comma, at a comma rather than before an "and", and near the middle rather than near an
+end. No parser is needed. In a language whose conjunctions are not listed here, only punctuation is used.
 """
 
 import re
@@ -15,18 +14,18 @@ from similarity.preparation.masking import MASK, mask_names
 
 MOST_WORDS = 18
 FEWEST_WORDS = 3
-# What an encoder does not read carries nothing: 6,000 characters are more than 1,000 tokens.
+# Text beyond the encoder's token limit does not affect the vector; 6,000 characters are more than 1,000 tokens.
 MOST_CHARACTERS = 6_000
 MOST_PHRASES = 40
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-# A CJK character is counted for half a word.
+# A CJK character counts as half a word.
 _WORD = re.compile(rf"[{_CJK}]{{1,2}}|[^\W{_CJK}][^\s{_CJK}]*")
 _ABBREVIATIONS = ("Inc", "Ltd", "Co", "Corp", "No", "St", "Mr", "Dr", "vs", "e\\.g", "i\\.e", "[A-Z]")
 _NOT_ABBREVIATED = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(rf"(?<=[.!?…]){_NOT_ABBREVIATED}[\"”’)]*\s+|(?<=[。！？])|\n\s*|(?<=\s)[•·▪]\s*")
 
-# After a comma, a clause begins with one of these; some languages' prepositions and conjunctions help as well.
+# A clause after a comma begins with one of these; prepositions and conjunctions of some other languages are included.
 _CLAUSE_OPENERS = (
     r"(?:as well as|along with|together with|including|such as|which|who|whose|where|while|but|"
     r"with|to|for|through|from)\b"
@@ -43,13 +42,13 @@ _NAME = r"(?:(?:and|the)\s+)*[A-Z\d]"
 _SHORT_ITEM = r"(?:[^\s,;]+\s+)?[^\s,;]+(?:,|\s+(?:and|or)\b)"
 _LEGAL_FORM = r"(?:Inc|Incorporated|Ltd|Limited|LLC|L\.L\.C|L\.P|LP|S\.A|Corp|Co|N\.V|AG|SE)\b"
 
-# Where a long sentence may be halved, and what a cut there costs, in shares of the sentence's length: a
-# plain comma in the middle is as good as a semicolon a fifth of the length away from it.
+# (cost, position) of the pauses at which a long sentence may be split. The cost is a share of the sentence's length: a
+# plain comma in the middle is as good as a semicolon a fifth of the length away from the middle.
 _PAUSES = tuple(
     (cost, re.compile(pause))
     for cost, pause in (
         (0.0, r"(?<=[;；:：])\s*|(?<=\s)[—–-]+\s+|—"),
-        # A clause, or the places after what is done there.
+        # A clause, or a list of places.
         (0.1, rf",\s+(?={_CLAUSE_OPENERS})|,\s+and\s+(?:also\s+)?(?={_LIKELY_VERB})"),
         (0.1, r"(?<=\s)(?=(?:in|across|throughout) (?:the )?[A-Z][\w.]*(?: [A-Z][\w.]*)*, )"),
         (0.2, rf"(?<=[，、])|,\s+(?!{_LEGAL_FORM}|{_NAME}|{_SHORT_ITEM}|and\s)"),
@@ -77,7 +76,7 @@ _PUNCTUATION = " \t\r\n\u00a0\u3000,;:，；、：。.!?！？–—-"
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """`text` stands in the description at `[start, end)`, in characters."""
+    """A phrase: `text` is at `[start, end)` of the description, in characters."""
 
     text: str
     start: int
@@ -85,10 +84,10 @@ class Phrase:
 
 
 def split_phrases(description: str, names: Iterable[str] = ()) -> tuple[Phrase, ...]:
-    """The phrases of a description, in order, none overlapping another, at most `MOST_PHRASES`.
+    """Return the phrases of a description in order, without overlap, at most `MOST_PHRASES`.
 
-    What only connects them ("and", "It also", ";") belongs to none, nor does one of the company's
-    own `names` where a phrase begins with it.
+    Connecting words and punctuation ("and", "It also", ";") are in no phrase; nor is one of the company's `names` at
+    the beginning of a phrase.
     """
     text = _Text(description[:MOST_CHARACTERS])
     names = tuple(names)
@@ -98,7 +97,7 @@ def split_phrases(description: str, names: Iterable[str] = ()) -> tuple[Phrase, 
 
 
 def sentence_spans(description: str) -> list[tuple[int, int]]:
-    """Where the sentences stand that phrases are made of, as `[start, end)`, in order."""
+    """Return the positions `[start, end)` of the sentences from which phrases are made, in order."""
     return list(_Text(description[:MOST_CHARACTERS]).sentences())
 
 
@@ -111,7 +110,7 @@ class _Text:
         self._brackets = [match.span() for match in _BRACKETED.finditer(text)]
 
     def sentences(self) -> Iterator[tuple[int, int]]:
-        """Spans of sentences; one that is too short stays with the next."""
+        """Yield the spans of sentences; a sentence that is too short is joined with the next."""
         start = 0
         for match in _SENTENCE_END.finditer(self._text):
             if self._count(start, match.start()) >= FEWEST_WORDS:
@@ -120,7 +119,7 @@ class _Text:
         yield start, len(self._text)
 
     def halved(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The span, or if it is too long its halves, halved again."""
+        """Yield the span or, if it is too long, the spans of its halves, split recursively."""
         cut = self._best_cut(start, end) if self._count(start, end) > MOST_WORDS else None
         if cut is None:
             yield start, end
@@ -129,7 +128,7 @@ class _Text:
             yield from self.halved(cut, end)
 
     def _best_cut(self, start: int, end: int) -> int | None:
-        """Where a pause is worth most: of a strong kind, and near the middle. None without a pause."""
+        """Return the pause with the lowest cost, distance from the middle included; None if there is no pause."""
         middle, length = (start + end) / 2, end - start
         cuts = [
             (cost + abs(match.end() - middle) / length + self._inside_brackets(match.end()), match.end())
@@ -157,7 +156,7 @@ def _trimmed(text: str, start: int, end: int) -> Phrase:
 
 
 def _without_name(phrase: Phrase, names: tuple[str, ...]) -> Phrase:
-    """`phrase` without a name at its start, if enough is left to read."""
+    """Return the phrase without a name at its start, if at least FEWEST_WORDS words remain."""
     start = _end_of_name(phrase.text, names)
     shorter = _trimmed(phrase.text, start, len(phrase.text))
     if len(_WORD.findall(shorter.text)) < FEWEST_WORDS:
@@ -166,11 +165,11 @@ def _without_name(phrase: Phrase, names: tuple[str, ...]) -> Phrase:
 
 
 def _end_of_name(text: str, names: tuple[str, ...]) -> int:
-    """Where a name that `text` begins with ends; 0 where it begins with none."""
+    """Return the end of the name that `text` begins with; 0 if it does not begin with a name."""
     masked = mask_names(text, names)
     if masked == text or not masked.startswith(MASK):
         return 0
     next_words, _, _ = masked.removeprefix(MASK).partition(MASK)
     end = text.find(next_words, 1) if next_words else 0
-    # A legal form's full stop ends a sentence where nothing follows, and then stays.
+    # If nothing follows, the full stop of a legal form also ends the sentence, so masking keeps it.
     return end if end > 0 and mask_names(text[:end], names).rstrip(".") == MASK else 0

@@ -1,4 +1,4 @@
-"""Finds the sentences and phrases of a profile that say where a company is from, not what it does."""
+"""Removes sentences and phrases about the origin of a company (head office, founding, listing, places)."""
 
 import re
 
@@ -37,7 +37,7 @@ _ORIGIN_SENTENCE = re.compile(
     rf"^{_SUBJECT},?\s+(?:(?:was|is|were|are|has been|had been)\s+{_ADVERB}(?:{_PARTICIPLE})|{_PREDICATE})",
     re.IGNORECASE,
 )
-# "Ada Byron and Jane Doe founded the firm in London in 1840." - a sentence with more to say is kept.
+# "Ada Byron and Jane Doe founded the firm in London in 1840." A sentence with further content is kept.
 _FOUNDERS = re.compile(
     r"^[^;]{2,100}?\b(?:co-?founded|founded|started|launched|established|set up|began|opened|created)\s+"
     r"(?:it|the (?:[\w.'’\-]+ ){0,2}?(?:company|firm|business|group|brand|chain|bank|service|agency|maker|start-?up))"
@@ -47,10 +47,10 @@ _FOUNDERS = re.compile(
 _HEADLINE = re.compile(
     r"^(?:founded|listed|head office|headquarters|headquartered|based)\b[^;]{0,60}\.?$", re.IGNORECASE
 )
-# Former names may hold "and", so these sentences are not taken apart.
+# Former names may contain "and", so these sentences are not split into parts.
 _RENAMING = re.compile(r"^the company (?:was )?(?:formerly known|previously known|changed its name)", re.IGNORECASE)
 _ORIGIN_PART = re.compile(rf"\b(?:{_PARTICIPLE}|{_PREDICATE})", re.IGNORECASE)
-# Every word after the first has something before it: were that optional, a run of capitals could be cut into
+# A separator before each further word is required. If it were optional, a run of n capitals could be divided into
 # words in n^5 ways, and one text would take hours.
 _PLACE_WORD = r"[A-Z0-9][\w.'’\-]*"
 _PLACE_PART = re.compile(rf"^(?:the )?{_PLACE_WORD}(?:[\s,]+{_PLACE_WORD}){{0,5}}[\s,]*[.]?$")
@@ -59,7 +59,7 @@ _LEADING_ORIGIN = re.compile(
     r"\s+(?=(?:the company|it|the firm)\b)",
     re.IGNORECASE,
 )
-# Here and below, a match begins where white space begins, or each of n spaces would be tried as the first one.
+# Here and below, a match can only begin at the start of white space; otherwise each of n spaces would be tried.
 _JOIN = re.compile(r"(?:(?<!\s)\s+)?;\s*|(?:,|(?<!\s))\s+\band\b\s+|,\s+(?=with\b|where\b|which\b)")
 
 _EXCHANGE = (
@@ -78,27 +78,27 @@ _PLACES = re.compile(
 
 
 def drop_origin_sentences(text: str) -> str:
-    """`text` without sentences that only tell of head office, founding, renaming or listing.
+    """Return `text` without sentences that are only about head office, founding, renaming or listing.
 
-    A sentence that also says what the company does is kept; a leading "Founded in 1998, the company"
-    loses its first part. Own names are expected to be masked already.
+    A sentence that also describes the business is kept; from "Founded in 1998, the company ..." the first part is
+    removed. The company's names must be masked already.
     """
     sentences = (_LEADING_ORIGIN.sub("", sentence) for sentence in split_sentences(text))
     return " ".join(sentence for sentence in sentences if not _tells_origin_only(sentence))
 
 
 def drop_tickers(text: str) -> str:
-    """`text` without ticker symbols in parentheses such as "(NASDAQ: MSFT)"."""
+    """Return `text` without ticker symbols in parentheses such as "(NASDAQ: MSFT)"."""
     return _TICKER.sub("", text)
 
 
 def drop_places(text: str) -> str:
-    """`text` without phrases such as "in Japan and internationally". A heuristic on capital letters."""
+    """Return `text` without phrases such as "in Japan and internationally". A heuristic on capital letters."""
     return _PLACES.sub("", text)
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences of a profile; does not split after "Co.", "Inc." and the like."""
+    """Return the sentences of a profile; abbreviations such as "Co." and "Inc." do not end a sentence."""
     return _SENTENCE_END.split(text.strip())
 
 

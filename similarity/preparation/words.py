@@ -1,9 +1,9 @@
-"""Splits names and texts into words that can be compared, in every script."""
+"""Splits names and texts of any script into words that can be compared."""
 
 import re
 import unicodedata
 
-# Thai, Lao, Burmese, Khmer, Hangul, kana, ideographs: words are not set apart by spaces, or carry endings.
+# Thai, Lao, Burmese, Khmer, Hangul, kana, ideographs: words are not separated by spaces, or have suffixes.
 _ALONE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
     "\u3005\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
@@ -28,5 +28,5 @@ def unaccented(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in their own case; in scripts that write no spaces each character is a word."""
+    """Return the words of a text, case unchanged; in scripts without spaces each character is a word."""
     return WORD.findall(unaccented(text))

@@ -88,8 +88,8 @@ def _buffer_across_bundles() -> None:
     from pipelines.transforms import EmbedAndWrite
 
     def start(writing: Any) -> None:
-        if not hasattr(writing, "_waiting"):
-            writing._waiting, writing._bytes = [], 0
+        if not hasattr(writing, "_buffer"):
+            writing._buffer, writing._bytes = [], 0
 
     _replace(EmbedAndWrite, start_bundle=start, finish_bundle=lambda writing: None)
 

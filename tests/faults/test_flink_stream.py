@@ -187,7 +187,7 @@ def test_a_start_that_reads_nothing_is_started_anew(story: Story, flink: FlinkCl
         os.kill(pool, signal.SIGSTOP)  # a job then waits for its workers
         try:
             with story.streaming("--stalled-after=10"):
-                eventually(lambda: "starting anew" in story.said(), story)
+                eventually(lambda: "restarting the job" in story.said(), story)
                 os.kill(pool, signal.SIGCONT)
                 waited = eventually(lambda: story.committed() > 100, story)
                 sender.stop()

@@ -343,5 +343,5 @@ def test_a_killed_stream_on_prism_goes_on_where_the_folder_says(
 
 
 def test_a_folder_that_is_not_there_is_said_so_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is no folder; make it"):
+    with pytest.raises(InvalidInput, match="is not a folder; make it"):
         beam.Pipeline(runner="FnApiRunner") | ReadFolder(str(tmp_path / "inbox"))

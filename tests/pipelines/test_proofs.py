@@ -18,7 +18,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from numpy.typing import NDArray
 
 from pipelines.metrics import NAMESPACE
-from pipelines.transforms import Ingest, Taken
+from pipelines.transforms import Ingest, StoredMessage
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import DeletedCompany, EmbeddedCompany
@@ -78,9 +78,9 @@ def run(workplace: Workplace, source: beam.PTransform, **options: Any) -> Ran:
     ran = Ran()
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
         ingested = pipeline | source | Ingest(workplace, **options)
-        _ = (ingested.taken, ingested.dead) | beam.Flatten() | beam.Map(_note)
+        _ = (ingested.stored, ingested.dead) | beam.Flatten() | beam.Map(_note)
     for end in NOTED:
-        if isinstance(end, Taken):
+        if isinstance(end, StoredMessage):
             assert end.position not in ran.taken
             ran.taken[end.position] = end.outcome
         elif isinstance(end, DeadLetter):

@@ -38,7 +38,7 @@ def run(
     """Runs them all; `ends` are the expected positions, each with its outcome or the stage of its dead letter."""
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
         ingested = pipeline | beam.Create(messages) | Ingest(workplace, **options)
-        taken = ingested.taken | beam.Map(lambda each: (each.position, str(each.outcome)))
+        taken = ingested.stored | beam.Map(lambda each: (each.position, str(each.outcome)))
         dead = ingested.dead | beam.Map(lambda letter: (letter.message.position, str(letter.stage)))
         assert_that((taken, dead) | beam.Flatten(), equal_to(list(ends)))
     return pipeline.result

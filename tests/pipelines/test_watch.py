@@ -19,7 +19,7 @@ from pipelines import flink, stream
 from pipelines import watch as watching
 from pipelines.flink import FlinkMaster, FlinkUnavailable, master_of
 from pipelines.options import Source, StreamOptions, add_stream_options, beam_options, stream_options
-from pipelines.stream import progress_of
+from pipelines.stream import progress_reader
 from pipelines.watch import Progress, StallWatch, Stop, StreamFailed, cancel, seconds_to_wait, watch
 from pipelines.workplace import Workplace
 from similarity.errors import InvalidInput
@@ -52,7 +52,7 @@ def test_a_job_that_got_on_has_moved() -> None:
 
 
 def test_starts_in_vain_make_the_next_one_wait_longer() -> None:
-    assert [seconds_to_wait(120, starts_in_vain=number) for number in (0, 1, 4, 9)] == [120, 240, 1920, 1920]
+    assert [seconds_to_wait(120, restarts_without_progress=number) for number in (0, 1, 4, 9)] == [120, 240, 1920, 1920]
 
 
 def test_a_job_has_the_same_name_at_each_start() -> None:
@@ -138,7 +138,7 @@ def test_an_index_that_is_away_does_not_end_the_command(options: StreamOptions) 
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     away = Workplace(index=f"http://127.0.0.1:{port}/companies")
-    assert progress_of(replace(options, workplace=away), {})() is None
+    assert progress_reader(replace(options, workplace=away), {})() is None
 
 
 class Cluster(ThreadingHTTPServer):
@@ -248,24 +248,24 @@ def test_a_stalled_job_is_ended_on_flink_before_the_next_is_started(
         return Job("RUNNING")
 
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(stream, "started", started)
-    monkeypatch.setattr(stream, "progress_of", lambda *_: lambda: STUCK)
+    monkeypatch.setattr(stream, "submit_job", started)
+    monkeypatch.setattr(stream, "progress_reader", lambda *_: lambda: STUCK)
     with running(cluster) as master:
         to_beam = beam_options(
             ["--runner=PortableRunner", f"--flink_master={master.url}"], bounded=False, job_name="ours"
         )
         stream.keep_running(options, to_beam, stop, environ={}, log=said.append)
     assert cluster.jobs == dict.fromkeys(["ours0", "ours1", "ours2", "ours3"], "CANCELED")
-    assert said[0] == "ended the job ours that an earlier command had left on Flink"
-    assert said.count("starting anew") == 2
+    assert said[0] == "cancelled the job ours that an earlier command had left on Flink"
+    assert said.count("restarting the job") == 2
 
 
 def test_a_command_that_cannot_end_its_job_says_so_and_starts_no_other(
     options: StreamOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(stream, "started", lambda *_: Job("RUNNING"))
-    monkeypatch.setattr(stream, "progress_of", lambda *_: lambda: STUCK)
+    monkeypatch.setattr(stream, "submit_job", lambda *_: Job("RUNNING"))
+    monkeypatch.setattr(stream, "progress_reader", lambda *_: lambda: STUCK)
     to_beam = beam_options(["--runner=PortableRunner"], bounded=False)
-    with pytest.raises(StreamFailed, match="on Flink that ends nothing: cancel it there"):
+    with pytest.raises(StreamFailed, match="does not cancel Flink jobs; cancel it in Flink"):
         stream.keep_running(options, to_beam, Stop(), environ={}, log=lambda line: None)

@@ -147,7 +147,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "texts prepared by other rules": (
         lambda f: edit_manifest(f, lambda m: m["text_settings"].update(revision=99)),
-        "revision is 99, this release prepares texts by revision",
+        "revision is 99, but this release prepares texts by revision",
     ),
     "an infinite metric": (lambda f: edit_manifest(f, lambda m: m.update(metrics={"auc": 1e999})), "not a number"),
     "a word as metric": (lambda f: edit_manifest(f, lambda m: m.update(metrics={"auc": "good"})), "not a finite"),

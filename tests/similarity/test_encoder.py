@@ -197,13 +197,13 @@ def test_a_tokenizer_with_more_words_than_the_model_is_refused(tmp_path: Path) -
     folder = write_tiny_bundle(tmp_path / "bundle").folder
     tokenizer = folder / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text().replace('"cars":6', '"cars":6,"drills":7'))
-    with pytest.raises(InvalidBundle, match="do not fit each other"):
+    with pytest.raises(InvalidBundle, match="do not belong together"):
         TextEncoder(write_manifest(folder, TINY_MANIFEST))
 
 
 def test_a_graph_that_does_not_normalise_is_refused(tmp_path: Path) -> None:
     bundle = write_tiny_bundle(tmp_path / "bundle", TinyGraph(unit_norm=False))
-    with pytest.raises(InvalidBundle, match="not of unit norm"):
+    with pytest.raises(InvalidBundle, match="do not have unit norm"):
         TextEncoder(bundle)
 
 

@@ -3,8 +3,8 @@
     batches = PairBatches(pairs, batch_pairs=128, seed=0, lengths=token_counts)
     for batch in batches.epoch(0, skip=batches_already_done): ...
 
-The content of a batch depends on seed, epoch and its number alone, so that a run continues exactly where it
-stopped. Every process draws the same global batch.
+A batch depends only on the seed, the epoch and its number, so that a resumed run has the same batches. Each process has
+the same global batch.
 """
 
 from collections.abc import Iterator
@@ -35,11 +35,11 @@ _PASSES, _WINDOWS, _ANCHORS = range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One global batch, as numbers of texts: the same on every process.
+    """One global batch as indices, the same in every process.
 
-    `texts` `[r]` are indices into the data's texts. A text that occurs twice is encoded twice,
-    with different dropout. `left` and `right` `[n]` are rows of `texts`; `pairs` `[n]` are indices
-    into the data's pairs (the same one twice where a labelled pair is repeated under dropout).
+    `texts` `[r]` are indices into the texts of the data; a text that is listed twice is encoded twice, with different
+    dropout. `left` and `right` `[n]` are rows of `texts`. `pairs` `[n]` are indices into the pairs of the data; a
+    labelled pair is listed twice if it is repeated with other dropout.
     """
 
     texts: Integers
@@ -53,7 +53,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextBatch:
-    """Texts that are compared with each other: `texts` is `[r]`."""
+    """Text numbers `[r]` of texts that are compared with each other."""
 
     texts: Integers
 
@@ -64,20 +64,19 @@ class TextBatch:
 class PairBatches:
     """Batches of `pairs`, epoch by epoch.
 
-    `order="composition"`: every batch has its share of each label and of the unlabelled pairs, to
-    one pair, and an epoch uses every pair once. With a `labelled_share` in (0, 1) that part of a
-    batch is labelled; then an epoch uses the unlabelled pairs once, and the labelled ones in reshuffled
-    passes that continue from epoch to epoch.
+    `order="composition"`: each batch contains its share of each label and of the unlabelled pairs, up to one pair, and
+    an epoch contains each pair once. If `labelled_share` is given, that share of a batch is labelled; an epoch then
+    contains each unlabelled pair once, and the labelled pairs in shuffled passes that continue across epochs.
 
-    `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs: at
-    most one anchor more.
+    `order="anchors"`: whole anchors with all their candidates. A batch has about `batch_pairs` pairs, at most one
+    anchor more.
 
-    `labelled_copies=2` repeats the labelled pairs of a batch with text rows of their own (dropout
-    labels), on top of `batch_pairs`. With `lengths` `[texts]` (in tokens), pairs or whole anchors of similar
-    length share a batch, within a window of batches; composition comes first.
+    `labelled_copies=2` repeats the labelled pairs of a batch with their own text rows (dropout labels), in addition to
+    `batch_pairs`. If `lengths` `[texts]` (in tokens) is given, pairs or anchors of similar length share a batch, within
+    a window of batches; the composition takes precedence.
 
     Raises:
-        InvalidInput: settings that do not fit each other or the data.
+        InvalidInput: the settings contradict each other or do not fit the data.
     """
 
     def __init__(
@@ -107,23 +106,23 @@ class PairBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """The same for every epoch."""
+        """Number of batches, the same in every epoch."""
         return self._plan.batches
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
-        """The batches of epoch `number` (from 0), without the first `skip` of them."""
+        """Yield the batches of epoch `number` (from 0), without the first `skip`."""
         return (self._batch(rows) for rows in self._plan.epoch(number, skip))
 
     def _batch(self, rows: Integers) -> Batch:
-        again = rows[self._labelled[rows]]
-        parts = [rows, *[again] * (self._copies - 1)]
+        labelled = rows[self._labelled[rows]]
+        parts = [rows, *[labelled] * (self._copies - 1)]
         texts, left, right, used = [], [], [], 0
         for part in parts:
             both = np.concatenate([self._pairs.left[part], self._pairs.right[part]])
-            distinct, place = np.unique(both, return_inverse=True)
+            distinct, row_of = np.unique(both, return_inverse=True)
             texts.append(distinct)
-            left.append(used + place[: len(part)])
-            right.append(used + place[len(part) :])
+            left.append(used + row_of[: len(part)])
+            right.append(used + row_of[len(part) :])
             used += len(distinct)
         return Batch(
             texts=np.concatenate(texts),
@@ -134,7 +133,7 @@ class PairBatches:
 
 
 class _Composition:
-    """Batches with counts `[batches, strata]` that are the same for every epoch, filled with other pairs."""
+    """Batches by stratum: the counts `[batches, strata]` are the same in every epoch, the pairs differ."""
 
     def __init__(
         self,
@@ -156,7 +155,7 @@ class _Composition:
         total = float(sizes[once].sum() / shares[once].sum())
         self._counts = composition(shares, sizes=sizes, once=once, total=round(total), batch=batch_pairs)
         self.batches = len(self._counts)
-        # No wider than a quarter of the epoch, or the same pairs would meet in every epoch.
+        # At most a quarter of the epoch; otherwise the same pairs would share a batch in every epoch.
         self._window = max(1, min(WINDOW, self.batches // 4)) if lengths is not None else 1
 
     def epoch(self, number: int, skip: int) -> Iterator[Integers]:
@@ -172,27 +171,27 @@ class _Composition:
             yield from batches[max(0, skip - first) :]
 
     def _draw(self, stratum: int, start: int, count: int) -> Integers:
-        """`count` pairs from position `start` of the endless sequence of reshuffled passes through a stratum."""
+        """Return `count` pairs from position `start` of the infinite sequence of shuffled passes through a stratum."""
         size = len(self._members[stratum])
-        places = np.arange(start, start + count)
+        positions = np.arange(start, start + count)
         return np.concatenate(
             [np.empty(0, dtype=np.int64)]
             + [
-                self._pass(stratum, int(which))[places[places // size == which] % size]
-                for which in np.unique(places // size)
+                self._pass(stratum, int(number))[positions[positions // size == number] % size]
+                for number in np.unique(positions // size)
             ]
         )
 
-    def _pass(self, stratum: int, which: int) -> Integers:
-        """One shuffled pass through a stratum; the last one is cached, because batches are drawn in order."""
-        kept = self._passes.get(stratum)
-        if kept is None or kept[0] != which:
-            random = np.random.default_rng([self._seed, _PASSES, stratum, which])
-            kept = self._passes[stratum] = (which, random.permutation(self._members[stratum]))
-        return kept[1]
+    def _pass(self, stratum: int, number: int) -> Integers:
+        """Return one shuffled pass through a stratum; the last pass is cached, because batches are made in order."""
+        cached = self._passes.get(stratum)
+        if cached is None or cached[0] != number:
+            random = np.random.default_rng([self._seed, _PASSES, stratum, number])
+            cached = self._passes[stratum] = (number, random.permutation(self._members[stratum]))
+        return cached[1]
 
     def _fill(self, counts: Integers, drawn: list[Integers], random: np.random.Generator) -> list[Integers]:
-        """Distribute the drawn pairs over the batches of a window, by length in a random order of batches."""
+        """Distribute the pairs of each stratum over the batches of a window, by length, in a random batch order."""
         order = random.permutation(len(counts))
         parts: list[list[Integers]] = [[] for _ in counts]
         for stratum, found in enumerate(drawn):
@@ -247,10 +246,10 @@ def _check_settings(batch_pairs: int, order: str, share: float | None, copies: i
     if batch_pairs < 1:
         raise InvalidInput(f"batch_pairs is {batch_pairs}; give 1 or more")
     if order not in ("composition", "anchors"):
-        raise InvalidInput(f"order is {order!r}; say 'composition' or 'anchors'")
+        raise InvalidInput(f"order is {order!r}; it must be 'composition' or 'anchors'")
     if share is not None and not 0 < share < 1:
-        raise InvalidInput(f"labelled_share is {share}; give a number between 0 and 1, or leave it out")
+        raise InvalidInput(f"labelled_share is {share}; give a number between 0 and 1, or omit it")
     if copies < 1:
         raise InvalidInput(f"labelled_copies is {copies}; give 1 or more")
     if order == "anchors" and share is not None:
-        raise InvalidInput("whole anchors have the labelled share of their candidates; leave labelled_share out")
+        raise InvalidInput("order 'anchors' takes all candidates of an anchor; omit labelled_share")

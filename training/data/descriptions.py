@@ -1,4 +1,4 @@
-"""Descriptions of companies, prepared as they will be served."""
+"""Descriptions of companies, prepared as for the search."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from training.evaluate.judged import read_companies
 
 
 def read_descriptions(path: Path) -> tuple[str, ...]:
-    """One prepared text per company of a JSONL file; or the lines of a .txt file.
+    """Return the prepared text of each company of a JSONL file, or the lines of a .txt file.
 
     Raises:
-        InvalidInput: no such file, or it holds something else.
+        InvalidInput: the file is missing or invalid.
     """
     if path.suffix != ".txt":
         return tuple(embedding_text(company) for company in read_companies(path))

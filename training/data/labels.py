@@ -1,13 +1,13 @@
-"""The labels of a file as classes, targets and gains.
+"""Parses the labels of a file into classes, targets and gains.
 
-The labels themselves show to which of three families they belong:
+The labels determine which of three families the data belong to:
 
 - *competitors*: positive / negative / unlabelled (also 1 / 0 / empty or "-", and the words of verdicts:
   competitor / not_competitor / unsure), or grades 2 / 1 / 0;
 - *classes*: one name per row, such as entailment / neutral / contradiction;
-- *several at once*: names separated by ";", or a column of 1 / 0 per class (`label_<class>`).
+- *multi-label*: names separated by ";", or a column of 1 / 0 per class (`label_<class>`).
 
-Whatever the family, empty and "-" mean that nobody labelled the row.
+In every family, an empty cell and "-" mean that the row is unlabelled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ POSITIVE_WORDS = frozenset({"positive", "competitor", "1", "true"})
 NEGATIVE_WORDS = frozenset({"negative", "not_competitor", "other", "0", "false"})
 UNLABELLED_WORDS = frozenset({"", "-", "unlabelled", "unlabeled", "unsure", "none", "null", "nan"})
 SEPARATOR = ";"
-# More names than this are no classes but, say, a column of reasons.
+# A column with more distinct values does not contain classes but, for example, reasons.
 MAX_CLASSES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCell:
-    """The label of one row as written: a label, a grade or a cell per class. `place` is file and row."""
+    """The label of one row as written: a label, a grade or a cell per class. `place` is the file and row number."""
 
     place: str
     label: str = ""
@@ -42,7 +42,7 @@ class LabelCell:
 
     @property
     def empty(self) -> bool:
-        """Whether nobody labelled the row."""
+        """Whether the row is unlabelled."""
         return all(is_unlabelled(text) for text in (self.label, self.grade, *self.by_class.values()))
 
 
@@ -57,29 +57,29 @@ class Labels:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Bool `[n]`: rows of which at least one class is known."""
+        """Bool `[n]`: rows with at least one known class."""
         return np.asarray(self.known.any(axis=1))
 
 
 def is_unlabelled(text: str) -> bool:
-    """Whether a cell says that there is no label."""
+    """Return whether a cell means that there is no label."""
     return text.casefold() in UNLABELLED_WORDS
 
 
 def read_labels(
     cells: Sequence[LabelCell], *, classes: Sequence[str] | None = None, grade_one: GradeOne = "negative"
 ) -> Labels:
-    """The labels of all rows of the data.
+    """Return the labels of all rows of the data.
 
-    `classes` fixes the classes and their order; without it they are those found. Competitor data
-    without any negative have the one class "competitor". `grade_one` says what a related company
-    (grade 1) is: a negative with gain 1, or an unlabelled pair.
+    `classes` sets the classes and their order; if omitted, they are the classes that occur. Competitor data without a
+    negative have the single class "competitor". `grade_one` sets how a related company (grade 1) is treated: as a
+    negative with gain 1, or as unlabelled.
 
     Raises:
-        InvalidInput: a label that does not belong to the data's family; the message names its row.
+        InvalidInput: a label does not belong to the family of the data; the message names its row.
     """
     if grade_one not in ("negative", "unlabelled"):
-        raise InvalidInput(f"grade_one is {grade_one!r}; say 'negative' or 'unlabelled'")
+        raise InvalidInput(f"grade_one is {grade_one!r}; it must be 'negative' or 'unlabelled'")
     labelled = [cell for cell in cells if not cell.empty]
     named = tuple(classes) if classes is not None else ()
     if len(set(named)) < len(named):
@@ -97,7 +97,7 @@ def _speaks_of_competitors(labelled: Sequence[LabelCell], named: tuple[str, ...]
     labels = {cell.label.casefold() for cell in labelled if cell.label}
     if labels == {"0", "1", "2"}:
         raise InvalidInput(
-            "the label column holds 0, 1 and 2; call it 'grade' if 2 means competitor and 1 related, "
+            "the label column contains 0, 1 and 2; call it 'grade' if 2 means competitor and 1 related, "
             "or name the classes (--classes) if these are three classes"
         )
     return not labels or bool(labels & (POSITIVE_WORDS | NEGATIVE_WORDS))
@@ -146,8 +146,8 @@ def _named_classes(cells: Sequence[LabelCell], named: tuple[str, ...]) -> Labels
     classes = named or tuple(sorted({name for row in names for name in row}))
     if len(classes) > MAX_CLASSES:
         raise InvalidInput(
-            f"the label column holds {len(classes):,} different labels, such as {classes[0]!r:.60}; "
-            "is it the right column? Rename the column of labels to 'label'"
+            f"the label column contains {len(classes):,} different labels, such as {classes[0]!r:.60}: too many to be "
+            "classes; rename the column of labels to 'label'"
         )
     number = {name: column for column, name in enumerate(classes)}
     targets = np.zeros((len(cells), len(classes)), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Finds the two sides and the label in the rows of a pair file, by the usual names of columns."""
+"""Finds the two sides and the label in the rows of a file of pairs, by known column names."""
 
 import gzip
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The columns of one file, and whether its pairs are company ids or texts."""
+    """The columns of one file; `holds_ids` is true if its pairs are company ids, false if they are texts."""
 
     left: str
     right: str
@@ -48,10 +48,10 @@ class Layout:
 
 
 def table_rows(path: Path) -> list[Row]:
-    """The rows of `path`. A TSV file in which quotes do not pair is read as one without quoting.
+    """Return the rows of `path`. If the quotes of a TSV file are not balanced, it is read without quoting.
 
     Raises:
-        InvalidInput: no such file, an unknown ending, a broken row, or no rows.
+        InvalidInput: the file is missing or empty, its suffix is unknown, or a row is malformed.
     """
     rows = list(read_rows(path))
     broken = next((row for row in rows if row.unreadable), None)
@@ -66,16 +66,16 @@ def table_rows(path: Path) -> list[Row]:
 
 
 def find_layout(path: Path, names: list[str]) -> Layout:
-    """Which of the columns `names` hold the pair and its label.
+    """Return which of the columns `names` contain the pair and its label.
 
     Raises:
-        InvalidInput: no columns have known names, or several hold labels; the message lists the columns.
+        InvalidInput: no columns have known names, or several contain labels; the message lists the columns.
     """
     sides = next((pair for pair in (*ID_COLUMNS, *TEXT_COLUMNS) if set(pair) <= set(names)), None)
     if sides is None:
         known = ", ".join("/".join(pair) for pair in (*ID_COLUMNS, *TEXT_COLUMNS))
         raise InvalidInput(
-            f"{path}: no two columns hold a pair; rename them to one of {known}. The file has the columns: "
+            f"{path}: no two columns contain a pair; rename them to one of {known}. The file has the columns: "
             f"{', '.join(names)}"
         )
     left, right = sides
@@ -92,10 +92,10 @@ def find_layout(path: Path, names: list[str]) -> Layout:
 
 
 def pair_rows(path: Path, rows: list[Row], layout: Layout) -> Iterator[PairRow]:
-    """Every row's two sides and label.
+    """Yield the two sides and the label of each row.
 
     Raises:
-        InvalidInput: a side is empty or no Unicode; the message names the row.
+        InvalidInput: a side is empty or not valid Unicode; the message names the row.
     """
     for row in rows:
         place = f"{path}, row {row.number}"
@@ -103,7 +103,7 @@ def pair_rows(path: Path, rows: list[Row], layout: Layout) -> Iterator[PairRow]:
         if not left or not right:
             raise InvalidInput(f"{place}: {layout.left if not left else layout.right} is empty; a pair needs both")
         if not _is_unicode(left + right):
-            raise InvalidInput(f"{place}: holds bytes that are not UTF-8; save the file as UTF-8")
+            raise InvalidInput(f"{place}: contains bytes that are not UTF-8; save the file as UTF-8")
         cell = LabelCell(
             place=place,
             label=_cell(row, layout.label),
@@ -125,7 +125,7 @@ def _label_columns(path: Path, names: list[str]) -> tuple[str | None, str | None
 
 
 def _cell(row: Row, column: str | None) -> str:
-    """A cell as text; whole numbers without ".0", because a table with gaps stores them as floats."""
+    """Return a cell as text; integers without ".0", because a column with missing values stores them as floats."""
     value = None if column is None else row.record.get(column)
     if value is None or value != value:  # noqa: PLR0124  # NaN, the gap of such a table, differs from itself
         return ""
@@ -135,12 +135,12 @@ def _cell(row: Row, column: str | None) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether `text` has no lone surrogates, as which bytes that are not UTF-8 are read."""
+    """Return whether `text` has no unpaired surrogates, which stand for bytes that are not UTF-8."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _unquoted(path: Path) -> list[Row] | None:
-    """The rows of a TSV file split at tabs alone; None if they do not fit its first line."""
+    """Return the rows of a TSV file split at tabs only; None if a row has more or fewer cells than the header."""
     content = path.read_bytes()
     content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content
     lines = [

@@ -1,10 +1,9 @@
-"""Pairs of texts, of which some are labelled, and their reader.
+"""Labelled and unlabelled pairs of texts, and their reader.
 
     pairs = read_pairs(Path("pairs.csv"), companies=Path("companies.jsonl"))
 
-A file (CSV, TSV, JSONL or Parquet, the text formats also gzipped) holds two company ids or two
-texts a row, and a label, a grade, or nothing, in columns of known names (`pair_rows`). See
-`training.data.labels` for the labels.
+A row of a file (CSV, TSV, JSONL or Parquet, the text formats also gzipped) contains two company ids or two texts, and
+optionally a label or a grade, in columns with known names (`pair_rows`). For labels see `training.data.labels`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from training.data.pair_rows import Layout, PairRow, find_layout, pair_rows, tab
 
 Integers: TypeAlias = NDArray[np.int64]
 Companies: TypeAlias = Path | Mapping[str, str]
-"""A file of companies, or ready texts by company id."""
+"""A file of companies, or prepared texts by company id."""
 
 ID_DIGITS = 16
 NAMED_IDS = 5
@@ -33,12 +32,11 @@ NAMED_IDS = 5
 class Pairs:
     """`n` pairs of `t` texts with labels of `C` classes.
 
-    `texts` and `ids` `[t]`: one entry per company (its id), or per distinct text (a hash of it).
-    `left`, `right` int64 `[n]` are indices into them; the left side is the anchor. `targets`
-    float32 `[n, C]` (0 or 1) mean something where `known` bool `[n, C]` is true. `gains` float32
-    `[n]` are 3/1/0 for grades 2/1/0, 3/0 for positive and negative, NaN where there is no grade.
-    `directed` pairs change their meaning when the sides are swapped. `duplicates` counts the rows
-    of the files that repeated a pair and were left out.
+    `texts` and `ids` `[t]` have one entry per company (its id) or per distinct text (its hash). `left` and `right`
+    int64 `[n]` are indices into them; the left side is the anchor. `targets` float32 `[n, C]` (0 or 1) are valid only
+    where `known` bool `[n, C]` is true. `gains` float32 `[n]` are 3/1/0 for grades 2/1/0, 3/0 for positive and
+    negative, NaN for pairs without a grade. The order of `directed` pairs matters. `duplicates` is the number of rows
+    that repeated a pair and were left out.
     """
 
     texts: tuple[str, ...]
@@ -64,7 +62,7 @@ class Pairs:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Bool `[n]`: pairs of which at least one class is known."""
+        """Bool `[n]`: pairs with at least one known class."""
         return np.asarray(self.known.any(axis=1))
 
     @property
@@ -74,13 +72,13 @@ class Pairs:
 
     @property
     def strata(self) -> Integers:
-        """int64 `[n]`: pairs with the same labels share a number from 0 up; unlabelled ones have -1."""
+        """int64 `[n]`: pairs with the same labels have the same number from 0 up; unlabelled pairs have -1."""
         labels = np.where(self.known, self.targets, -1)
         _, strata = np.unique(labels, axis=0, return_inverse=True)
         return _renumbered(np.where(self.labelled, strata.reshape(-1), -1))
 
     def subset(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Pairs":
-        """The pairs at `rows` (indices or a mask). The texts stay, so that caches by text stay valid."""
+        """Return the pairs at `rows` (indices or a mask). All texts are kept, so that caches by text stay valid."""
         return replace(
             self,
             left=self.left[rows],
@@ -91,24 +89,24 @@ class Pairs:
         )
 
     def with_own_texts(self) -> "Pairs":
-        """The same pairs, without the texts that occur in none of them."""
-        used, places = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
+        """Return the same pairs, without the texts that are in no pair."""
+        used, text_of = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
         return replace(
             self,
             texts=tuple(self.texts[text] for text in used),
             ids=tuple(self.ids[text] for text in used),
-            left=places[: len(self)],
-            right=places[len(self) :],
+            left=text_of[: len(self)],
+            right=text_of[len(self) :],
         )
 
     def with_hidden(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Pairs":
-        """All pairs, those at `rows` (indices or a mask) without their labels."""
+        """Return all pairs, without the labels of those at `rows` (indices or a mask)."""
         known, gains = self.known.copy(), self.gains.copy()
         known[rows], gains[rows] = False, np.nan
         return replace(self, known=known, gains=gains)
 
     def with_gains(self, rows: NDArray[np.integer], gains: NDArray[np.float32]) -> "Pairs":
-        """All pairs, those at `rows` with these gains `[rows]`; their labels stay as they are."""
+        """Return all pairs, with the gains `[rows]` for those at `rows`; labels do not change."""
         changed = self.gains.copy()
         changed[rows] = gains
         return replace(self, gains=changed)
@@ -124,17 +122,16 @@ def read_pairs(
     text_settings: TextSettings | None = DEFAULT_SETTINGS,
     every_class: bool = True,
 ) -> Pairs:
-    """The pairs of one file, or of several read as one.
+    """Return the pairs of one file, or of several files together.
 
-    `companies` gives the texts of company ids; those of a file are prepared with `text_settings`
-    (None: the description as it stands). `classes` fixes the classes and their order, `directed`
-    whether order counts within a pair (it does for premise and hypothesis). A pair that stands
-    there twice with the same label, or once without one, is kept once. `every_class` refuses data
-    in which a class has no pair; switch it off for files that are only evaluated or only
-    unlabelled.
+    `companies` provides the texts of company ids; those of a file are prepared with `text_settings` (None: the
+    description is not changed). `classes` sets the classes and their order; `directed` sets whether the order of a pair
+    matters (default: only for premise and hypothesis). Duplicate pairs with equal labels, or with and without a label,
+    are merged. If `every_class` is true, data in which a class has no pair are refused; set it to false for files that
+    are only evaluated or unlabelled.
 
     Raises:
-        InvalidInput: a file, row, label or company that cannot be used; the message says where.
+        InvalidInput: a file, row, label or company is invalid; the message names it.
     """
     paths = [path] if isinstance(path, Path) else list(path)
     rows: list[PairRow] = []
@@ -168,7 +165,7 @@ def read_pairs(
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    # Of all rows, because objects of a JSONL file may lack fields.
+    # Names from all rows, because objects of a JSONL file may lack fields.
     return list(dict.fromkeys(str(name) for row in rows for name in row.record))
 
 
@@ -179,11 +176,11 @@ def _directed(layouts: Sequence[Layout], setting: bool | None) -> bool:
 def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Sequence[Path]) -> bool:
     kinds = {layout.holds_ids for layout in layouts}
     if len(kinds) > 1:
-        raise InvalidInput(f"some of {', '.join(map(str, paths))} hold company ids, some texts; read them apart")
+        raise InvalidInput(f"some of {', '.join(map(str, paths))} contain company ids, some texts; read them apart")
     holds_ids = kinds.pop()
     if holds_ids and companies is None:
         raise InvalidInput(
-            f"{paths[0]} holds company ids ({layouts[0].left}, {layouts[0].right}); "
+            f"{paths[0]} contains company ids ({layouts[0].left}, {layouts[0].right}); "
             "give the file of these companies too (--companies)"
         )
     return holds_ids
@@ -192,11 +189,11 @@ def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Seq
 def _check_sides(rows: Sequence[PairRow]) -> None:
     for row in rows:
         if row.left == row.right:
-            raise InvalidInput(f"{row.cell.place}: {row.left} is paired with itself; leave this row out")
+            raise InvalidInput(f"{row.cell.place}: {row.left} is paired with itself; remove this row")
 
 
 def _distinct(rows: Sequence[PairRow], labels: Labels, *, directed: bool) -> list[int]:
-    """The rows to keep, one per pair in its order: the first that is labelled, else the first."""
+    """Return the rows to keep, one per pair: its first labelled row, else its first row."""
     labelled = labels.labelled
     first: dict[tuple[str, str], int] = {}
     for number, row in enumerate(rows):
@@ -206,7 +203,7 @@ def _distinct(rows: Sequence[PairRow], labels: Labels, *, directed: bool) -> lis
             first[key] = number if labelled[number] else before
         elif labelled[number] and not _agree(labels, before, number):
             raise _conflict(rows[before], row)
-        # Grades belong to their anchor's list, so that both orders may differ a little; labels do not.
+        # A grade depends on the anchor, so the grades of both orders may differ; labels may not.
         swapped = None if directed or row.cell.grade else first.get((row.right, row.left))
         both = swapped is not None and labelled[swapped] and labelled[number]
         if swapped is not None and both and not rows[swapped].cell.grade and not _agree(labels, swapped, number):
@@ -270,6 +267,6 @@ def _read_texts(ids: Sequence[str], path: Path | None, settings: TextSettings | 
 
 
 def _renumbered(strata: NDArray[np.integer]) -> Integers:
-    """The numbers from 0 up in their order; -1 stays."""
+    """Renumber strata from 0 up in their order; -1 is kept."""
     used = np.unique(strata[strata >= 0])
     return np.where(strata < 0, -1, np.searchsorted(used, strata)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Batches of neighbouring texts: a loss that compares all texts of a batch then sees hard cases.
+"""Batches of neighbouring texts, so that a loss that compares all texts of a batch sees hard cases.
 
 batches = NeighbourBatches(TeacherTargets.of_vectors(unit_vectors), batch_texts=128, seed=0)
 for batch in batches.epoch(0): ...   # batch.texts are rows of the vectors
@@ -17,14 +17,14 @@ NEIGHBOURHOOD = 16
 
 
 class NeighbourBatches:
-    """Batches of `batch_texts` texts: random centres, each with its nearest texts that no earlier batch had.
+    """Batches of `batch_texts` texts: random centres, each with its nearest texts that are in no earlier batch.
 
-    Neighbours are nearest by `targets`. Every text comes once in an epoch, except the last few that fill no
-    batch. Towards the end of an epoch the remaining neighbours are farther away; the next epoch draws other
-    centres. What a batch holds depends on seed, epoch and its number alone.
+    Nearness is the similarity of `targets`. An epoch contains every text once, except the last few that do not fill a
+    batch. Towards the end of an epoch the remaining neighbours are farther away; the next epoch has other centres. A
+    batch depends only on the seed, the epoch and its number.
 
     Raises:
-        InvalidInput: a batch is no whole number of neighbourhoods, or there are not texts enough for one.
+        InvalidInput: `batch_texts` is not a multiple of the neighbourhood, or there are too few texts for a batch.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class NeighbourBatches:
         if batch_texts < neighbourhood or batch_texts % neighbourhood:
             raise InvalidInput(f"batch_texts is {batch_texts}; give a multiple of {neighbourhood}")
         if len(targets) < batch_texts:
-            raise InvalidInput(f"{len(targets):,} texts fill no batch of {batch_texts}; give more or lower it")
+            raise InvalidInput(f"{len(targets):,} texts do not fill a batch of {batch_texts}; lower batch_texts")
         self._targets = targets
         self._batch_texts = batch_texts
         self._neighbourhood = neighbourhood
@@ -41,24 +41,24 @@ class NeighbourBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        """The same for every epoch."""
+        """Number of batches, the same in every epoch."""
         return len(self._targets) // self._batch_texts
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[TextBatch]:
-        """The batches of epoch `number` (from 0), without the first `skip` of them."""
-        drawn = iter(np.random.default_rng([self._seed, number]).permutation(len(self._targets)).tolist())
+        """Yield the batches of epoch `number` (from 0), without the first `skip`."""
+        centres = iter(np.random.default_rng([self._seed, number]).permutation(len(self._targets)).tolist())
         free = np.ones(len(self._targets), dtype=bool)
         for batch in range(self.batches_per_epoch):
             groups = []
             for _ in range(self._batch_texts // self._neighbourhood):
-                centre = next(text for text in drawn if free[text])
+                centre = next(text for text in centres if free[text])
                 groups.append(self._nearest(centre, free))
                 free[groups[-1]] = False
             if batch >= skip:
                 yield TextBatch(texts=np.concatenate(groups))
 
     def _nearest(self, centre: int, free: NDArray[np.bool_]) -> Integers:
-        """The centre and the nearest texts that are free."""
+        """Return the centre and the nearest texts that are free."""
         similarities = np.where(free, self._targets.similarities(centre), -np.inf)
         similarities[centre] = np.inf
         nearest: Integers = np.argpartition(-similarities, self._neighbourhood - 1)[: self._neighbourhood].astype(

@@ -1,4 +1,4 @@
-"""Teacher targets: how similar texts are by teacher encoders, weak labels and lexical overlap."""
+"""Teacher targets: the similarities of texts by teacher encoders, weak labels and lexical overlap."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherTargets:
-    """The teachers' similarities of t texts, as factors from which those of any texts are computed.
+    """The teachers' similarities of t texts, stored as factors.
 
     Attributes:
-        vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine plus what weak labels add.
-        lexical: float32 sparse `[t, w]`; the product of two rows is what shared words add.
-        hubness: float32 `[t]`; subtracted from a text's similarity to every other (local_scaling.py).
+        vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine plus the weight of weak labels.
+        lexical: float32 sparse `[t, w]`; the product of two rows is the weight of lexical overlap.
+        hubness: float32 `[t]`; subtracted from a text's similarity to every other text (local_scaling.py).
     """
 
     vectors: NDArray[np.float32]
@@ -28,7 +28,7 @@ class TeacherTargets:
 
     @classmethod
     def of_vectors(cls, vectors: NDArray[np.float32]) -> Self:
-        """The targets of vectors alone."""
+        """Return targets that consist of the products of vectors only."""
         from scipy.sparse import csr_array
 
         count = len(vectors)
@@ -40,13 +40,13 @@ class TeacherTargets:
         return len(self.vectors)
 
     def similarities(self, text: int) -> NDArray[np.float32]:
-        """The similarity of all texts to one, float32 `[t]`, without local scaling: it draws the neighbourhoods."""
-        found: NDArray[np.float32] = self.vectors @ self.vectors[text]
-        found += (self.lexical @ self.lexical[[text]].T).toarray()[:, 0]
-        return found
+        """Return the similarity of all texts to one, float32 `[t]`, without local scaling (for neighbourhoods)."""
+        similarities: NDArray[np.float32] = self.vectors @ self.vectors[text]
+        similarities += (self.lexical @ self.lexical[[text]].T).toarray()[:, 0]
+        return similarities
 
     def among(self, texts: Integers) -> NDArray[np.float32]:
-        """The target similarities of `texts` `[r]` among themselves, float32 `[r, r]`."""
+        """Return the target similarities between all of `texts` `[r]`, float32 `[r, r]`."""
         vectors, lexical, hubness = self.vectors[texts], self.lexical[texts], self.hubness[texts]
-        found: NDArray[np.float32] = vectors @ vectors.T + (lexical @ lexical.T).toarray()
-        return found - hubness[:, None] - hubness
+        similarities: NDArray[np.float32] = vectors @ vectors.T + (lexical @ lexical.T).toarray()
+        return similarities - hubness[:, None] - hubness

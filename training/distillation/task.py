@@ -1,4 +1,4 @@
-"""The task of distillation: texts, and how similar teachers say that they are."""
+"""The task of distillation: texts and the teachers' similarities between them."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,12 +19,12 @@ from training.run.task import Task, digest
 
 
 class DistillationTask(Task[TextBatch]):
-    """Distinct `texts`, with `targets` in the same order, in batches of neighbours.
+    """Training on distinct `texts` with `targets` in the same order, in batches of neighbours.
 
-    `teachers` names the teachers in words, `trained_on` the companies that their bundles were trained on.
+    `teachers` describes the teachers; `trained_on` are the training companies of their bundles.
 
     Raises:
-        InvalidInput: the method is another one, or as NeighbourBatches.
+        InvalidInput: the method is not distillation, or see NeighbourBatches.
     """
 
     unit = "texts"
@@ -41,7 +41,7 @@ class DistillationTask(Task[TextBatch]):
         trained_on: Collection[str] = (),
     ) -> None:
         if settings.method != DISTILLATION:
-            raise InvalidInput(f"{settings.method} does not learn from teachers; {DISTILLATION} does")
+            raise InvalidInput(f"method is {settings.method!r}; a distillation task needs {DISTILLATION!r}")
         self.settings = settings
         self.targets = targets
         self.batches = NeighbourBatches(targets, batch_texts=settings.batch_texts, seed=settings.seed)

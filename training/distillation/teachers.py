@@ -17,21 +17,23 @@ REPORT_EVERY = 4_096
 
 
 def load_teachers(folders: Sequence[Path]) -> list[TextEncoder]:
-    """The encoders of some bundles.
+    """Return the encoders of bundles.
 
     Raises:
-        InvalidInput: one prepares texts differently than training does.
-        SimilarityError: a folder holds no bundle.
+        InvalidInput: the text settings of a bundle are not those of training.
+        SimilarityError: a folder does not contain a bundle.
     """
     encoders = [TextEncoder(ModelBundle.load(folder)) for folder in folders]
     for folder, encoder in zip(folders, encoders, strict=True):
         if encoder.text_settings != DEFAULT_SETTINGS:
-            raise InvalidInput(f"the teacher in {folder} prepares texts in another way; export it again")
+            raise InvalidInput(
+                f"the text settings of the teacher {folder} differ from those of training; export it again"
+            )
     return encoders
 
 
 def joint_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str], *, log: Log) -> NDArray[np.float32]:
-    """The teachers' unit vectors side by side, scaled to unit length, float32 `[texts, sum of dimensions]`.
+    """Return the concatenated vectors of all teachers, scaled to unit norm, float32 `[texts, sum of dimensions]`.
 
     The product of two rows is the mean of the teachers' cosines.
     """
@@ -52,7 +54,7 @@ def joint_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str], *, log:
 def cached_vectors(
     teachers: Sequence[TextEncoder], texts: Sequence[str], folder: Path, *, log: Log
 ) -> NDArray[np.float32]:
-    """`joint_vectors`, from a file in `folder` if they were computed before."""
+    """Return `joint_vectors`, read from a file in `folder` if they were computed before."""
     digest = hashlib.sha256("\0".join(texts).encode())
     for teacher in teachers:
         digest.update(teacher.encoder_id.encode())

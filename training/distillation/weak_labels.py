@@ -1,4 +1,4 @@
-"""Weak labels: a field of the companies' records, such as their industry, that says roughly which are alike."""
+"""Weak labels: a field of the companies' records, such as the industry, that indicates similar companies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from similarity.ingest.files import read_rows
 
 
 def read_values(companies: Path, field: str) -> dict[str, str]:
-    """The value of a field of each company that has one, by id, from a file of companies.
+    """Return the value of a field by company id, without companies that have none.
 
     Raises:
         InvalidInput: no company has the field.
@@ -25,10 +25,10 @@ def read_values(companies: Path, field: str) -> dict[str, str]:
 def shared_values(
     texts: Sequence[str], described: Sequence[str], companies: Path, field: str, weight: float
 ) -> NDArray[np.float32]:
-    """Rows float32 `[texts, values]` whose product is `weight` for texts of companies with the same value, else 0.
+    """Return float32 `[texts, values]`; the product of two rows is `weight` for equal values of the companies, else 0.
 
-    `described` are the texts of the file's companies, in the order of the file; of several companies with one text
-    the first counts. A company without a value shares it with none.
+    `described` are the texts of the file's companies, in the order of the file. If several companies have the same
+    text, the value of the first is used. A company without a value has the product 0 with all others.
 
     Raises:
         InvalidInput: no company has the field.

@@ -1,11 +1,10 @@
-"""How good an encoder is, measured the same way for every method.
+"""Evaluates encoders, all by the same measures.
 
-Everything takes `Encode` (texts to unit rows) and loaded data; nothing here knows torch. The command is
+Functions take an `Encode` (texts to unit vectors) and loaded data; none imports torch. The command is
 `python -m training.evaluate`.
 
-    encoding     texts to vectors           bootstrap             how sure a figure is
-    ranks        AUC, Spearman              ranking, judged       order of each anchor's candidates
-    pairs        is it a competitor
-    corpus       recall in the whole corpus calibration, reliability   cosine to probability
-    tasks, report, plots  what the command runs and writes
+    encoding                  texts to vectors           bootstrap         confidence intervals over anchors
+    ranks                     AUC, Spearman              ranking, judged   ranking of each anchor's candidates
+    corpus                    recall in the whole corpus pairs             classification of pairs
+    calibration, reliability  cosine to probability      tasks, report, plots   the evaluations, tables and plots
 """

@@ -4,10 +4,10 @@
     python -m training.evaluate ... --index similarity.db       (takes the corpus's vectors from an index)
     python -m training.evaluate ... --against other.json        (differences to another report, anchor by anchor)
 
-The judged folder holds dev.tsv.gz, the judgements to evaluate on, and train.tsv.gz. Some anchors of train
-choose the threshold and fit the calibration: those that `python -m training.train` holds out of the same
-file with the same `--seed`. For an encoder that was trained otherwise, give them in a file (`--selection`).
-Tasks that search the whole corpus encode every company, or read the vectors from `--index`.
+The judged folder contains dev.tsv.gz, the judgements to evaluate on, and train.tsv.gz. The threshold and the
+calibration are fitted on the selection anchors: the anchors that `python -m training.train` holds out of train.tsv.gz
+with the same `--seed`. For an encoder that was trained otherwise, pass them as a file (`--selection`). Tasks on the
+whole corpus encode every company, or read the vectors from `--index`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from training.config import SEED
 from training.console import refusing
 from training.data.splits import SELECTION_ANCHORS
 from training.evaluate import tasks
-from training.evaluate.calibration import SERVED
+from training.evaluate.calibration import HITS_PER_ANCHOR
 from training.evaluate.corpus import read_corpus
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.report import compare, interval_text, read_report, table, write_report
@@ -63,6 +63,7 @@ def _run(options: argparse.Namespace) -> None:
 def _judged_figures(
     options: argparse.Namespace, encoder: TextEncoder, chosen: Sequence[str]
 ) -> dict[str, tasks.Figures]:
+    """Run the `chosen` tasks, print their tables, and return their figures by task."""
     dev = read_judgements(judged_split(options.judged, "dev"))
     selection, seen = _selection(options, dev, needed="pairs" in chosen or "calibration" in chosen)
     both = {**dev, **selection}
@@ -85,20 +86,20 @@ def _judged_figures(
         if "corpus" in chosen:
             found["corpus"] = shown("corpus", tasks.corpus_figures(corpus, dev, seed=options.seed))
         if "calibration" in chosen:
-            figures, drawn = tasks.calibration_figures(
+            figures, qualities = tasks.calibration_figures(
                 corpus, dev, selection=selection, k=options.served, seed=options.seed
             )
             found["calibration"] = shown("calibration", figures)
             if options.plots:
                 from training.evaluate.plots import reliability_plot
 
-                tables = {name: quality.table for name, quality in drawn.items()}
-                reliability_plot(tables, options.plots / "reliability.png", title="Companies served, judged ones")
+                tables = {name: quality.table for name, quality in qualities.items()}
+                reliability_plot(tables, options.plots / "reliability.png", title="Judged hits")
     return found
 
 
 def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) -> tuple[Judgements, frozenset[str]]:
-    """The selection anchors, and the companies that training may have seen."""
+    """Return the judgements of the selection anchors, and the companies that training may have seen."""
     path = judged_split(options.judged, "train")
     train = read_judgements(path) if path.exists() else {}
     seen = frozenset(company for anchor, grades in train.items() for company in (anchor, *grades))
@@ -109,17 +110,17 @@ def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) ->
     elif train:
         selection = tasks.held_out_judgements(path, seed=options.seed, anchors=options.selection_anchors)
     else:
-        raise InvalidInput(f"there is no {path} to cut selection anchors from; name a file of them with --selection")
+        raise InvalidInput(f"{path}, which selection anchors are taken from, does not exist; pass them as --selection")
     shared = sorted(set(selection) & set(dev))
     if shared:
         raise InvalidInput(
-            f"{len(shared)} selection anchors are among those evaluated, such as {shared[0]}; leave them out"
+            f"{len(shared)} selection anchors are among those evaluated, such as {shared[0]}; remove them"
         )
     return selection, seen
 
 
 def shown(name: str, figures: tasks.Figures) -> tasks.Figures:
-    """The figures, printed."""
+    """Print the figures and return them."""
     _heading(name)
     sys.stdout.write(figures.table)
     sys.stdout.flush()
@@ -131,12 +132,12 @@ def _heading(title: str) -> None:
 
 
 def encoding_progress(what: str) -> Callable[[int, int], None]:
-    """Reports encoding on the error stream."""
+    """Return a Progress that writes to standard error."""
     return lambda done, total: note(f"{done:,} of {total:,} {what} encoded")
 
 
 def note(line: str) -> None:
-    """Write a line to the error stream."""
+    """Write a line to standard error."""
     sys.stderr.write(f"{line}\n")
 
 
@@ -147,14 +148,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", type=Path, required=True, help="JSON file to write the report to")
     add("--judged", type=Path, required=True, help="folder with dev.tsv.gz and train.tsv.gz")
     add("--companies", type=Path, required=True, help="JSONL file of all companies")
-    add("--index", help="index that already holds this bundle's vectors of the companies (a file or a URL)")
-    add("--selection", type=Path, help="judgements of the anchors held out of training (default: some of train)")
-    add("--selection-anchors", type=int, default=SELECTION_ANCHORS, help="how many those are (default: 100)")
-    add("--served", type=int, default=SERVED, help=f"companies that a search returns (default: {SERVED})")
+    add("--index", help="index that already contains this bundle's vectors of the companies (a file or a URL)")
+    add("--selection", type=Path, help="judgements of the anchors held out of training (default: taken from train)")
+    add("--selection-anchors", type=int, default=SELECTION_ANCHORS, help="number of held-out anchors (default: 100)")
+    add("--served", type=int, default=HITS_PER_ANCHOR, help=f"hits per anchor (default: {HITS_PER_ANCHOR})")
     add("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
     add("--against", type=Path, help="report of another bundle to compare with, anchor by anchor")
     add("--plots", type=Path, help="folder for figures")
-    add("--seed", type=int, default=SEED, help=f"that of the training; of folds and resamples too (default: {SEED})")
+    add(
+        "--seed", type=int, default=SEED, help=f"seed of the training run, and of folds and resamples (default: {SEED})"
+    )
     return parser
 
 

@@ -1,7 +1,7 @@
-"""How sure a figure is: the bootstrap over anchors.
+"""Confidence intervals by the bootstrap over anchors.
 
-Anchors are drawn with replacement, never pairs: the pairs of one anchor stand and fall together. Two
-methods are compared on the same anchors (paired), which takes the anchors' own difficulty out.
+Anchors are resampled, not pairs, because the pairs of one anchor are not independent. Two methods are compared on the
+same anchors (paired), which removes the differences in difficulty between anchors.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """New - old, with the 2.5th and 97.5th percentile of its resamples.
+    """The mean of new - old, with the 2.5th and 97.5th percentile of its resamples.
 
-    `above` is the share of resamples above 0, those at exactly 0 counted half: .5 for equal methods.
+    `above` is the share of resamples above 0; resamples equal to 0 count half, so it is .5 for equal methods.
     """
 
     mean: float
@@ -41,12 +41,12 @@ class Difference:
 
 
 def with_bounds(name: str, found: Interval | Difference) -> dict[str, float]:
-    """Mean, lower and upper bound as figures of a manifest: `name`, `name`_lower, `name`_upper."""
+    """Return mean, lower and upper bound as figures of a manifest: `name`, `name`_lower, `name`_upper."""
     return {name: found.mean, f"{name}_lower": found.lower, f"{name}_upper": found.upper}
 
 
 def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
-    """The mean of one method's values `[anchors]` and its interval; NaN values are left out.
+    """Return the mean of one method's values `[anchors]` and its interval; NaN values are left out.
 
     Raises:
         InvalidInput: no value is left.
@@ -57,7 +57,7 @@ def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) 
 
 
 def paired_difference(new: Floats, old: Floats, *, seed: int = 0) -> Difference:
-    """The mean of `new` - `old`, both `[anchors]` in one order; anchors with a NaN in either are left out.
+    """Return the mean of `new` - `old`, both `[anchors]` in the same order, without anchors that have a NaN in either.
 
     Raises:
         InvalidInput: the two are of different length, or no anchor is left.
@@ -82,13 +82,13 @@ def paired_difference(new: Floats, old: Floats, *, seed: int = 0) -> Difference:
 def statistic_interval(
     statistic: Callable[[NDArray[np.intp]], float], groups: NDArray[np.int64], *, seed: int = 0, resamples: int = 1_000
 ) -> Interval:
-    """The interval of a figure that is no mean over anchors, such as an AUC over all pairs.
+    """Return the interval of a statistic that is not a mean over anchors, such as an AUC over all pairs.
 
-    `groups` `[pairs]` names the anchor of each pair by a number; `statistic` is given the pairs to
-    compute with, by position, some of them repeatedly. Resamples without a figure (NaN) are left out.
+    `groups` `[pairs]` is the number of each pair's anchor. `statistic` gets the indices of the resampled pairs, with
+    repetitions. Resamples for which it is NaN are left out.
 
     Raises:
-        InvalidInput: there is no pair, or no resample has a figure.
+        InvalidInput: there are no pairs, or the statistic is NaN for all resamples.
     """
     if not len(groups):
         raise InvalidInput("there is no pair to resample; give judgements with at least one")

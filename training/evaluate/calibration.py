@@ -1,20 +1,17 @@
-"""From a cosine to the probability of a competitor, as a bundle's manifest stores it and the service applies it.
+"""Fits the calibrator that maps a cosine to the probability that a hit is a competitor, and cross-validates it.
 
-The form is Platt's: P = sigmoid(slope · cosine + intercept). It must be fitted on the
-pairs that it is applied to: the 50 companies that a search of the **whole corpus** returns for an anchor.
-Judged pools are another mixture (random companies of the industry, lexical neighbours) and would give
-wrong probabilities.
+The calibrator is Platt's: P = sigmoid(slope · cosine + intercept). The manifest of a bundle stores it. It is fitted on
+the distribution it is used on: the top 50 hits of each anchor in the whole corpus. The judged candidate pools have
+another distribution (random companies of the same industry, lexical neighbours); a fit on them would be biased.
 
-**Unjudged companies.** About one in nine of the 50 served companies has been judged. The others are not
-counted as negatives: we assume that they are competitors as often as judged served companies of about the
-same cosine. So within each tenth of the served cosines the judged pairs share the weight of all served
-ones. This is right if, at a given cosine, being judged is independent of being a competitor. Judged
-candidates were drawn from the neighbours by plain text and by words; only judging served pairs drawn at
-random would test the assumption.
+**Unjudged hits.** About one in nine of the 50 hits has been judged. The others are not counted as negatives. Hits are
+divided into deciles of cosine, and in each decile the weights of the judged hits sum to the number of all hits
+(post-stratification). This is unbiased if, at a given cosine, being judged is independent of being a competitor.
+Judged candidates were selected among neighbours by plain text and by words, so the assumption is untested; a test
+needs judgements of randomly selected hits.
 
-The fit uses held-out anchors of the training split. Isotonic regression, which can take any rising form,
-is fitted beside it on the same folds of anchors: if it is clearly better, a sigmoid is the wrong form for
-this encoder.
+The fit uses held-out anchors of the training split. Isotonic regression (any non-decreasing function) is fitted on the
+same folds for comparison. If its log loss is clearly lower, the sigmoid is not adequate for this encoder.
 """
 
 from collections.abc import Callable
@@ -28,41 +25,41 @@ from similarity.errors import InvalidInput
 from similarity.generations.judgements import COMPETITOR, Judgements
 from similarity.model.calibration import Calibration
 from training.evaluate.bootstrap import Interval, statistic_interval
-from training.evaluate.corpus import Corpus, serve
+from training.evaluate.corpus import Corpus, nearest_companies
 from training.evaluate.reliability import ReliabilityBin, brier, calibration_error, chance_error, log_loss, reliability
 
-SERVED = 50
+HITS_PER_ANCHOR = 50
 STRATA = 10
 FOLDS = 5
 NEWTON_STEPS = 100
-# Every resample computes all measures, so 500 instead of the usual number.
+# Each resample computes all measures, so 500 instead of the usual number.
 RESAMPLES = 500
 
 Floats: TypeAlias = NDArray[np.float64]
-Mapped: TypeAlias = Callable[[Floats], Floats]
+CosineToProbability: TypeAlias = Callable[[Floats], Floats]
 """cosines `[n]` -> probabilities `[n]`"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedPairs:
-    """Served pairs that are judged, all `[pairs]`: number of the anchor, cosine, whether a competitor, weight.
+class JudgedHits:
+    """The judged hits, all arrays `[pairs]`: number of the anchor, cosine, whether a competitor, weight.
 
-    `served` is how many pairs were served, judged or not; the weights add up to it.
+    `hits` is the number of all hits, judged or not; the weights sum to it.
     """
 
     anchors: NDArray[np.int64]
     cosines: Floats
     competitor: NDArray[np.bool_]
     weights: Floats
-    served: int
+    hits: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationQuality:
-    """How good probabilities are on some pairs; lower is better. Intervals are over anchors.
+    """The errors of probabilities on some pairs; lower is better. Intervals are over anchors.
 
-    `chance_ece` is what `ece` would be if the probabilities were right. A resample adds chance of its
-    own, so the interval of `ece` lies too high; it says how uncertain, not how large.
+    `chance_ece` is the expected ECE of perfectly calibrated probabilities on a sample of this size. Resampling adds
+    noise, so the interval of `ece` is biased upwards: use its width, not its position.
     """
 
     ece: Interval
@@ -74,9 +71,10 @@ class CalibrationQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """The mapping fitted on all pairs, and what it and isotonic regression reach on anchors left out of the fit.
+    """The calibration fitted on all pairs, and the cross-validated quality of Platt and isotonic calibration.
 
-    `isotonic_gain` is the log loss of Platt's form minus isotonic's: above 0 where isotonic is better.
+    `isotonic_gain` is the log loss of Platt minus that of isotonic: above 0 if isotonic is better. `served` is the
+    number of hits, judged or not.
     """
 
     calibration: Calibration
@@ -88,111 +86,114 @@ class CalibrationReport:
     served: int
 
 
-def served_pairs(corpus: Corpus, judgements: Judgements, *, k: int = SERVED) -> ServedPairs:
-    """The judged pairs among the `k` companies that each anchor is served from the whole corpus.
+def judged_hits(corpus: Corpus, judgements: Judgements, *, k: int = HITS_PER_ANCHOR) -> JudgedHits:
+    """Return the judged companies among the top `k` hits of each anchor in the whole corpus.
 
     Raises:
-        InvalidInput: an anchor is not in the corpus, or nothing that is served has been judged.
+        InvalidInput: an anchor is not in the corpus, or none of the hits has been judged.
     """
-    served = serve(corpus, list(judgements), k=k)
+    hits = nearest_companies(corpus, list(judgements), k=k)
     judged = [
-        (number, place, grades[corpus.ids[row]])
+        (number, rank, grades[corpus.ids[row]])
         for number, grades in enumerate(judgements.values())
-        for place, row in enumerate(served.rows[number])
+        for rank, row in enumerate(hits.rows[number])
         if corpus.ids[row] in grades
     ]
     if not judged:
-        raise InvalidInput(f"none of the {k} companies served for any anchor has been judged; judge some of them")
-    anchors, places, found = np.array(judged, dtype=np.int64).T
-    cosines = served.cosines[anchors, places].astype(np.float64)
-    return ServedPairs(
+        raise InvalidInput(f"none of the top {k} hits of any anchor has been judged; judge some of them")
+    anchors, ranks, grade_of = np.array(judged, dtype=np.int64).T
+    cosines = hits.cosines[anchors, ranks].astype(np.float64)
+    return JudgedHits(
         anchors=anchors,
         cosines=cosines,
-        competitor=found == COMPETITOR,
-        weights=served_weights(cosines, served.cosines.astype(np.float64).ravel()),
-        served=served.cosines.size,
+        competitor=grade_of == COMPETITOR,
+        weights=stratum_weights(cosines, hits.cosines.astype(np.float64).ravel()),
+        hits=hits.cosines.size,
     )
 
 
-def served_weights(judged: Floats, served: Floats, *, strata: int = STRATA) -> Floats:
-    """The number of `served` cosines `[m]` that each of the `judged` ones `[n]` represents; adds up to m.
+def stratum_weights(judged: Floats, hits: Floats, *, strata: int = STRATA) -> Floats:
+    """Return the weight of each judged hit: the hits in its stratum divided by the judged hits in its stratum.
 
-    Served cosines are cut into `strata` equal parts; one in which nothing was judged joins the next
-    lower one (the lowest: the next higher).
+    `judged` `[n]` and `hits` `[m]` are cosines; the weights sum to m. Strata are quantiles of `hits`. A stratum without
+    a judged hit is merged into the next lower one (the lowest into the next higher).
     """
-    edges = np.unique(np.quantile(served, np.arange(1, strata) / strata))
-    judged_in = np.bincount(np.searchsorted(edges, judged, side="right"), minlength=len(edges) + 1)
-    joined = np.maximum(np.cumsum(judged_in > 0) - 1, 0)
-    of_served = np.bincount(joined[np.searchsorted(edges, served, side="right")], minlength=joined[-1] + 1)
-    of_judged = np.bincount(joined[np.searchsorted(edges, judged, side="right")], minlength=joined[-1] + 1)
-    weights: Floats = (of_served / of_judged)[joined[np.searchsorted(edges, judged, side="right")]]
+    edges = np.unique(np.quantile(hits, np.arange(1, strata) / strata))
+    judged_strata = np.searchsorted(edges, judged, side="right")
+    judged_per_stratum = np.bincount(judged_strata, minlength=len(edges) + 1)
+    merged_stratum = np.maximum(np.cumsum(judged_per_stratum > 0) - 1, 0)
+    hits_per_merged = np.bincount(
+        merged_stratum[np.searchsorted(edges, hits, side="right")], minlength=merged_stratum[-1] + 1
+    )
+    judged_per_merged = np.bincount(merged_stratum[judged_strata], minlength=merged_stratum[-1] + 1)
+    weights: Floats = (hits_per_merged / judged_per_merged)[merged_stratum[judged_strata]]
     return weights
 
 
 def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> Calibration:
-    """The slope and intercept of highest likelihood, by Newton's method, for pairs `[n]`.
+    """Return the maximum-likelihood slope and intercept for pairs `[n]`, found by Newton's method.
 
-    Targets are Platt's (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) instead of 1 and 0, so that pairs that a threshold
-    separates have a finite slope (Platt 1999; Lin, Lin and Weng, Machine Learning 68, 2007). Weights count
-    in proportion: with twice the weights nothing changes.
+    The targets are Platt's (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) instead of 1 and 0, so that the slope is finite even if a
+    threshold separates the pairs (Platt 1999; Lin, Lin and Weng, Machine Learning 68, 2007); n₊ and n₋ are unweighted
+    counts. Only relative weights matter: multiplying all weights by a constant does not change the fit.
 
     Raises:
-        InvalidInput: there are not both competitors and others.
+        InvalidInput: the judged hits are all competitors, or none is.
     """
     positives = int(positive.sum())
     others = len(positive) - positives
     if not positives or not others:
         raise InvalidInput(
-            f"{positives} competitors and {others} others were judged among the served; a calibration needs both, so "
-            "judge more of what is served"
+            f"the judged hits are {positives} competitors and {others} others; a calibration needs both, so judge more "
+            "hits"
         )
     targets = np.where(positive, (positives + 1) / (positives + 2), 1 / (others + 2))
     weights = weights / weights.mean()
-    middle, spread = cosines.mean(), cosines.std() or 1.0
-    features = np.stack([(cosines - middle) / spread, np.ones(len(cosines))], axis=1)
-    mean = np.average(targets, weights=weights)
-    found = np.array([0.0, np.log(mean / (1 - mean))])
+    mean_cosine, cosine_std = cosines.mean(), cosines.std() or 1.0
+    features = np.stack([(cosines - mean_cosine) / cosine_std, np.ones(len(cosines))], axis=1)
+    mean_target = np.average(targets, weights=weights)
+    parameters = np.array([0.0, np.log(mean_target / (1 - mean_target))])
     for _ in range(NEWTON_STEPS):
-        predicted = _sigmoid(features @ found)
+        predicted = _sigmoid(features @ parameters)
         gradient = features.T @ (weights * (targets - predicted))
-        curvature = (features * (weights * predicted * (1 - predicted))[:, None]).T @ features
-        # A little added to the diagonal: where all cosines are equal there is no slope to be found.
-        step = np.linalg.solve(curvature + 1e-9 * np.eye(2), gradient)
-        before = _likelihood(features @ found, targets, weights)
-        while _likelihood(features @ (found + step), targets, weights) < before - 1e-12 * abs(before):
+        hessian = (features * (weights * predicted * (1 - predicted))[:, None]).T @ features
+        # The ridge term: the Hessian is singular if all cosines are equal.
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(2), gradient)
+        before = _log_likelihood(features @ parameters, targets, weights)
+        while _log_likelihood(features @ (parameters + step), targets, weights) < before - 1e-12 * abs(before):
             step = step / 2
-        found = found + step
+        parameters = parameters + step
         if np.abs(step).max() < 1e-10:
             break
-    slope = float(found[0] / spread)
-    return Calibration(slope=slope, intercept=float(found[1] - slope * middle))
+    slope = float(parameters[0] / cosine_std)
+    return Calibration(slope=slope, intercept=float(parameters[1] - slope * mean_cosine))
 
 
 def probabilities(calibration: Calibration, cosines: Floats) -> Floats:
-    """P(competitor) of cosines `[n]`, as the service computes it before it rounds."""
+    """Return P(competitor) of cosines `[n]`, as the service computes it before rounding."""
     return _sigmoid(calibration.slope * cosines + calibration.intercept)
 
 
-def fit_isotonic(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> Mapped:
-    """The rising step-wise mapping of least squares, kept away from 0 and 1 as Platt's targets are."""
+def fit_isotonic(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> CosineToProbability:
+    """Return the isotonic regression, clipped to [1/(n+2), 1 − 1/(n+2)] so that the log loss is finite."""
     from sklearn.isotonic import IsotonicRegression
 
     margin = 1 / (len(cosines) + 2)
-    fitted = IsotonicRegression(y_min=margin, y_max=1 - margin, out_of_bounds="clip")
-    fitted.fit(cosines, positive.astype(np.float64), sample_weight=weights)
+    regression = IsotonicRegression(y_min=margin, y_max=1 - margin, out_of_bounds="clip")
+    regression.fit(cosines, positive.astype(np.float64), sample_weight=weights)
 
-    def mapped(values: Floats) -> Floats:
-        predicted: Floats = np.asarray(fitted.predict(values), dtype=np.float64)
+    def predict(values: Floats) -> Floats:
+        predicted: Floats = np.asarray(regression.predict(values), dtype=np.float64)
         return predicted
 
-    return mapped
+    return predict
 
 
-def calibrate(pairs: ServedPairs, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationReport:
-    """Fits the mapping, and judges it on anchors that it was not fitted on, FOLDS times.
+def calibrate(pairs: JudgedHits, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationReport:
+    """Fit the calibration on all pairs and measure it by FOLDS-fold cross-validation over anchors.
 
     Raises:
-        InvalidInput: there are fewer anchors than folds, or a fit lacks competitors or others.
+        InvalidInput: there are fewer anchors than folds, or in a fit the hits are all competitors, or none is.
     """
     platt, isotonic = out_of_fold(pairs, seed=seed)
     gains = statistic_interval(
@@ -211,28 +212,30 @@ def calibrate(pairs: ServedPairs, *, seed: int = 0, resamples: int = RESAMPLES) 
         isotonic_gain=gains,
         anchors=len(np.unique(pairs.anchors)),
         pairs=len(pairs.cosines),
-        served=pairs.served,
+        served=pairs.hits,
     )
 
 
-def out_of_fold(pairs: ServedPairs, *, folds: int = FOLDS, seed: int = 0) -> tuple[Floats, Floats]:
-    """Probabilities `[pairs]` by Platt's form and by isotonic regression, each fitted on the other folds' anchors."""
+def out_of_fold(pairs: JudgedHits, *, folds: int = FOLDS, seed: int = 0) -> tuple[Floats, Floats]:
+    """Return Platt and isotonic probabilities `[pairs]`, each predicted by a fit on the anchors of the other folds."""
     anchors = np.unique(pairs.anchors)
     if not 2 <= folds <= len(anchors):
-        raise InvalidInput(f"{len(anchors)} anchors with judged pairs make no {folds} folds; judge more anchors")
+        raise InvalidInput(
+            f"{folds}-fold cross-validation needs {folds} anchors with judged hits, not {len(anchors)}; judge more"
+        )
     order = np.random.default_rng(seed).permutation(len(anchors))
     fold_of = (order % folds)[np.searchsorted(anchors, pairs.anchors)]
     platt, isotonic = np.empty(len(fold_of)), np.empty(len(fold_of))
     for fold in range(folds):
-        held, rest = fold_of == fold, fold_of != fold
-        known = (pairs.cosines[rest], pairs.competitor[rest], pairs.weights[rest])
-        platt[held] = probabilities(fit_platt(*known), pairs.cosines[held])
-        isotonic[held] = fit_isotonic(*known)(pairs.cosines[held])
+        held_out, rest = fold_of == fold, fold_of != fold
+        fitted_on = (pairs.cosines[rest], pairs.competitor[rest], pairs.weights[rest])
+        platt[held_out] = probabilities(fit_platt(*fitted_on), pairs.cosines[held_out])
+        isotonic[held_out] = fit_isotonic(*fitted_on)(pairs.cosines[held_out])
     return platt, isotonic
 
 
-def assess(pairs: ServedPairs, predicted: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationQuality:
-    """How good the probabilities `predicted` `[pairs]` are, with intervals over anchors."""
+def assess(pairs: JudgedHits, predicted: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationQuality:
+    """Return the errors of the probabilities `predicted` `[pairs]`, with intervals over anchors."""
 
     def interval(measure: Callable[[Floats, NDArray[np.bool_], Floats], float]) -> Interval:
         return statistic_interval(
@@ -253,9 +256,9 @@ def assess(pairs: ServedPairs, predicted: Floats, *, seed: int = 0, resamples: i
 
 def _sigmoid(logits: Floats) -> Floats:
     # tanh saturates where exp would overflow.
-    found: Floats = 0.5 * (1 + np.tanh(logits / 2))
-    return found
+    sigmoid: Floats = 0.5 * (1 + np.tanh(logits / 2))
+    return sigmoid
 
 
-def _likelihood(logits: Floats, targets: Floats, weights: Floats) -> float:
+def _log_likelihood(logits: Floats, targets: Floats, weights: Floats) -> float:
     return float((weights * (targets * logits - np.logaddexp(0, logits))).sum())

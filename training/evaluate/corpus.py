@@ -1,8 +1,8 @@
-"""Recall in the whole corpus: the share of an anchor's known competitors among the k companies of a search.
+"""Recall in the whole corpus: the share of an anchor's known competitors among its k nearest companies.
 
-A judged pool has twenty candidates, so recall at 50 within it is 1 by construction; here every company
-competes. Two limits belong to the figure: a competitor that nobody judged is not missed by it, and an
-anchor with more competitors than k cannot reach 1.
+A judged pool has twenty candidates, so recall at 50 within it is 1 by construction; here every company is a candidate.
+Recall has two limits: it does not see competitors that nobody judged, and it is below 1 for an anchor with more than k
+competitors.
 """
 
 import os
@@ -31,7 +31,7 @@ BLOCK_ANCHORS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """All companies: `ids`, and `vectors`, their unit rows, float32 `[companies, dimension]`.
+    """All companies: `ids`, and their unit vectors `vectors`, float32 `[companies, dimension]`.
 
     Raises:
         InvalidInput: ids and vectors differ in number, or an id occurs twice.
@@ -50,21 +50,21 @@ class Corpus:
         object.__setattr__(self, "row_of", rows)
 
     def rows(self, companies: Sequence[str]) -> NDArray[np.intp]:
-        """The rows of these companies; one that is not in the corpus is an InvalidInput."""
+        """Return the rows of these companies; raise InvalidInput if one is not in the corpus."""
         missing = [company for company in companies if company not in self.row_of]
         if missing:
             raise InvalidInput(
-                f"{len(missing):,} judged companies are not in the corpus, the first is {missing[0]}; give the file "
-                "of companies that the judgements were made on"
+                f"{len(missing):,} judged companies are not in the corpus, the first is {missing[0]}; pass the file "
+                "of companies that was judged"
             )
         return np.array([self.row_of[company] for company in companies], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRecall:
-    """`recall` `[anchors, depths]`: each anchor's share of known competitors in the first `depths` places.
+    """`recall` `[anchors, depths]`: the share of an anchor's known competitors among its first `depths` companies.
 
-    `competitors` `[anchors]` says how many that are. Anchors without a known one are left out.
+    `competitors` `[anchors]` is the number of known competitors. Anchors without one are left out.
     """
 
     anchors: tuple[str, ...]
@@ -80,7 +80,7 @@ class CorpusRecall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class NearestCompanies:
     """The nearest companies of each anchor, best first: rows of the corpus and cosines, both `[anchors, k]`."""
 
     rows: NDArray[np.intp]
@@ -90,41 +90,41 @@ class Served:
 def encode_corpus(
     encode: Encode, companies: Path, settings: TextSettings | None, *, progress: Progress | None = None
 ) -> Corpus:
-    """Encodes every company of a file: its prepared text, or its description as it stands without settings."""
-    found = list(read_companies(companies))
-    if not found:
+    """Encode every company of a file: its text prepared with `settings` or, if None, its unchanged description."""
+    records = list(read_companies(companies))
+    if not records:
         raise InvalidInput(f"{companies} has no companies")
-    texts = [embedding_text(company, settings) if settings else company.description for company in found]
-    return Corpus(ids=tuple(company.id for company in found), vectors=encode_all(encode, texts, progress=progress))
+    texts = [embedding_text(company, settings) if settings else company.description for company in records]
+    return Corpus(ids=tuple(company.id for company in records), vectors=encode_all(encode, texts, progress=progress))
 
 
 def read_corpus(
     encoder: TextEncoder, *, companies: Path | None, index: str | None, progress: Progress | None = None
 ) -> Corpus:
-    """The vectors of all companies: those of an index (a file or a URL), else encoded from a file of companies.
+    """Return all companies with their vectors, read from an index (a file or a URL) or encoded from a file.
 
     Raises:
-        InvalidInput: neither is given, or as `corpus_of_index` and `encode_corpus`.
+        InvalidInput: neither is given, or see `corpus_of_index` and `encode_corpus`.
     """
     if index:
         with closing(open_index(index, os.environ)) as opened:
             return corpus_of_index(opened, encoder_id=encoder.encoder_id)
     if companies is None:
-        raise InvalidInput("the companies that a search is to find are missing; give --companies or --index")
+        raise InvalidInput("the companies of the corpus are missing; pass --companies or --index")
     return encode_corpus(encoder.encode, companies, encoder.text_settings, progress=progress)
 
 
 def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
-    """The vectors that the live generation of an index holds, so that nothing need be encoded.
+    """Return the companies of an index's live generation with their stored vectors.
 
     Raises:
-        InvalidInput: they were made by another encoder, or there are none.
+        InvalidInput: the vectors are from another encoder, or the generation is empty.
     """
     live = index.live()
     if live.encoder_id != encoder_id:
         raise InvalidInput(
-            f"the index holds vectors of encoder {live.encoder_id}, not {encoder_id}; leave the index out, and the "
-            "companies are encoded"
+            f"the index holds vectors of encoder {live.encoder_id}, not {encoder_id}; omit the index to encode the "
+            "companies instead"
         )
     documents = [
         document for batch in index.scan(live.name) for document in batch if isinstance(document, EmbeddedCompany)
@@ -137,10 +137,10 @@ def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
 
 
 def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[int] = DEPTHS) -> CorpusRecall:
-    """The recall of each anchor's competitors (grade 2) among all companies but the anchor itself.
+    """Return the recall of each anchor's competitors (grade 2) among all companies except the anchor itself.
 
-    Where companies are as near as a competitor, it counts by the chance that a random order of them
-    puts it into the first places.
+    A competitor that ties with other companies counts with the probability that a random order of the tied companies
+    ranks it within the depth.
 
     Raises:
         InvalidInput: a judged company is not in the corpus, or no anchor has a competitor.
@@ -157,9 +157,9 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
     limits = np.array(depths, dtype=np.int64)
     recall = np.empty((len(anchors), len(limits)))
     for position, cosines in _each_anchor(corpus, corpus.rows(anchors)):
-        found = cosines[competitors[position]]
-        above = (cosines > found[:, None]).sum(axis=1)
-        equal = (cosines == found[:, None]).sum(axis=1)
+        of_competitors = cosines[competitors[position]]
+        above = (cosines > of_competitors[:, None]).sum(axis=1)
+        equal = (cosines == of_competitors[:, None]).sum(axis=1)
         recall[position] = np.clip((limits - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
     return CorpusRecall(
         anchors=tuple(anchors),
@@ -169,14 +169,14 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
     )
 
 
-def serve(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Served:
-    """The k nearest companies of each anchor, as a search returns them, without itself; equal cosines by row.
+def nearest_companies(corpus: Corpus, anchors: Sequence[str], *, k: int) -> NearestCompanies:
+    """Return the k nearest companies of each anchor except itself, as a search does; equal cosines in row order.
 
     Raises:
-        InvalidInput: an anchor is not in the corpus, or the corpus has not k other companies.
+        InvalidInput: an anchor is not in the corpus, or the corpus has fewer than k other companies.
     """
     if not 1 <= k < len(corpus.ids):
-        raise InvalidInput(f"{k} neighbours cannot be had of {len(corpus.ids):,} companies; ask for fewer")
+        raise InvalidInput(f"a corpus of {len(corpus.ids):,} companies does not have {k} neighbours; ask for fewer")
     rows = np.empty((len(anchors), k), dtype=np.intp)
     scores = np.empty((len(anchors), k), dtype=np.float32)
     for position, cosines in _each_anchor(corpus, corpus.rows(anchors)):
@@ -184,11 +184,11 @@ def serve(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Served:
         near = np.flatnonzero(cosines >= lowest)
         rows[position] = near[np.argsort(-cosines[near], kind="stable")[:k]]
         scores[position] = cosines[rows[position]]
-    return Served(rows=rows, cosines=scores)
+    return NearestCompanies(rows=rows, cosines=scores)
 
 
 def _each_anchor(corpus: Corpus, rows: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Each anchor's position and its cosines to all companies; to itself −∞."""
+    """Yield each anchor's position and its cosines to all companies; the cosine to itself is set to −∞."""
     for start in range(0, len(rows), BLOCK_ANCHORS):
         block = rows[start : start + BLOCK_ANCHORS]
         cosines = corpus.vectors[block] @ corpus.vectors.T

@@ -1,4 +1,4 @@
-"""The interface of evaluations to an encoder: a function from texts to unit rows."""
+"""The interface of an encoder for evaluations: a function from texts to unit vectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -10,21 +10,21 @@ from similarity.company import Vector
 from similarity.errors import InvalidInput
 
 Encode: TypeAlias = Callable[[Sequence[str]], NDArray[np.float32]]
-"""n texts -> unit rows, float32 `[n, dimension]`"""
+"""n texts -> unit vectors, float32 `[n, dimension]`"""
 Texts: TypeAlias = Mapping[str, str]
 """company id -> text"""
 Vectors: TypeAlias = Mapping[str, Vector]
 """company id -> unit vector, float32 `[dimension]`"""
 Progress: TypeAlias = Callable[[int, int], None]
-"""called with how many are done, and of how many"""
+"""called with the number of texts done, and of all texts"""
 
 BLOCK_TEXTS = 2_048
 
 
 def encode_all(encode: Encode, texts: Sequence[str], *, progress: Progress | None = None) -> NDArray[np.float32]:
-    """Unit rows of `texts`, float32 `[n, dimension]`, n >= 1; equal texts are encoded once.
+    """Return the unit vectors of `texts`, float32 `[n, dimension]`, n >= 1; equal texts are encoded once.
 
-    Longest first, in blocks of similar length, with progress after each block.
+    Texts are encoded in blocks, the longest first; `progress` is called after each block.
 
     Raises:
         InvalidInput: the encoder does not return one finite vector for each text.
@@ -37,7 +37,7 @@ def encode_all(encode: Encode, texts: Sequence[str], *, progress: Progress | Non
         if vectors.shape[0] != len(block) or not np.isfinite(vectors).all():
             raise InvalidInput(
                 f"the encoder made an array of shape {list(vectors.shape)} of {len(block)} texts, or numbers that are "
-                "not finite; a model that diverged in training does so, take an earlier checkpoint"
+                "not finite; the model may have diverged in training: take an earlier checkpoint"
             )
         blocks.append(vectors)
         if progress is not None:
@@ -48,5 +48,5 @@ def encode_all(encode: Encode, texts: Sequence[str], *, progress: Progress | Non
 
 
 def encode_companies(encode: Encode, texts: Texts) -> dict[str, Vector]:
-    """The unit vector of each company's text, by id."""
+    """Return the unit vector of each company's text by company id."""
     return dict(zip(texts, encode_all(encode, list(texts.values())), strict=True))

@@ -1,11 +1,11 @@
-"""Ranking quality on judged competitor pairs: the figure by which encoders are chosen.
+"""Ranking quality on judged competitor pairs, the measure by which encoders are compared.
 
     python -m training.evaluate.judged --bundle models/<id> --judged FOLDER --companies FILE
 
-FOLDER holds `<split>.tsv.gz` files (see `similarity.generations.judgements`); FILE holds the companies, one JSON
-object a line. Every anchor's own candidates are ranked by cosine. Plain text (the description as it
-stands) is shown beside the prepared text (`similarity.text.embedding_text`), because the preparation
-matters more than the model.
+FOLDER contains `<split>.tsv.gz` files (see `similarity.generations.judgements`); FILE contains the companies, one JSON
+object a line. The judged candidates of each anchor are ranked by cosine. The quality is shown for plain text (the
+unchanged description) and for prepared text (`similarity.text.embedding_text`), because the preparation matters more
+than the model.
 """
 
 import argparse
@@ -44,7 +44,7 @@ SPLITS = ("dev", "train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingQuality:
-    """Higher is better, for both. `auc` tells competitors from the rest over all pairs at once."""
+    """Mean nDCG@10 over anchors, and AUC of competitors against other candidates over all pairs."""
 
     ndcg: float
     auc: float
@@ -53,7 +53,7 @@ class RankingQuality:
 
 
 def evaluate(encode: Encode, judgements: Judgements, texts: Texts) -> RankingQuality:
-    """Ranks each anchor's candidates by the cosine of what `encode` makes of `texts`.
+    """Rank each anchor's candidates by the cosine of their encoded `texts`, and return the quality.
 
     Raises:
         InvalidInput: there are no judgements, or a judged company has no text.
@@ -63,10 +63,10 @@ def evaluate(encode: Encode, judgements: Judgements, texts: Texts) -> RankingQua
 
 
 def read_companies(path: Path) -> Iterator[Company]:
-    """The companies of a gzipped or plain JSONL file, with what the text preparation needs.
+    """Yield the companies of a gzipped or plain JSONL file, with the fields that text preparation uses.
 
     Raises:
-        InvalidInput: no such file, or a row is no company; the message names the row.
+        InvalidInput: the file is missing, or a row is not a company; the message names the row.
     """
     for row in read_rows(path):
         record: dict[str, Any] = dict(row.record)
@@ -84,7 +84,7 @@ def read_companies(path: Path) -> Iterator[Company]:
 
 
 def judged_texts(companies: Path, judgements: Judgements, settings: TextSettings | None) -> Texts:
-    """The text of each judged company: prepared with `settings`, or as it stands if there are none."""
+    """Return the text of each judged company: prepared with `settings` or, if None, the unchanged description."""
     judged = {company for anchor, grades in judgements.items() for company in (anchor, *grades)}
     return {
         company.id: embedding_text(company, settings) if settings else company.description
@@ -94,13 +94,13 @@ def judged_texts(companies: Path, judgements: Judgements, settings: TextSettings
 
 
 def judged_split(folder: Path, split: str) -> Path:
-    """The file of a split, gzipped or plain."""
+    """Return the path of a split, gzipped or plain."""
     plain = folder / f"{split}.tsv"
     return plain if plain.exists() else folder / f"{split}.tsv.gz"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints nDCG@10 and AUC of a bundle for each split, on plain and on prepared text."""
+    """Print nDCG@10 and AUC of a bundle for each split, on plain and on prepared text."""
     parser = argparse.ArgumentParser(description="Ranking quality of a bundle on judged competitor pairs.")
     parser.add_argument("--bundle", type=Path, required=True, help="folder of the bundle")
     parser.add_argument("--judged", type=Path, required=True, help="folder with dev.tsv.gz and train.tsv.gz")

@@ -1,8 +1,8 @@
-"""Decisions on pairs, the paper's Table 5: grade 2 against the rest, accuracy, precision and recall.
+"""Classification of pairs as in PAUSE's Table 5: grade 2 against the rest; accuracy, precision and recall.
 
-Two ways to decide. The pair head takes the class of the highest logit, averaged over both orders of
-the pair, because being a competitor is symmetric. The search uses the cosine: it decides by a threshold that
-was chosen on the selection split, never on the evaluated pairs.
+There are two classifiers. The pair head takes the class with the highest logit, averaged over both orders of the pair,
+because being a competitor is symmetric. The cosine, which the search uses, is compared with a threshold that is chosen
+on the selection split, never on the evaluated pairs.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairQuality:
-    """Shares of pairs, 0 to 1. `precision` is NaN where nothing was called positive, `recall` without positives.
+    """Shares from 0 to 1. `precision` is NaN if no pair is predicted positive, `recall` if no pair is positive.
 
-    `threshold` is that of the score (a cosine; for the head the log-odds of the positive class).
+    `threshold` is that of the score (a cosine; for the head, the log-odds of the positive class).
     """
 
     accuracy: float
@@ -35,12 +35,12 @@ class PairQuality:
 
 
 def cosine_quality(cosines: Floats, positive: Flags, threshold: float) -> PairQuality:
-    """Pairs `[n]` are called competitors at a cosine of `threshold` or more (see `best_threshold`)."""
+    """Return the quality of predicting competitors at a cosine of `threshold` or more (see `best_threshold`)."""
     return _quality(cosines >= threshold, cosines, positive, threshold)
 
 
 def head_quality(logits: Floats, swapped: Floats, positive: Flags, *, positive_class: int = 1) -> PairQuality:
-    """The pair head's decisions: the highest of the logits averaged over both orders.
+    """Return the quality of the pair head, which predicts the class with the highest logit, averaged over both orders.
 
     `logits` and `swapped` are `[n, C]`, of the pairs as they stand and with the two companies swapped.
     With C = 1 a positive logit decides; otherwise class `positive_class` is the competitor's.

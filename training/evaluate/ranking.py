@@ -1,8 +1,8 @@
-"""How well the cosine orders each judged anchor's own candidates; a value for every anchor is kept.
+"""Quality of the ranking of each judged anchor's candidates by cosine, by anchor.
 
-A method's means say how good it is; the values of each anchor say whether another is really better
-(`training.evaluate.bootstrap`). Candidates of equal score share their places, as if ties were broken at
-random: equal vectors must not look like a good order.
+The means over anchors measure a method; the values by anchor are used to compare two methods
+(`training.evaluate.bootstrap`). Measures of tied candidates are expectations over random orders, because equal vectors
+must not look like a good ranking.
 """
 
 from collections.abc import Collection, Sequence
@@ -37,13 +37,12 @@ class RankedAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Values of each anchor, all `[anchors]` in the order of `anchors`; higher is better.
+    """Values by anchor, all `[anchors]` in the order of `anchors`; higher is better.
 
-    `precision` is P@10, the share of competitors among ten places (also where there are fewer
-    candidates). `reciprocal_rank` is that of the first competitor. An anchor without any competitor
-    has 0 in both, whatever the method. `anchor_auc` is NaN for an anchor whose candidates are all
-    competitors, or none. `auc` tells competitors from the rest over all pairs at once: it asks for
-    one scale of scores for all anchors.
+    `precision` is P@10: the number of competitors in the first ten ranks divided by ten, even if there are fewer
+    candidates. `reciprocal_rank` is that of the first competitor. Both are 0 for an anchor without a competitor.
+    `anchor_auc` is NaN for an anchor whose candidates are all competitors, or none. `auc` is over the pairs of all
+    anchors, so it needs scores that are comparable across anchors.
     """
 
     anchors: tuple[str, ...]
@@ -67,7 +66,7 @@ class Ranking:
 
 
 def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
-    """Encodes the judged companies and measures the order of each anchor's candidates by cosine.
+    """Encode the judged companies and measure the ranking of each anchor's candidates by cosine.
 
     Raises:
         InvalidInput: there are no judgements, or a judged company has no text.
@@ -76,7 +75,7 @@ def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
 
 
 def encode_anchors(encode: Encode, judgements: Judgements, texts: Texts) -> list[RankedAnchor]:
-    """Encodes the judged companies, each once, and scores them; errors as those of `rank`."""
+    """Encode each judged company once, and return its candidates' cosines by anchor; errors as in `rank`."""
     companies = sorted({company for anchor, grades in judgements.items() for company in (anchor, *grades)})
     if not companies:
         raise InvalidInput("there are no judgements to measure by; give a file with at least one")
@@ -90,7 +89,7 @@ def encode_anchors(encode: Encode, judgements: Judgements, texts: Texts) -> list
 
 
 def score_anchors(vectors: Vectors, judgements: Judgements) -> list[RankedAnchor]:
-    """The cosine of each anchor to its candidates; a missing vector is an InvalidInput."""
+    """Return the cosine of each anchor to its candidates; raise InvalidInput if a vector is missing."""
     try:
         return [
             RankedAnchor(
@@ -127,7 +126,7 @@ def measure(ranked: Sequence[RankedAnchor]) -> Ranking:
 
 
 def pooled(ranked: Sequence[RankedAnchor]) -> tuple[Floats, NDArray[np.bool_]]:
-    """The scores of all pairs and which of them are competitors, both `[pairs]`."""
+    """Return the scores of all pairs and whether they are competitors, both `[pairs]`."""
     return np.concatenate([one.scores for one in ranked]), np.concatenate([one.positive for one in ranked])
 
 
@@ -154,7 +153,7 @@ def reciprocal_rank(scores: Floats, positive: NDArray[np.bool_]) -> float:
 
 
 def without_seen(judgements: Judgements, seen: Collection[str]) -> dict[str, dict[str, int]]:
-    """The strict judgements: without candidates that training has seen; anchors left without any go too."""
+    """Return the judgements without candidates seen in training, and without anchors that have no other candidates."""
     kept = {
         anchor: {candidate: grade for candidate, grade in grades.items() if candidate not in seen}
         for anchor, grades in judgements.items()

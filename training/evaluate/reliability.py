@@ -59,16 +59,16 @@ def reliability(probabilities: Floats, positive: Flags, weights: Floats, *, bins
 
 
 def calibration_error(probabilities: Floats, positive: Flags, weights: Floats, *, bins: int = BINS) -> float:
-    """ECE: the mean distance of predicted and observed over the bins of `reliability`.
+    """Return the ECE: the mean absolute difference of predicted and observed share over the bins of `reliability`.
 
-    It is above 0 on any sample, even for true probabilities; `chance_error` says by how much.
+    It is above 0 on any sample, even for perfectly calibrated probabilities; see `chance_error`.
     """
     shares, predicted, observed = _averages(_bins(probabilities, bins), probabilities, positive, weights)
     return float(shares @ np.abs(predicted - observed))
 
 
 def chance_error(probabilities: Floats, weights: Floats, *, seed: int = 0) -> float:
-    """The mean ECE if the probabilities were the truth: that of outcomes drawn by them, each pair for itself."""
+    """Return the expected ECE of calibrated probabilities: the mean over independent outcomes simulated from them."""
     _check(probabilities)
     outcomes = np.random.default_rng(seed).random((DRAWS, len(probabilities))) < probabilities
     return float(np.mean([calibration_error(probabilities, drawn, weights) for drawn in outcomes]))

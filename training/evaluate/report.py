@@ -43,9 +43,9 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} is no report ({error}); write one with: python -m training.evaluate") from error
+        raise InvalidInput(f"{path} is not a report ({error}); write one with: python -m training.evaluate") from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"{path} is no report; write one with: python -m training.evaluate")
+        raise InvalidInput(f"{path} is not a report; write one with: python -m training.evaluate")
     return found
 
 

@@ -1,7 +1,7 @@
-"""The evaluations of one encoder that the command runs: each takes data, and gives figures and a table.
+"""The evaluations that `python -m training.evaluate` runs; each returns figures and a table.
 
-`Figures.values` goes into the report; `Figures.table` is printed; `Figures.anchors` are the values of each
-anchor by name, for a paired comparison with another report.
+`Figures.values` is written to the report and `Figures.table` is printed. `Figures.anchors` are values by measure and
+anchor, for a paired comparison with another report.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from similarity.model.calibration import Calibration
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
-from training.evaluate.calibration import CalibrationQuality, assess, calibrate, probabilities, served_pairs
+from training.evaluate.calibration import CalibrationQuality, assess, calibrate, judged_hits, probabilities
 from training.evaluate.corpus import Corpus, corpus_recall
 from training.evaluate.encoding import Encode, Texts
 from training.evaluate.pairs import best_threshold, cosine_quality
@@ -32,12 +32,12 @@ class Figures:
 
 
 def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
-    """The judgements of the anchors that training on this file with this seed holds out.
+    """Return the judgements of the anchors that training on this file with this seed holds out.
 
-    They choose the threshold and fit the calibration.
+    The threshold and the calibration are fitted on them.
 
     Raises:
-        InvalidInput: the file cannot be read, or has not more anchors than that.
+        InvalidInput: the file cannot be read, or has no more than `anchors` anchors.
     """
     judgements = read_judgements(path)
     # The split depends on ids alone, so ids serve as texts.
@@ -117,13 +117,13 @@ def corpus_figures(corpus: Corpus, judgements: Judgements, *, seed: int) -> Figu
 def calibration_figures(
     corpus: Corpus, judgements: Judgements, *, selection: Judgements, k: int, seed: int
 ) -> tuple[Figures, dict[str, CalibrationQuality]]:
-    """The mapping fitted on the `k` companies that selection anchors are served, and how good it is.
+    """Return the quality of the calibration that is fitted on the top `k` hits of the selection anchors.
 
-    It is judged out of fold and on the anchors of `judgements`. The second value holds what there is to
-    draw, by its label.
+    It is measured by cross-validation and on the anchors of `judgements`. The second value contains the reliability
+    tables by label, for the plot.
     """
-    report = calibrate(served_pairs(corpus, selection, k=k), seed=seed)
-    others = served_pairs(corpus, judgements, k=k)
+    report = calibrate(judged_hits(corpus, selection, k=k), seed=seed)
+    others = judged_hits(corpus, judgements, k=k)
     found = {
         "sigmoid, out of fold": report.platt,
         "isotonic, out of fold": report.isotonic,

@@ -1,4 +1,4 @@
-"""From a model's weights to a bundle that passed its checks. The command: training.export."""
+"""Exports a model's weights as a bundle, after quality checks. The command is training.export."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,13 @@ from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.console import Log
 from training.evaluate.corpus import encode_corpus
 from training.evaluate.judged import read_companies
-from training.export.calibration import FittedCalibration, calibrated, draw, fit_calibration, progress_with_eta
+from training.export.calibration import (
+    FittedCalibration,
+    calibrated,
+    fit_calibration,
+    plot_reliability,
+    progress_with_eta,
+)
 from training.export.card import model_card
 from training.export.gates import (
     ExportRefused,
@@ -34,19 +40,19 @@ from training.run.trained_run import TrainedRun
 
 FLOAT32, INT8 = "float32", "int8"
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
-# This many texts set the scales of int8, and as many others check its vectors.
+# Number of texts that set the int8 scales; as many other texts check the int8 vectors.
 CALIBRATION_TEXTS = 256
-# A sample is drawn from a longer file; a shorter file is used in its order.
+# From a longer file, a random sample is used; a shorter file is used in its order.
 LONG_SAMPLE = 1_024
 MAX_BYTES = 30_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """The model to export and the facts for its manifest. `text_settings` become part of the bundle's `encoder_id`.
+    """The model to export and the content of its manifest.
 
-    `run` is the training run that the model is of. `judged_by` goes into the card. An int8 bundle above
-    `max_bytes` is refused.
+    `text_settings` are part of the bundle's `encoder_id`. `run` is the model's training run. `judged_by` is written to
+    the card. An int8 bundle larger than `max_bytes` is refused.
     """
 
     model: str
@@ -65,7 +71,7 @@ class ExportSettings:
 class CalibrationData:
     """The data of the calibration: judgements of anchors that were not trained on, and all companies.
 
-    `dev` are other anchors, which only measure. The reliability plot goes into `plots`, if that is given.
+    `dev` are judgements of other anchors, which only measure. The reliability plot is written to `plots`, if given.
     """
 
     judgements: Judgements
@@ -86,13 +92,13 @@ def export(
     load: Callable[[str], SentenceEncoder] = load_encoder,
     log: Log,
 ) -> ModelBundle:
-    """Writes `output/<encoder_id>/` and loads it. `sample` sets the scales of int8 and checks its vectors.
+    """Write `output/<encoder_id>/` and load it. The texts of `sample` set the int8 scales and check the int8 vectors.
 
     `load` reads the encoder from the folder of the weights.
 
     Raises:
         ExportRefused: a check failed; nothing was written.
-        InvalidInput: judged pairs or companies cannot be used; nothing was written.
+        InvalidInput: the judged pairs or the companies are invalid; nothing was written.
     """
     source = weights_source(settings.model)
     encoder = load(source)
@@ -133,12 +139,12 @@ def export(
         bundle = write_manifest(draft.folder, facts)
         published = publish(bundle.folder, output / bundle.encoder_id)
         if fitted and calibration and calibration.plots:
-            draw(fitted, calibration.plots / f"reliability-{published.encoder_id}.png")
+            plot_reliability(fitted, calibration.plots / f"reliability-{published.encoder_id}.png")
         return published
 
 
 def sample_texts(sample: Path, settings: TextSettings) -> list[str]:
-    """The prepared texts of a file's companies; of a long file a random sample, always the same."""
+    """Return the prepared texts of a file's companies; of a long file, a random sample with a fixed seed."""
     companies = list(read_companies(sample))
     if len(companies) > LONG_SAMPLE:
         chosen = np.random.default_rng(0).choice(len(companies), 2 * CALIBRATION_TEXTS, replace=False)
@@ -163,7 +169,7 @@ def _fit(encoder: TextEncoder, data: CalibrationData, log: Log) -> FittedCalibra
 
 
 def _recall_of(reference: Reference | None, fitted: FittedCalibration) -> dict[str, float]:
-    """The reference's own recall in the whole corpus, if its manifest has it of as many companies."""
+    """Return the reference's recall from its manifest, if it was measured on a corpus of the same size."""
     known = reference.encoder.bundle.manifest.metrics if reference else {}
     if known.get("corpus_companies") != fitted.metrics["corpus_companies"]:
         return {}

@@ -1,7 +1,7 @@
-"""A bundle's mapping from cosine to P(competitor), fitted on the search results of its own vectors.
+"""A bundle's calibration from cosine to P(competitor), fitted on the hits of searches with its own vectors.
 
-The vectors stay as they are, and so does `encoder_id`; `bundle_id` changes. How the mapping is fitted,
-and what is assumed about companies that nobody judged: training.evaluate.calibration.
+The vectors and `encoder_id` do not change; `bundle_id` does. For the fit and its assumption about unjudged companies,
+see training.evaluate.calibration.
 """
 
 import shutil
@@ -19,13 +19,13 @@ from similarity.model.manifest import Manifest
 from training.console import Log
 from training.evaluate.bootstrap import mean_interval, with_bounds
 from training.evaluate.calibration import (
-    SERVED,
+    HITS_PER_ANCHOR,
     CalibrationQuality,
     CalibrationReport,
     assess,
     calibrate,
+    judged_hits,
     probabilities,
-    served_pairs,
 )
 from training.evaluate.corpus import DEPTHS, Corpus, corpus_recall
 from training.evaluate.encoding import Progress
@@ -35,7 +35,7 @@ from training.export.publishing import publish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedCalibration:
-    """The mapping, how good it is (out of fold, and on anchors of dev if there are any), and its figures by name."""
+    """A calibration, its quality (cross-validated, and on dev if given), and its figures for the manifest."""
 
     report: CalibrationReport
     dev: CalibrationQuality | None
@@ -43,29 +43,30 @@ class FittedCalibration:
 
     @property
     def calibration(self) -> Calibration:
-        """The mapping for the manifest."""
+        """The calibration for the manifest."""
         return self.report.calibration
 
 
 def fit_calibration(
-    corpus: Corpus, judgements: Judgements, *, dev: Judgements | None = None, k: int = SERVED, seed: int = 0
+    corpus: Corpus, judgements: Judgements, *, dev: Judgements | None = None, k: int = HITS_PER_ANCHOR, seed: int = 0
 ) -> FittedCalibration:
-    """Fits on the `k` companies that the anchors of `judgements` are served; `dev` only measures.
+    """Fit on the judged companies among the top `k` hits of the anchors of `judgements`; `dev` only measures.
 
     Raises:
-        InvalidInput: both name the same anchor, too little of what is served has been judged, or
-            competitors are not nearer than others.
+        InvalidInput: an anchor is in both, too few hits have been judged, or competitors do not have higher cosines
+            than others.
     """
     shared = sorted(set(judgements) & set(dev or {}))
     if shared:
         raise InvalidInput(
-            f"{len(shared)} anchors are both fitted on and measured on, such as {shared[0]}; give other judgements"
+            f"{len(shared)} anchors, such as {shared[0]}, are in both the judgements to fit on and the judgements to "
+            "measure on; remove them from one"
         )
-    report = calibrate(served_pairs(corpus, judgements, k=k), seed=seed)
+    report = calibrate(judged_hits(corpus, judgements, k=k), seed=seed)
     if not report.calibration.slope > 0:
         raise InvalidInput(
-            f"competitors among the {k} companies served are not nearer than others (slope "
-            f"{report.calibration.slope:.3f}): this encoder's cosine gives no probability; train it, or judge more"
+            f"among the top {k} hits, competitors do not have higher cosines than others (slope "
+            f"{report.calibration.slope:.3f}), so cosines cannot be calibrated; train the encoder, or judge more hits"
         )
     metrics: dict[str, float] = {
         "corpus_companies": len(corpus.ids),
@@ -76,7 +77,7 @@ def fit_calibration(
     }
     quality = None
     if dev is not None:
-        others = served_pairs(corpus, dev, k=k)
+        others = judged_hits(corpus, dev, k=k)
         quality = assess(others, probabilities(report.calibration, others.cosines), seed=seed)
         metrics |= {"dev_calibration_pairs": len(others.cosines), **_figures("dev_calibration", quality)}
         metrics |= _recall(corpus, dev)
@@ -84,16 +85,16 @@ def fit_calibration(
 
 
 def calibrated(manifest: Manifest, fitted: FittedCalibration) -> Manifest:
-    """The manifest with this mapping and its figures instead of earlier ones."""
-    kept = {name: value for name, value in manifest.metrics.items() if not _is_of_calibration(name)}
-    return replace(manifest, calibration=fitted.calibration, metrics={**kept, **fitted.metrics})
+    """Return the manifest with this calibration and its figures instead of earlier ones."""
+    others = {name: value for name, value in manifest.metrics.items() if not _is_of_calibration(name)}
+    return replace(manifest, calibration=fitted.calibration, metrics={**others, **fitted.metrics})
 
 
 def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path, judged_by: str = "") -> ModelBundle:
-    """Writes `bundle` with this mapping to `folder`, which may be its own; its card keeps all other sections.
+    """Write `bundle` with this calibration to `folder`, which may be its own; other sections of the card are kept.
 
     Raises:
-        InvalidBundle: `bundle` was changed since it was loaded.
+        InvalidBundle: the files of `bundle` have changed since it was loaded.
     """
     manifest = calibrated(bundle.manifest, fitted)
     with tempfile.TemporaryDirectory() as drafts:
@@ -107,22 +108,22 @@ def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path,
         return publish(draft, folder)
 
 
-def draw(fitted: FittedCalibration, path: Path) -> None:
-    """The reliability plot, as PNG. A bundle holds no pictures: it lies elsewhere."""
+def plot_reliability(fitted: FittedCalibration, path: Path) -> None:
+    """Write the reliability plot as PNG to `path`, outside the bundle, which may not contain pictures."""
     from training.evaluate.plots import reliability_plot
 
     tables = {"out of fold": fitted.report.platt.table}
     if fitted.dev is not None:
         tables["dev"] = fitted.dev.table
-    reliability_plot(tables, path, title="Companies served, judged ones")
+    reliability_plot(tables, path, title="Judged hits")
 
 
 def progress_with_eta(what: str, log: Log) -> Progress:
-    """A Progress that logs the count and an upper bound of the time left: encoding begins with the longest texts."""
-    started = perf_counter()
+    """Return a Progress that logs the count and an upper bound of the remaining time (the longest texts come first)."""
+    start = perf_counter()
 
     def report(done: int, total: int) -> None:
-        left = round((perf_counter() - started) / done * (total - done))
+        left = round((perf_counter() - start) / done * (total - done))
         log(f"{done:,} of {total:,} {what}, at most {left // 60}:{left % 60:02d} left")
 
     return report

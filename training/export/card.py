@@ -1,7 +1,6 @@
-"""The model card of a bundle: its facts, quality and limits.
+"""The model card of a bundle: description, quality and limits.
 
-All figures come from the manifest, so a card says nothing that the manifest does not hold. Their names:
-training.export.gates and training.export.calibration.
+All figures are from the manifest. Their names are defined in training.export.gates and training.export.calibration.
 """
 
 import re
@@ -19,9 +18,9 @@ _SELECTION = "selection_"
 
 
 def model_card(manifest: Manifest, *, reference: str = "", judged_by: str = "") -> str:
-    """README.md of the bundle that `manifest` describes.
+    """Return the README.md of the bundle that `manifest` describes.
 
-    `reference` names the bundle whose figures stand beside; `judged_by` says who judged the pairs and how.
+    `reference` describes the bundle it is compared with; `judged_by` says who judged the pairs and how.
     """
     return "\n".join(
         [
@@ -61,9 +60,9 @@ def model_card(manifest: Manifest, *, reference: str = "", judged_by: str = "") 
 
 
 def with_search_section(card: str, manifest: Manifest, *, judged_by: str = "") -> str:
-    """The card with the section of `search_section` in place of an older one, else before the limits or at the end.
+    """Return the card with the section of `search_section`: it replaces an older one, or is added before the limits.
 
-    `judged_by`, if given, becomes the first limit.
+    If `judged_by` is given, it becomes the first limit.
     """
     rest = re.sub(rf"^{re.escape(SEARCH_HEADING)}\n.*?(?=^## |\Z)", "", card, flags=re.MULTILINE | re.DOTALL)
     before, heading, limits = rest.partition(f"{_LIMITS_HEADING}\n")
@@ -75,7 +74,7 @@ def with_search_section(card: str, manifest: Manifest, *, judged_by: str = "") -
 
 
 def search_section(manifest: Manifest) -> list[str]:
-    """Lines on recall in the whole corpus and on the probability; none where neither was measured."""
+    """Return the lines on recall in the whole corpus and on calibration; empty if neither was measured."""
     found = [*_recall(manifest.metrics), *_probability(manifest)]
     return [SEARCH_HEADING, "", *found] if found else []
 

@@ -1,9 +1,9 @@
 """The quality gates of an export, and their figures for the manifest.
 
-A figure is named by split, measure and text: `dev_ndcg10_prepared`, `dev_auc_strict`. *Plain* is the
-description as it stands, *prepared* what `similarity.text.embedding_text` makes of it, *strict* the
-prepared text without candidates that training has seen. `..._float32` is the same model before int8,
-`reference_...` another bundle on the same pairs.
+A figure is named by split, measure and text: `dev_ndcg10_prepared`, `dev_auc_strict`. *Plain* is the unchanged
+description, *prepared* the output of `similarity.text.embedding_text`, *strict* the prepared text without candidates
+that were in the training data. `..._float32` is the model before quantisation, `reference_...` another bundle on the
+same pairs.
 """
 
 import math
@@ -30,21 +30,21 @@ from training.evaluate.ranking import Ranking, rank, without_seen
 from training.export.card import SPLITS
 from training.export.graph import SentenceEncoder
 
-# Torch and onnxruntime add up in another order, no more.
+# torch and onnxruntime differ only in the order of summation.
 LARGEST_DIFFERENCE = 1e-5
-# Measured on company texts: .998.
+# Mean cosine of int8 to float32 vectors; .998 was measured on company texts.
 LOWEST_MEAN_COSINE = 0.995
-# Share of float32's nDCG@10 that int8 must keep.
+# Share of float32's nDCG@10 that int8 must reach.
 KEPT_QUALITY = 0.995
 
 
 class ExportRefused(SimilarityError):
-    """The exported model is worse than the one it was made from, or than the one it would replace."""
+    """The exported model is worse than its float32 or torch original, or than the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedData:
-    """Where the judged pairs lie, the companies that they name, and those that training has seen."""
+    """The folder of the judged pairs, the file of their companies, and the companies seen in training."""
 
     folder: Path
     companies: Path
@@ -52,11 +52,11 @@ class JudgedData:
     seen: frozenset[str] = frozenset()
 
     def read(self, split: str) -> dict[str, dict[str, int]]:
-        """The judgements of a split.
+        """Return the judgements of a split.
 
         Raises:
-            ExportRefused: training has seen an anchor of it.
-            InvalidInput: the file cannot be used.
+            ExportRefused: an anchor of the split was in the training data.
+            InvalidInput: the file is invalid.
         """
         judgements = read_judgements(judged_split(self.folder, split))
         leaked = sorted(self.seen.intersection(judgements))
@@ -70,16 +70,16 @@ class JudgedData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The bundle that a new one must not rank worse than; `allow_worse` measures it and lets the new one pass."""
+    """The bundle than which the new one must not rank worse; with `allow_worse` the result is only logged."""
 
     encoder: TextEncoder
     allow_worse: bool = False
 
 
 def largest_difference(encoder: SentenceEncoder, model: onnx.ModelProto) -> float:
-    """The largest difference of any number of any vector between torch and onnxruntime.
+    """Return the largest absolute difference between the vectors of torch and onnxruntime.
 
-    Random tokens in many lengths, batch sizes and amounts of padding.
+    The inputs are random tokens with several lengths, batch sizes and amounts of padding.
     """
     session = OnnxRuntimeSession(model.SerializeToString())
     words = int(encoder.transformer.config.vocab_size)
@@ -103,10 +103,10 @@ def largest_difference(encoder: SentenceEncoder, model: onnx.ModelProto) -> floa
 
 
 def check_parity(encoder: SentenceEncoder, model: onnx.ModelProto, log: Log) -> dict[str, float]:
-    """The float32 graph computes what torch computes.
+    """Check that the float32 graph has the same output as torch.
 
     Raises:
-        ExportRefused: it does not.
+        ExportRefused: the outputs differ by more than LARGEST_DIFFERENCE.
     """
     difference = largest_difference(encoder, model)
     log(f"float32 graph: largest difference to torch {difference:.1e}")
@@ -116,10 +116,10 @@ def check_parity(encoder: SentenceEncoder, model: onnx.ModelProto, log: Log) -> 
 
 
 def check_closeness(float32: TextEncoder, int8: TextEncoder, texts: Sequence[str], log: Log) -> dict[str, float]:
-    """Int8 moves the vectors of `texts`, which did not set its scales, only a little.
+    """Check that int8 vectors are close to float32 vectors, on `texts` that did not set the int8 scales.
 
     Raises:
-        ExportRefused: it moves them too far.
+        ExportRefused: their mean cosine is below LOWEST_MEAN_COSINE.
     """
     cosines: NDArray[np.float32] = np.einsum("nd,nd->n", float32.encode(texts), int8.encode(texts))
     mean, lowest = float(cosines.mean()), float(cosines.min())
@@ -137,11 +137,11 @@ def check_ranking(
     float32: TextEncoder | None = None,
     reference: Reference | None = None,
 ) -> dict[str, float]:
-    """Ranks judged candidates, keeps float32's quality, and is not worse than the reference.
+    """Rank the judged candidates; check that int8 is not worse than float32, nor the model than the reference.
 
     Raises:
-        ExportRefused: one of the two does not hold, or training has seen an anchor.
-        InvalidInput: the judged pairs cannot be used.
+        ExportRefused: the quality is worse, or an anchor was in the training data.
+        InvalidInput: the judged pairs are invalid.
     """
     metrics: dict[str, float] = {}
     for split in judged.splits:
@@ -165,7 +165,7 @@ def check_ranking(
 
 
 def difference_to_reference(new: Ranking, reference: Ranking, usable: Collection[str]) -> Difference:
-    """New - reference nDCG@10 over the anchors in `usable`, paired.
+    """Return the paired difference new - reference of nDCG@10 over the anchors in `usable`.
 
     Raises:
         InvalidInput: no anchor is usable.
@@ -195,7 +195,7 @@ def _figures(split: str, rankings: Mapping[str, Ranking], float32: Mapping[str, 
             found[f"{split}_ndcg10_{text}_float32"] = float(float32[text].ndcg.mean())
         found[f"{split}_auc_{text}"] = ranking.auc
         found[f"{split}_pairs_{text}"] = ranking.pairs
-    # An AUC of competitors only is no number, and a manifest holds none such.
+    # The AUC of candidates that are all competitors is NaN, which a manifest may not contain.
     return {name: value for name, value in found.items() if math.isfinite(value)}
 
 

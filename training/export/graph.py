@@ -1,8 +1,8 @@
-"""From a torch transformer to one ONNX graph: token ids and mask in, unit vector out.
+"""Exports a torch transformer as one ONNX graph: token ids and attention mask in, unit vector out.
 
-Pooling and unit norm are inside the graph, so that no reader of a bundle can do them differently.
-The graph keeps to standard operators; each runtime fuses attention, normalisation and GELU for the
-machine it is on (measured faster than fusing them ahead with onnxruntime.transformers).
+Pooling and normalisation are part of the graph, so that every user of a bundle computes them in the same way. The graph
+contains only standard operators; each runtime fuses attention, normalisation and GELU for its machine (measured to be
+faster than fusing them in advance with onnxruntime.transformers).
 """
 
 import tempfile
@@ -18,15 +18,15 @@ from similarity.bundle import INPUT_NAMES, OUTPUT_NAME
 from similarity.errors import InvalidInput
 from training.model.weights import load_tokenizer, load_transformer, require_transformer_alone
 
-# The first opset with a GELU of its own.
+# The first opset with a Gelu operator.
 OPSET = 20
 
 
 class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
-    """A transformer, the mean over real tokens, and unit norm.
+    """A transformer, the mean over non-padding tokens, and unit norm.
 
-    Takes `input_ids` and `attention_mask`, int64 `[batch, length]`; gives float32
-    `[batch, dimension]`. Padding changes nothing: it neither attends nor counts.
+    The inputs are `input_ids` and `attention_mask`, int64 `[batch, length]`; the output is float32
+    `[batch, dimension]`. Padding does not change the output: the mask excludes it from attention and from the mean.
     """
 
     def __init__(self, transformer: PreTrainedModel) -> None:
@@ -41,20 +41,20 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # torch is not type-che
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return int(self.transformer.config.hidden_size)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The tokens' states `[batch, length, dimension]`, whose mean is the vector."""
+        """Return the last hidden states `[batch, length, dimension]`; their mean over tokens is the vector."""
         states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
 
 def load_encoder(source: str) -> SentenceEncoder:
-    """The encoder in `source`, ready for inference on the CPU in float32.
+    """Return the encoder in `source` in evaluation mode, on the CPU in float32.
 
     Raises:
-        InvalidInput: it cannot be read, or holds layers behind the transformer.
+        InvalidInput: it cannot be read, or contains layers after the transformer.
     """
     require_transformer_alone(source)
     encoder = SentenceEncoder(load_exportable(source))
@@ -63,25 +63,25 @@ def load_encoder(source: str) -> SentenceEncoder:
 
 
 def load_exportable(source: str) -> PreTrainedModel:
-    """The transformer in `source` with plain attention: torch's fused kernels cannot be exported."""
+    """Return the transformer in `source` with eager attention: torch's fused kernels cannot be exported."""
     return load_transformer(source, attn_implementation="eager")
 
 
 def require_positions(encoder: SentenceEncoder, max_tokens: int) -> None:
     """Raise InvalidInput if the transformer has fewer positions than `max_tokens`: long texts would fail later."""
     config = encoder.transformer.config
-    places = getattr(config, "max_position_embeddings", None)
-    if places is not None and "roberta" in str(config.model_type):
-        places -= int(config.pad_token_id) + 1  # RoBERTa and its kin count from behind the padding
-    if places is not None and max_tokens > places:
-        raise InvalidInput(f"the model reads at most {places} tokens, not {max_tokens}; give a lower --max-tokens")
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is not None and "roberta" in str(config.model_type):
+        positions -= int(config.pad_token_id) + 1  # RoBERTa models number positions from pad_token_id + 1
+    if positions is not None and max_tokens > positions:
+        raise InvalidInput(f"the model reads at most {positions} tokens, not {max_tokens}; give a lower --max-tokens")
 
 
 def tokenizer_json(source: str) -> str:
-    """The tokenizer in `source` as tokenizer.json, without truncation and padding of its own.
+    """Return the tokenizer in `source` as tokenizer.json, without its truncation and padding.
 
     Raises:
-        InvalidInput: there is none, or no fast one.
+        InvalidInput: there is no tokenizer, or it is not a fast one.
     """
     tokenizer = load_tokenizer(source)
     if not tokenizer.is_fast:
@@ -93,7 +93,7 @@ def tokenizer_json(source: str) -> str:
 
 
 def to_onnx(encoder: SentenceEncoder) -> onnx.ModelProto:
-    """The float32 graph of `encoder`; batch and length vary."""
+    """Return the float32 graph of `encoder`, with variable batch size and length."""
     example = torch.ones(2, 16, dtype=torch.int64)
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -105,7 +105,7 @@ def to_onnx(encoder: SentenceEncoder) -> onnx.ModelProto:
             (example, torch.ones_like(example)),
             path,
             input_names=list(INPUT_NAMES),
-            # Not the final name: the exporter calls the result of the word embedding just so.
+            # Not the final name, because the exporter uses that name for the output of the word embedding.
             output_names=["unit_vector"],
             dynamic_shapes=(axes, axes),
             opset_version=OPSET,
@@ -118,7 +118,7 @@ def to_onnx(encoder: SentenceEncoder) -> onnx.ModelProto:
 
 
 def _tidied(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Gives the output its name and removes what only the exporter needed (paths of its own source)."""
+    """Rename the output and remove the exporter's metadata (paths of its source)."""
     names = {"unit_vector": OUTPUT_NAME, OUTPUT_NAME: "word_embedding"}
     for node in model.graph.node:
         for ends in (node.input, node.output):

@@ -1,4 +1,4 @@
-"""Puts a finished bundle into its folder, in place of an older one."""
+"""Copies a finished bundle to its folder, replacing an older one."""
 
 import shutil
 import tempfile
@@ -8,14 +8,14 @@ from similarity.bundle import ModelBundle
 
 
 def publish(draft: Path, folder: Path) -> ModelBundle:
-    """Copies the bundle in `draft` to `folder` and loads it; what was there goes when the copy is complete.
+    """Copy the bundle in `draft` to `folder` and load it; an older bundle is replaced once the copy is complete.
 
     Raises:
-        InvalidBundle: `draft` holds no bundle; then `folder` stays as it was.
+        InvalidBundle: `draft` does not contain a bundle; `folder` is not changed.
     """
     ModelBundle.load(draft)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Two levels down, where nobody who looks for bundles in this store finds the copy.
+    # The copy is two levels down, because a search for bundles looks only one level into the store.
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=folder.parent) as aside:
         new, old = Path(aside) / "new", Path(aside) / "old"
         shutil.copytree(draft, new)

@@ -1,14 +1,13 @@
-"""Turns a float32 ONNX graph into an int8 one: static activations, per-channel weights.
+"""Quantises a float32 ONNX graph to int8: static activations, per-channel weights.
 
-Only matrix products with constant weights become integer; attention products, softmax and
-normalisation stay float32. Activation ranges are fixed by calibration texts, so that a vector does
-not depend on the texts that share its batch. The graph keeps to standard operators
-(QuantizeLinear, DequantizeLinear), which onnxruntime and OpenVINO both fuse.
+Only matrix products with constant weights are quantised; attention products, softmax and normalisation stay float32.
+Activation ranges are fixed by calibration texts, so that a vector does not depend on the other texts of its batch. The
+graph contains only standard operators (QuantizeLinear, DequantizeLinear), which onnxruntime and OpenVINO both fuse.
 
-A few channels of a transformer's activations are ten times larger than the rest and would take all
-steps of the int8 scale. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each
-channel by a factor and multiplies the weights' row by it, which changes nothing but the ranges.
-See docs/decisions/0004-own-static-quantiser.md for its gain.
+A few channels of a transformer's activations are ten times larger than the others, which would leave them only a few
+int8 steps. Smoothing (Xiao et al. 2023, https://arxiv.org/abs/2211.10438) divides each channel by a factor and
+multiplies the corresponding row of the weights by it: the product is the same, only the ranges change. For its gain see
+docs/decisions/0004-own-static-quantiser.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,21 +25,21 @@ from similarity.errors import InvalidInput
 Feed: TypeAlias = Mapping[str, NDArray[np.int64]]
 Floats: TypeAlias = NDArray[np.float32]
 
-# Embedding tables below this many rows (positions, segments) are too small to be worth it.
+# Smaller embedding tables (positions, segments) are not quantised.
 MIN_TABLE_ROWS = 4_096
-# How much of the outliers moves from activations into weights: 0 nothing, 1 everything.
+# Smoothing exponent: how far outliers are moved from activations to weights, from 0 (not at all) to 1 (completely).
 SMOOTHING = 0.75
-# Activations whose largest channel is not this many times the median one are left as they are.
+# Activations are smoothed only if the largest channel is at least this many times the median channel.
 OUTLIER_RATIO = 3.0
 _TINY = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """The observed ranges of one activation.
+class ActivationRange:
+    """The range of one activation on the calibration texts.
 
-    `low` and `high` are the means over texts of its lowest and highest value: values that only rare
-    texts reach are clipped, which leaves finer steps for the rest. `channels` is the largest size of each channel.
+    `low` and `high` are means over texts of its lowest and highest value: rare extreme values are clipped, so that the
+    other values have finer steps. `channels` is the largest absolute value of each channel.
     """
 
     low: float
@@ -49,15 +48,15 @@ class Observed:
 
 
 def quantise(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
-    """An int8 copy of `model`, calibrated on `feeds` (one text each, so that nothing is padding).
+    """Return an int8 copy of `model`, calibrated on `feeds` (one text each, so without padding).
 
     Raises:
         InvalidInput: the graph has no matrix product with constant weights, or there are no feeds.
     """
     quantised = smooth(model, feeds)
     products = _constant_products(quantised.graph)
-    for tensor, observed in observe(quantised, _inputs(products), feeds).items():
-        _quantise_activation(quantised.graph, tensor, observed, products)
+    for tensor, activation in measure_ranges(quantised, _inputs(products), feeds).items():
+        _quantise_activation(quantised.graph, tensor, activation, products)
     for node in products:
         _quantise_weight(quantised.graph, node)
     for node in list(quantised.graph.node):
@@ -68,22 +67,22 @@ def quantise(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
 
 
 def smooth(model: onnx.ModelProto, feeds: Sequence[Feed]) -> onnx.ModelProto:
-    """A float32 copy of `model` that computes the same with activations of even channels."""
+    """Return a float32 copy of `model` with the same output, whose activations have channels of similar size."""
     smoothed = onnx.ModelProto()
     smoothed.CopyFrom(model)
     products = _constant_products(smoothed.graph)
     if not products:
         raise InvalidInput("the graph has no matrix product with constant weights; is it a transformer?")
-    for tensor, observed in observe(model, _inputs(products), feeds).items():
-        if observed.channels.max() >= OUTLIER_RATIO * np.median(observed.channels):
+    for tensor, activation in measure_ranges(model, _inputs(products), feeds).items():
+        if activation.channels.max() >= OUTLIER_RATIO * np.median(activation.channels):
             users = [node for node in products if node.input[0] == tensor]
-            _smooth_activation(smoothed.graph, tensor, observed.channels, users)
+            _smooth_activation(smoothed.graph, tensor, activation.channels, users)
     _sort(smoothed.graph)
     return smoothed
 
 
-def observe(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed]) -> dict[str, Observed]:
-    """Runs the texts through the float32 graph and looks at `tensors`.
+def measure_ranges(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed]) -> dict[str, ActivationRange]:
+    """Run the texts through the float32 graph and return the ranges of the activations `tensors`.
 
     Raises:
         InvalidInput: there are no feeds.
@@ -94,7 +93,7 @@ def observe(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed
     probe.CopyFrom(model)
     probe.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in tensors)
     options = onnxruntime.SessionOptions()
-    # Fusion would remove the observed tensors.
+    # Operator fusion would remove the measured tensors.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
     extremes = np.zeros((len(feeds), len(tensors), 2))
@@ -106,13 +105,13 @@ def observe(model: onnx.ModelProto, tensors: Sequence[str], feeds: Sequence[Feed
             channels[column] = np.maximum(channels[column], largest)
     lows, highs = extremes.mean(axis=0).T
     return {
-        name: Observed(low=min(float(low), 0.0), high=max(float(high), 0.0), channels=sizes)
+        name: ActivationRange(low=min(float(low), 0.0), high=max(float(high), 0.0), channels=sizes)
         for name, low, high, sizes in zip(tensors, lows, highs, channels, strict=True)
     }
 
 
 def quantised_columns(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """int8 values and one scale per column of a float32 `[inputs, outputs]` matrix."""
+    """Return int8 values and one scale per column of a float32 matrix `[inputs, outputs]`."""
     scale = np.maximum(np.abs(weight).max(axis=0), np.finfo(np.float32).tiny) / 127
     return np.clip(np.rint(weight / scale), -127, 127).astype(np.int8), scale.astype(np.float32)
 
@@ -141,10 +140,10 @@ def _smooth_activation(graph: onnx.GraphProto, tensor: str, channels: Floats, us
 
 
 def _quantise_activation(
-    graph: onnx.GraphProto, tensor: str, observed: Observed, products: Sequence[onnx.NodeProto]
+    graph: onnx.GraphProto, tensor: str, activation: ActivationRange, products: Sequence[onnx.NodeProto]
 ) -> None:
-    scale = max((observed.high - observed.low) / 255, float(np.finfo(np.float32).tiny))
-    zero = int(np.clip(round(-observed.low / scale), 0, 255))
+    scale = max((activation.high - activation.low) / 255, float(np.finfo(np.float32).tiny))
+    zero = int(np.clip(round(-activation.low / scale), 0, 255))
     _add_weight(graph, f"{tensor}.scale", np.array(scale, dtype=np.float32))
     _add_weight(graph, f"{tensor}.zero", np.array(zero, dtype=np.uint8))
     parameters = [f"{tensor}.scale", f"{tensor}.zero"]
@@ -168,7 +167,7 @@ def _quantise_weight(graph: onnx.GraphProto, node: onnx.NodeProto) -> None:
 
 
 def _quantise_table(graph: onnx.GraphProto, node: onnx.NodeProto) -> None:
-    """A scale per row (word): rows differ in size far more than columns do."""
+    """Quantise an embedding table with one scale per row (word), because rows differ in size more than columns."""
     sizes = {weight.name: tuple(weight.dims) for weight in graph.initializer}
     if node.op_type != "Gather" or len(sizes.get(node.input[0], ())) != 2:
         return

@@ -1,6 +1,14 @@
-"""The losses, one per file: pure functions on tensors, tested against numbers worked by hand.
+"""The losses: pure functions on tensors, tested against hand-computed values. Those of papers: training.papers.losses.
 
-None of them knows about models, files or batches. Bool masks say which entries count, settings are
-keyword-only, and everything is computed in float32 (float64 stays float64, for tests of gradients).
-Where nothing counts, a loss is 0 and still belongs to the graph, so `backward()` gives zeros.
+    losses on pairs     pause, cross_entropy
+    losses on anchors   supervised_contrastive, in_batch, listwise
+    loss on texts       distillation
+    combination         the weighted sum of two losses
+    objectives          the losses that a method's name stands for; the loss of a batch is computed here
+    inputs              the arguments of a loss on pairs
+    candidate_table     anchors × candidates of a batch, for losses on anchors
+    arithmetic          means and softmax over masks
+
+The losses know no models, files or batches. Bool masks select the entries that count. All is computed in float32
+(float64 stays float64, for gradient tests). If no entry counts, a loss is 0 and `backward()` gives zero gradients.
 """

@@ -5,29 +5,30 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def widened(values: Tensor) -> Tensor:
-    """Half precisions and integers as float32; float32 and float64 as they are."""
+def at_least_float32(values: Tensor) -> Tensor:
+    """Return half precisions and integers as float32; float32 and float64 unchanged."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-def dots(left: Tensor, right: Tensor) -> Tensor:
+def inner_products(left: Tensor, right: Tensor) -> Tensor:
     """Inner products of the rows of `left` `[..., d]` and `right` `[m, d]`: `[..., m]`."""
     # Autocast would round the factors of a matrix product to half precision.
     with torch.autocast(left.device.type, enabled=False):
-        return widened(left) @ widened(right).T
+        return at_least_float32(left) @ at_least_float32(right).T
 
 
 def cosines(left: Tensor, right: Tensor) -> Tensor:
     """Cosines of the rows of `left` `[a, d]` and `right` `[m, d]`: `[a, m]`."""
-    return dots(functional.normalize(widened(left), dim=1), functional.normalize(widened(right), dim=1))
+    left, right = (functional.normalize(at_least_float32(vectors), dim=1) for vectors in (left, right))
+    return inner_products(left, right)
 
 
 def mean_where(values: Tensor, mask: Tensor, *, dim: int | None = None) -> Tensor:
-    """The mean of the values under `mask` (bool, same shape), of all or along `dim`; 0 where there are none."""
+    """Mean of the values where `mask` (bool, same shape) is true, over all or along `dim`; 0 where none is."""
     return torch.where(mask, values, 0).sum(dim) / mask.sum(dim).clamp(min=1)
 
 
 def log_sum_exp_where(scores: Tensor, mask: Tensor) -> Tensor:
-    """log Σ exp over the scores of each row under `mask`: `[a, m]` to `[a]`; hugely negative where there are none."""
-    # The lowest number and not -inf: its gradient is finite in a row that has nothing.
+    """log Σ exp of each row's scores where `mask` is true: `[a, m]` to `[a]`; about the lowest float where none is."""
+    # Not -inf, because the gradient of a row without a true entry must be finite.
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).logsumexp(dim=1)

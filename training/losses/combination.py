@@ -1,13 +1,16 @@
-"""Two losses as one: a loss on pairs and a contrastive loss on anchors."""
+"""Weighted sum of a loss on pairs and a contrastive loss on anchors."""
 
 from torch import Tensor
 
 
 def combination(pair: Tensor, contrastive: Tensor, *, share: float = 0.3) -> Tensor:
-    """(1 − λ) · pair + λ · contrastive, with `share` as λ.
+    """Return (1 − λ) · pair + λ · contrastive, with `share` as λ.
 
-    Source: eq. 3 of the supervised contrastive paper, whose best λ are .3 (STS) and .1 (SentEval); the
-    pair part may be any, such as PAUSE.
+    Source: Liao 2021 (https://arxiv.org/abs/2106.04791), eq. 3, with cross-entropy on pairs; its best λ are .3 (STS)
+    and .1 (SentEval). Any loss on pairs can be combined, for example PAUSE.
+
+    >>> round(combination(torch.tensor(2.0), torch.tensor(5.0), share=0.3).item(), 4)
+    2.9
 
     Raises:
         ValueError: the share is not from 0 to 1.

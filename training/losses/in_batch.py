@@ -1,4 +1,4 @@
-"""In-batch contrastive loss: an anchor's positive against what the batch holds for the other anchors."""
+"""In-batch contrastive loss: an anchor's positive against the candidates of the other anchors in the batch."""
 
 from torch import Tensor
 from torch.nn import functional
@@ -9,13 +9,13 @@ from training.losses.arithmetic import cosines, log_sum_exp_where, mean_where
 def in_batch_contrastive(
     anchors: Tensor, candidates: Tensor, positives: Tensor, negatives: Tensor, *, scale: float = 20.0
 ) -> Tensor:
-    """Scaled cosines under a softmax with one positive at a time.
+    """Cross-entropy of a softmax over one positive and all negatives, on cosines times `scale` (s).
 
         L_i = −1/|P_i| Σ_{p ∈ P_i} log( exp(s·cos_ip) / (exp(s·cos_ip) + Σ_{a ∈ N_i} exp(s·cos_ia)) )
 
-    and the mean over the anchors i that have a positive. The other positives of an anchor are not in
-    the denominator of this one. N_i must not hold the anchor's unlabelled candidates nor its own text:
-    take the labelled negatives and the others of `training.losses.relations`.
+    The loss is the mean of L_i over anchors with at least one positive. The denominator contains no other positive of
+    the anchor. N_i must not contain the anchor's unlabelled candidates or its own text: take `negatives | others` of
+    `training.losses.candidate_table`.
 
     Args:
         anchors: `[a, d]`; need not be unit vectors.
@@ -23,9 +23,14 @@ def in_batch_contrastive(
         positives: `[a, m]`, bool.
         negatives: `[a, m]`, bool.
 
-    Returns a scalar: 0, still in the graph, if no anchor has a positive.
+    Returns a scalar; 0 with zero gradients if no anchor has a positive.
+
+    >>> positives = torch.tensor([[True, False]])
+    >>> vectors = torch.eye(2)
+    >>> round(in_batch_contrastive(vectors[:1], vectors, positives, ~positives, scale=1.0).item(), 4)  # ln(1 + 1/e)
+    0.3133
     """
     scores = scale * cosines(anchors, candidates)
-    against = log_sum_exp_where(scores, negatives)[:, None]
+    of_negatives = log_sum_exp_where(scores, negatives)[:, None]
     # −log(exp(s) / (exp(s) + exp(b))) = softplus(b − s)
-    return mean_where(mean_where(functional.softplus(against - scores), positives, dim=1), positives.any(dim=1))
+    return mean_where(mean_where(functional.softplus(of_negatives - scores), positives, dim=1), positives.any(dim=1))

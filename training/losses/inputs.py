@@ -1,9 +1,9 @@
-"""The inputs of a loss on pairs.
+"""The arguments of an objective: vectors, logits and labels of the pairs of a global batch.
 
     Pairs ── batches ──▶ Batch ── model ──▶ LossInputs ── objective ──▶ the loss and its parts
 
-`n` is the number of pairs of a global batch, `C` of classes, `d` the length of a vector. An entry without a
-label is one that is not `known`; there is no label for "unlabelled".
+`n` is the number of pairs of a global batch, `C` the number of classes, `d` the dimension of a vector. "Unlabelled" is
+not a label: an entry is unlabelled if it is not `known`.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossInputs:
-    """All that a loss on pairs may look at; floats are float32.
+    """The pairs of a global batch; floats are float32.
 
-    `left` and `right` `[n, d]` are pooled vectors, not normalised. `logits` `[n, C]` are the head's.
-    `targets` `[n, C]` are 0 or 1, and mean something where `known` `[n, C]` (bool) is true. A pair of
-    single-label data is known in all classes or in none. `gains` `[n]` are those of graded pairs
-    (3/1/0; NaN where a pair is not labelled), or the scores of scored ones. Equal `left_ids` or
-    `right_ids` `[n]` (int64, one numbering for both sides) are the same text.
+    `left` and `right` `[n, d]` are the pooled vectors, not normalised; `logits` `[n, C]` are the head's output.
+    `targets` `[n, C]` are 0 or 1, and valid only where `known` `[n, C]` (bool) is true. If the data are single-label,
+    a pair is known in all classes or in none. `gains` `[n]` are the gains of graded pairs (3/1/0), the scores of scored
+    pairs, and NaN for unlabelled pairs. `left_ids` and `right_ids` `[n]` (int64) number the texts of both sides
+    together: equal ids are the same text.
     """
 
     left: Tensor
@@ -33,5 +33,5 @@ class LossInputs:
 
     @property
     def labelled(self) -> Tensor:
-        """Bool `[n]`: pairs of which at least one class is known."""
+        """Bool `[n]`: pairs with at least one known class."""
         return self.known.any(dim=1)

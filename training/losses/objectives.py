@@ -1,15 +1,11 @@
-"""The objective of a run, by the name of its method.
+"""The objective of a run: the loss that its method names.
 
-A method is a loss on pairs, a loss on anchors, or one of each joined by "+":
-
-    pairs     pause, cross-entropy
-    anchors   supervised-contrastive, in-batch, listwise
-
-so `pause`, `listwise`, `cross-entropy+supervised-contrastive` (that paper's own), `pause+listwise`, ...
-Joined, they are (1 - contrastive_weight) * the first + contrastive_weight * the second.
+A method is a loss on pairs (PAIR_LOSSES), a loss on anchors (ANCHOR_LOSSES), or one of each joined by "+":
+`pause`, `listwise`, `cross-entropy+supervised-contrastive` (Liao 2021), `pause+listwise`, ... The loss of a joined
+method is (1 - contrastive_weight) * the first + contrastive_weight * the second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -21,30 +17,27 @@ from torch import Tensor
 from similarity.errors import InvalidInput
 from training.config import TrainSettings
 from training.data.pairs import Pairs
+from training.losses.candidate_table import CandidateTable, candidate_table
 from training.losses.combination import combination
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 from training.losses.in_batch import in_batch_contrastive
 from training.losses.inputs import LossInputs
 from training.losses.listwise import graded_listwise
 from training.losses.pause import Supervised, check_priors, pause
-from training.losses.relations import Relations, relations
-from training.losses.supervised_contrastive import draw, supervised_contrastive
+from training.losses.supervised_contrastive import sample_entries, supervised_contrastive
 
 Log: TypeAlias = dict[str, float]
 PairLoss: TypeAlias = Callable[[LossInputs, float, Log], Tensor]
-AnchorLoss: TypeAlias = Callable[[LossInputs, Relations, int], Tensor]
-
-PAIR_LOSSES = ("pause", "cross-entropy")
-ANCHOR_LOSSES = ("supervised-contrastive", "in-batch", "listwise")
+AnchorLoss: TypeAlias = Callable[[LossInputs, CandidateTable, int], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """The loss of a run.
+    """The loss of a run, and what it needs from the data and the training loop.
 
-    `order` is that of the pairs in batches: a loss on anchors needs all candidates of an anchor in
-    one batch. Without `uses_unlabelled`, unlabelled pairs are left out. The best step is chosen from those
-    after `selectable_from` of all steps.
+    `order` is the order of pairs in batches: a loss on anchors needs all candidates of an anchor in one batch. If
+    `uses_unlabelled` is false, unlabelled pairs are left out. Checkpoint selection starts after the share
+    `selectable_from` of all steps.
     """
 
     on_pairs: PairLoss | None
@@ -55,17 +48,17 @@ class Objective:
     selectable_from: float
 
     def useful(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Bool `[n]`: pairs that change the loss; pairs without a label may have expected gains."""
+        """Bool `[n]`: pairs that affect the loss; a pair without a label may have an expected gain."""
         return np.ones(len(pairs), dtype=bool) if self.uses_unlabelled else pairs.labelled | np.isfinite(pairs.gains)
 
     def loss(self, inputs: LossInputs, *, step: int, steps: int) -> tuple[Tensor, Log]:
-        """The scalar to minimise at `step` (from 1) of `steps`, and its parts for the log."""
+        """Return the scalar to minimise at `step` (from 1) of `steps`, and its parts for the log."""
         log: Log = {"labelled": float(inputs.labelled.sum())}
         values = []
         if self.on_pairs:
             values.append(self.on_pairs(inputs, step / steps, log))
         if self.on_anchors:
-            table = relations(
+            table = candidate_table(
                 inputs.left_ids, inputs.right_ids, positive=inputs.targets[:, 0] > 0.5, known=inputs.known[:, 0]
             )
             values.append(self.on_anchors(inputs, table, step))
@@ -76,17 +69,17 @@ class Objective:
 
 
 def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
-    """The objective that `settings.method` names, for these pairs. Their first class is the positive one.
+    """Return the objective that `settings.method` names, for these pairs. Their first class is the positive one.
 
     Raises:
-        InvalidInput: there is no such method, or it does not fit the labels.
+        InvalidInput: the method is unknown, or does not fit the labels.
     """
     names = settings.method.split("+")
     on_pairs = [name for name in names if name in PAIR_LOSSES]
     on_anchors = [name for name in names if name in ANCHOR_LOSSES]
     if on_pairs + on_anchors != names or len(on_pairs) > 1 or len(on_anchors) > 1:
         raise InvalidInput(
-            f"there is no method {settings.method!r}; name one of {', '.join(PAIR_LOSSES)}, one of "
+            f"unknown method {settings.method!r}; choose one of {', '.join(PAIR_LOSSES)}, one of "
             f"{', '.join(ANCHOR_LOSSES)}, or one of each in this order joined by '+' (the methods of reproduced papers "
             "have their own commands, see docs/training.md)"
         )
@@ -94,23 +87,23 @@ def objective_of(settings: TrainSettings, pairs: Pairs) -> Objective:
     supervised = _supervised(pairs)
     annealed = uses_unlabelled and settings.alpha > 0 and supervised != "none"
     return Objective(
-        on_pairs=_pair_loss(on_pairs[0], settings, pairs, supervised) if on_pairs else None,
-        on_anchors=_anchor_loss(on_anchors[0], settings, pairs) if on_anchors else None,
+        on_pairs=PAIR_LOSSES[on_pairs[0]](settings, pairs, supervised) if on_pairs else None,
+        on_anchors=ANCHOR_LOSSES[on_anchors[0]](settings, pairs) if on_anchors else None,
         contrastive_weight=settings.contrastive_weight,
         order="anchors" if on_anchors else "composition",
         uses_unlabelled=uses_unlabelled,
-        # The weight of the annealed part reaches one half here (METHOD: no choice before).
+        # At this share of the steps the annealed weight reaches one half; an earlier model has hardly seen the PU loss.
         selectable_from=0.5 ** (1 / settings.alpha) if annealed else 0.0,
     )
 
 
 def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
-    """The priors of the settings, or else the classes' shares among the labelled pairs.
+    """Return the priors of the settings or, if there are none, the shares of the classes among the labelled pairs.
 
-    The shares are right where labels were hidden, or pairs chosen for labelling, at random.
+    These shares are unbiased only if labels were hidden, or pairs chosen for labelling, at random.
 
     Raises:
-        InvalidInput: there are only positives, or the priors are out of range.
+        InvalidInput: a class has no labels or only positive ones, or the priors are out of range.
     """
     single_label = _supervised(pairs) != "binary"
     if settings.priors:
@@ -122,7 +115,7 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
         )
         if any(prior in (0.0, 1.0) for prior in priors):
             raise InvalidInput(
-                "the labels do not tell the share of each class among the unlabelled pairs; give it as --priors "
+                "the labels do not show the share of each class among the unlabelled pairs; pass it as --priors "
                 "(python -m training.prior estimates it)"
             )
     check_priors(priors, classes=len(pairs.classes), single_label=single_label)
@@ -130,7 +123,7 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
 
 
 def _supervised(pairs: Pairs) -> Supervised:
-    """Softmax where every labelled pair has one class of several; no such part where there are only positives."""
+    """Return "softmax" if every labelled pair has one of several classes, "none" if all labels are positive."""
     known = pairs.known
     if known.shape[1] == 1:
         return "none" if bool((pairs.targets[known] > 0.5).all()) else "binary"
@@ -139,22 +132,23 @@ def _supervised(pairs: Pairs) -> Supervised:
     return "softmax" if one_class else "binary"
 
 
-def _pair_loss(name: str, settings: TrainSettings, pairs: Pairs, supervised: Supervised) -> PairLoss:
-    if name == "cross-entropy":
-        if supervised == "none":
-            raise InvalidInput("cross-entropy needs negatives; label some, or train with pause")
-        entropy = cross_entropy if supervised == "softmax" else binary_cross_entropy
+def _cross_entropy_loss(_settings: TrainSettings, _pairs: Pairs, supervised: Supervised) -> PairLoss:
+    if supervised == "none":
+        raise InvalidInput("cross-entropy needs negatives; label some, or train with pause")
+    entropy = cross_entropy if supervised == "softmax" else binary_cross_entropy
 
-        def labelled_only(inputs: LossInputs, _progress: float, log: Log) -> Tensor:
-            value: Tensor = entropy(inputs.logits, inputs.targets, inputs.known)
-            log["cross_entropy"] = float(value.detach())
-            return value
+    def loss(inputs: LossInputs, _progress: float, log: Log) -> Tensor:
+        value: Tensor = entropy(inputs.logits, inputs.targets, inputs.known)
+        log["cross_entropy"] = float(value.detach())
+        return value
 
-        return labelled_only
+    return loss
 
+
+def _pause_loss(settings: TrainSettings, pairs: Pairs, supervised: Supervised) -> PairLoss:
     priors = torch.tensor(class_priors(settings, pairs))
 
-    def with_unlabelled(inputs: LossInputs, progress: float, log: Log) -> Tensor:
+    def loss(inputs: LossInputs, progress: float, log: Log) -> Tensor:
         value = pause(
             inputs.logits,
             inputs.targets,
@@ -162,7 +156,7 @@ def _pair_loss(name: str, settings: TrainSettings, pairs: Pairs, supervised: Sup
             priors=priors,
             progress=progress,
             alpha=settings.alpha,
-            scale=settings.unlabelled_weight,
+            max_weight=settings.unlabelled_weight,
             supervised=supervised,
             correction=settings.correction,
         )
@@ -174,53 +168,65 @@ def _pair_loss(name: str, settings: TrainSettings, pairs: Pairs, supervised: Sup
         }
         return value.loss
 
-    return with_unlabelled
+    return loss
 
 
-def _anchor_loss(name: str, settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
-    if name == "listwise":
-        if not np.isfinite(pairs.gains).any():
-            raise InvalidInput("listwise needs graded pairs, or pairs that are labelled positive and negative")
+def _listwise_loss(settings: TrainSettings, pairs: Pairs) -> AnchorLoss:
+    if not np.isfinite(pairs.gains).any():
+        raise InvalidInput("listwise needs graded pairs, or pairs that are labelled positive and negative")
 
-        def listwise(inputs: LossInputs, table: Relations, _step: int) -> Tensor:
-            graded = inputs.gains.isfinite()
-            return graded_listwise(
-                inputs.left[table.anchors],
-                inputs.right[table.columns],
-                table.table(inputs.gains, rows=graded),
-                table.table(graded.float(), rows=graded) > 0,
-                others=table.others,
-                temperature=settings.temperature,
-            )
+    def loss(inputs: LossInputs, table: CandidateTable, _step: int) -> Tensor:
+        graded = inputs.gains.isfinite()
+        return graded_listwise(
+            inputs.left[table.anchors],
+            inputs.right[table.columns],
+            table.scatter(inputs.gains, rows=graded),
+            table.scatter(graded.float(), rows=graded) > 0,
+            others=table.others,
+            temperature=settings.temperature,
+        )
 
-        return listwise
+    return loss
 
-    if name == "in-batch":
 
-        def in_batch(inputs: LossInputs, table: Relations, _step: int) -> Tensor:
-            return in_batch_contrastive(
-                inputs.left[table.anchors],
-                inputs.right[table.columns],
-                table.positives,
-                table.negatives | table.others,
-                scale=settings.scale,
-            )
+def _in_batch_loss(settings: TrainSettings, _pairs: Pairs) -> AnchorLoss:
+    def loss(inputs: LossInputs, table: CandidateTable, _step: int) -> Tensor:
+        return in_batch_contrastive(
+            inputs.left[table.anchors],
+            inputs.right[table.columns],
+            table.positives,
+            table.negatives | table.others,
+            scale=settings.scale,
+        )
 
-        return in_batch
+    return loss
 
-    def drawn(inputs: LossInputs, table: Relations, step: int) -> Tensor:
+
+def _supervised_contrastive_loss(settings: TrainSettings, _pairs: Pairs) -> AnchorLoss:
+    def loss(inputs: LossInputs, table: CandidateTable, step: int) -> Tensor:
         random = step_random(settings, step)
         return supervised_contrastive(
             inputs.left[table.anchors],
             inputs.right[table.columns],
-            draw(table.positives, settings.positives or None, random),
-            draw(table.negatives | table.others, settings.negatives or None, random),
+            sample_entries(table.positives, settings.positives or None, random),
+            sample_entries(table.negatives | table.others, settings.negatives or None, random),
             temperature=settings.contrastive_temperature,
         )
 
-    return drawn
+    return loss
+
+
+PAIR_LOSSES: Mapping[str, Callable[[TrainSettings, Pairs, Supervised], PairLoss]] = {
+    "pause": _pause_loss,
+    "cross-entropy": _cross_entropy_loss,
+}
+ANCHOR_LOSSES: Mapping[str, Callable[[TrainSettings, Pairs], AnchorLoss]] = {
+    "supervised-contrastive": _supervised_contrastive_loss,
+    "in-batch": _in_batch_loss,
+    "listwise": _listwise_loss,
+}
 
 
 def step_random(settings: TrainSettings, step: int) -> torch.Generator:
-    """The generator of a step: it draws the same on every process, and after a kill."""
+    """Return the random generator of a step, the same in every process and in a resumed run."""
     return torch.Generator().manual_seed(settings.seed * 1_000_003 + step)

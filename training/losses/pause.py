@@ -1,4 +1,8 @@
-"""PAUSE: cross-entropy of the labelled pairs plus an annealed positive-unlabelled risk of all pairs."""
+"""PAUSE: cross-entropy of the labelled pairs plus an annealed positive-unlabelled (PU) risk of all pairs.
+
+Source: Cao et al., PAUSE: Positive and Annealed Unlabeled Sentence Embedding, EMNLP 2021,
+https://arxiv.org/abs/2109.03155. Equation numbers are those of this paper.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,26 +12,26 @@ import torch
 from torch import Tensor
 
 from similarity.errors import InvalidInput
-from training.losses.arithmetic import mean_where, widened
+from training.losses.arithmetic import at_least_float32, mean_where
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
-"""The treatment of a negative risk below zero: see `positive_unlabelled`."""
+"""How `positive_unlabelled` treats a negative risk below 0."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
-"""The part on labels: classes that exclude each other, separate classes, or no such part."""
+"""Loss on the labelled pairs: softmax cross-entropy (exclusive classes), one sigmoid cross-entropy a class, or none."""
 
-# Priors given with three decimals, such as .333 for three classes, still sum to 1.
-ROUNDING = 2e-3
+# Priors may be rounded to three decimals (3 × .333), so their sum may differ from 1 by this much.
+PRIOR_SUM_TOLERANCE = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnlabelledRisk:
-    """The positive-unlabelled risk of a batch.
+class PositiveUnlabelledRisk:
+    """The positive-unlabelled risk of a batch, and its parts for the log.
 
-    `loss` is the scalar of eq. 10. For the log, detached and per class `[C]`: `positive` is π R_p⁺ and
-    `negative` N = R_u⁻ − π R_p⁻ before any correction; both are 0 where `contributed` (bool) is false,
-    that is where the batch lacks positives of the class or unlabelled rows.
+    `loss` is the scalar of eq. 10. `positive` `[C]` is π R_p⁺ and `negative` `[C]` is N = R_u⁻ − π R_p⁻ before the
+    correction; both are detached. `contributed` (bool `[C]`) is false for a class that has no positives or no
+    unlabelled rows in the batch; its two entries are 0.
     """
 
     loss: Tensor
@@ -38,29 +42,31 @@ class UnlabelledRisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseLoss:
-    """`loss` = `cross_entropy` + `weight` · `risk.loss`; without a supervised part `cross_entropy` is 0."""
+    """`loss` = `cross_entropy` + `weight` · `risk.loss`; `cross_entropy` is 0 if `supervised` is "none"."""
 
     loss: Tensor
     cross_entropy: Tensor
     weight: float
-    risk: UnlabelledRisk
+    risk: PositiveUnlabelledRisk
 
 
 def positive_unlabelled(
     logits: Tensor, targets: Tensor, known: Tensor, *, priors: Tensor, correction: Correction = "non-negative"
-) -> UnlabelledRisk:
-    """PAUSE, eq. 3–10: the mean over classes of the risk that positives and unlabelled rows imply.
+) -> PositiveUnlabelledRisk:
+    """Mean over classes of the risk estimated from positive and unlabelled rows (eq. 3–10).
 
-    With the sigmoid loss, for each class: R_p⁺ = mean σ(−f) and R_p⁻ = mean σ(f) over the rows labelled
-    with it, R_u⁻ = mean σ(f) over the unlabelled rows, N = R_u⁻ − π R_p⁻. Rows labelled with another
-    class enter none of the means. The risk of the class is, by `correction`:
+    The loss is the sigmoid loss ℓ(a, b) = σ(−ab). For each class, R_p⁺ = mean σ(−f) and R_p⁻ = mean σ(f) over the rows
+    labelled with the class, R_u⁻ = mean σ(f) over the unlabelled rows, and N = R_u⁻ − π R_p⁻. Rows labelled with
+    another class are in none of the means. `correction` selects the risk of the class:
 
-    - "non-negative" (eq. 8): π R_p⁺ + N if N ≥ 0, else −N alone, which climbs back out of overfitting;
+    - "non-negative" (eq. 8): π R_p⁺ + N if N ≥ 0, otherwise −N. Minimising −N increases N until it is no longer
+      negative, which counteracts overfitting (after nnPU: Kiryo et al., NeurIPS 2017);
     - "clamped": π R_p⁺ + max(N, 0);
     - "none" (uPU): π R_p⁺ + N.
 
-    A class without positives or without unlabelled rows in the batch contributes 0 and is still divided
-    by C: a zero in place of one missing mean would push the positives down.
+    If a class has no positives or no unlabelled rows in the batch, its risk is 0; the mean is still over all C
+    classes. Without unlabelled rows, minimising −N = π R_p⁻ would lower the logits of the positives; without
+    positives, R_u⁻ alone would treat every unlabelled row as a negative.
 
     Args:
         logits: `[n, C]`.
@@ -69,17 +75,23 @@ def positive_unlabelled(
         priors: `[C]`, share of each class among the unlabelled rows (see `check_priors`).
 
     Raises:
-        ValueError: there is no such correction.
+        ValueError: the correction is unknown.
+
+    >>> logits, known = torch.zeros(2, 1), torch.tensor([[True], [False]])
+    >>> positive_unlabelled(logits, torch.ones(2, 1), known, priors=torch.tensor([0.2])).loss.item()  # .2/2 + .8/2
+    0.5
     """
-    logits = widened(logits)
+    logits = at_least_float32(logits)
     priors = priors.to(logits)
     positive, unlabelled = known & (targets > 0.5), ~known
-    says_yes, says_no = torch.sigmoid(logits), torch.sigmoid(-logits)
-    positive_risk = priors * mean_where(says_no, positive, dim=0)
-    negative_risk = mean_where(says_yes, unlabelled, dim=0) - priors * mean_where(says_yes, positive, dim=0)
+    loss_as_negative, loss_as_positive = torch.sigmoid(logits), torch.sigmoid(-logits)
+    positive_risk = priors * mean_where(loss_as_positive, positive, dim=0)
+    negative_risk = mean_where(loss_as_negative, unlabelled, dim=0) - priors * mean_where(
+        loss_as_negative, positive, dim=0
+    )
     contributed = positive.any(dim=0) & unlabelled.any(dim=0)
     risk = _corrected(positive_risk, negative_risk, correction)
-    return UnlabelledRisk(
+    return PositiveUnlabelledRisk(
         loss=torch.where(contributed, risk, 0).mean(),
         positive=torch.where(contributed, positive_risk, 0).detach(),
         negative=torch.where(contributed, negative_risk, 0).detach(),
@@ -94,14 +106,19 @@ def _corrected(positive: Tensor, negative: Tensor, correction: Correction) -> Te
         return positive + negative.clamp(min=0)
     if correction == "none":
         return positive + negative
-    raise ValueError(f"there is no correction {correction!r}; choose one of {', '.join(get_args(Correction))}")
+    raise ValueError(f"unknown correction {correction!r}; choose one of {', '.join(get_args(Correction))}")
 
 
 def annealing(progress: float, alpha: float) -> float:
-    """(t/T)^α of eq. 11: `progress` is t/T, the share of all optimiser steps done with this one; α = 0 is constant 1.
+    """Return the annealing weight (t/T)^α of eq. 11; `progress` is t/T: step t (from 1) of T optimiser steps.
+
+    If α = 0, the weight is always 1.
 
     Raises:
         ValueError: the progress is not from 0 to 1, or alpha is negative.
+
+    >>> annealing(0.5, 3)
+    0.125
     """
     if not 0 <= progress <= 1:
         raise ValueError(f"progress is {progress}; give step / all steps, from 0 to 1")
@@ -118,18 +135,18 @@ def pause(
     priors: Tensor,
     progress: float,
     alpha: float = 3.0,
-    scale: float = 1.0,
+    max_weight: float = 1.0,
     supervised: Supervised = "softmax",
     correction: Correction = "non-negative",
 ) -> PauseLoss:
-    """PAUSE, eq. 11: L_CE + w · L_PU with w = scale · (t/T)^α; the paper's scale is 1.
+    """Return L_CE + w · L_PU with w = max_weight · (t/T)^α (eq. 11; in the paper max_weight is 1).
 
-    Which `supervised` part belongs to which data:
+    Choose `supervised` by the labels:
 
-    - "softmax": classes that exclude each other, also two of them (priors π and 1 − π);
-    - "binary": multi-label, or one logit (C = 1) where negatives are labelled too;
-    - "none": only positives are labelled (C = 1). Then the loss is L_PU alone, and the weight is
-      `scale` from the first step: with nothing beside it there is nothing to anneal.
+    - "softmax": mutually exclusive classes, two or more (for two the priors are π and 1 − π);
+    - "binary": multi-label data, or one logit (C = 1) with labelled negatives;
+    - "none": only positives are labelled (C = 1). Then the loss is max_weight · L_PU at every step. The weight is not
+      annealed, because there is no supervised loss to balance.
 
     Args:
         logits: `[n, C]`.
@@ -139,11 +156,17 @@ def pause(
         progress: t/T, from 0 to 1.
 
     Raises:
-        ValueError: a setting is unknown or out of range, or the softmax has one class only.
+        ValueError: a setting is unknown or out of range, or the softmax has only one class.
+
+    >>> known = torch.tensor([[True, True], [False, False]])
+    >>> targets, priors = torch.tensor([[1, 0], [0, 0]]), torch.tensor([0.2, 0.8])
+    >>> value = pause(torch.zeros(2, 2), targets, known, priors=priors, progress=0.5)
+    >>> round(value.cross_entropy.item(), 4), value.weight, value.risk.contributed.tolist()
+    (0.3466, 0.125, [True, False])
     """
     risk = positive_unlabelled(logits, targets, known, priors=priors, correction=correction)
     supervision = _supervision(logits, targets, known, supervised)
-    weight = scale * (1.0 if supervised == "none" else annealing(progress, alpha))
+    weight = max_weight * (1.0 if supervised == "none" else annealing(progress, alpha))
     return PauseLoss(loss=supervision + weight * risk.loss, cross_entropy=supervision, weight=weight, risk=risk)
 
 
@@ -151,22 +174,24 @@ def _supervision(logits: Tensor, targets: Tensor, known: Tensor, supervised: Sup
     if supervised == "softmax":
         if logits.shape[1] < 2:
             raise ValueError(
-                "a softmax over one class is always 1; use 'binary', or 'none' if there are only positives"
+                "a softmax needs two or more classes; use 'binary', or 'none' if only positives are labelled"
             )
         return cross_entropy(logits, targets, known)
     if supervised == "binary":
         return binary_cross_entropy(logits, targets, known)
     if supervised == "none":
-        return widened(logits).new_zeros(())
-    raise ValueError(f"there is no supervised part {supervised!r}; choose one of {', '.join(get_args(Supervised))}")
+        return at_least_float32(logits).new_zeros(())
+    raise ValueError(f"unknown supervised loss {supervised!r}; choose one of {', '.join(get_args(Supervised))}")
 
 
 def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -> None:
-    """Class priors are shares of the unlabelled rows, one for each class.
+    """Check the class priors; a prior is the share of its class among the unlabelled rows.
 
     Raises:
-        InvalidInput: their number is wrong, one is not between 0 and 1, or those of several classes that
-            exclude each other do not sum to 1.
+        InvalidInput: their number is not that of the classes, one is not between 0 and 1, or those of several
+            mutually exclusive classes do not sum to 1.
+
+    >>> check_priors([0.2, 0.8], classes=2, single_label=True)
     """
     if len(priors) != classes:
         raise InvalidInput(f"{len(priors)} class priors for {classes} classes; give one for each class")
@@ -177,5 +202,7 @@ def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -
                 "above 0 and below 1"
             )
     total = sum(priors)
-    if single_label and classes > 1 and abs(total - 1) > ROUNDING:
-        raise InvalidInput(f"the class priors sum to {total:.4g}; those of classes that exclude each other sum to 1")
+    if single_label and classes > 1 and abs(total - 1) > PRIOR_SUM_TOLERANCE:
+        raise InvalidInput(
+            f"the class priors sum to {total:.4g}; the priors of mutually exclusive classes must sum to 1"
+        )

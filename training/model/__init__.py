@@ -1,1 +1,1 @@
-"""The dual encoder in torch: its weights, its head, texts to vectors."""
+"""The dual encoder in torch: the transformer's weights, the head on pairs, and the encoding of texts."""

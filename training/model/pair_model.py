@@ -1,8 +1,10 @@
 """The dual encoder and its head (PAUSE, section 3.1).
 
-Both texts of a pair go through one transformer. A text's vector is the mean of the last states over its
-real tokens ([CLS] and [SEP] included). The head turns two vectors into one logit for each class. The
-search uses the cosine of the vectors; the head exists for training only.
+Both texts of a pair go through one transformer. The vector of a text is the mean of the last hidden states of its
+non-padding tokens, including [CLS] and [SEP]. The head computes one logit per class from two vectors. The search uses
+the cosine of the vectors; the head exists for training only. PAUSE: https://arxiv.org/abs/2109.03155.
+
+In shapes, r is the number of texts, n of pairs, l of tokens after padding, d the dimension, C the number of classes.
 """
 
 import copy
@@ -18,11 +20,14 @@ from training.config import Features, TrainSettings
 from training.model.weights import load_transformer, require_transformer_alone, weights_source
 
 HEAD_FILE = "head.safetensors"
-HIDDEN = 128
+HIDDEN = 128  # PAUSE, section 3.1: "a 128-way fully-connected layer with ELU activation"
 
 
 class PairHead(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
-    """[u, v, |u-v|, u*v] -> 128, ELU -> C logits; `symmetric` is the mean over both orders of a pair."""
+    """Classifier on two vectors: Linear(4d or 3d, 128), ELU, Linear(128, C), on [u, v, |u-v|] and perhaps u*v.
+
+    If `symmetric`, the logits are the mean of both orders of a pair.
+    """
 
     def __init__(self, dimension: int, classes: int, *, features: Features, symmetric: bool) -> None:
         super().__init__()
@@ -33,7 +38,7 @@ class PairHead(nn.Module):  # type: ignore[misc]  # torch is not type-checked he
         )
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        """Logits float32 `[n, C]` of vectors `[n, d]`."""
+        """Return logits float32 `[n, C]` of vectors `[n, d]`."""
         logits = self._one_order(left, right)
         return (logits + self._one_order(right, left)) / 2 if self.symmetric else logits
 
@@ -49,15 +54,15 @@ class NoHead(nn.Module):  # type: ignore[misc]
     """The head of a model without classes: its logits are `[n, 0]`."""
 
     def forward(self, left: Tensor, _right: Tensor) -> Tensor:
-        """Empty logits `[n, 0]`."""
+        """Return empty logits `[n, 0]`."""
         return left.new_empty(len(left), 0)
 
 
 class PairModel(nn.Module):  # type: ignore[misc]
-    """Transformer, pooling, and a head where there are classes.
+    """Transformer, pooling, and, if there are classes, a head.
 
-    With `frozen_layers` the embeddings and this many of the lowest layers get no gradient and no
-    dropout: the `lower_states` of a text never change and can be cached, `pool` continues from them.
+    If `frozen_layers` is above 0, the embeddings and the lowest `frozen_layers` layers are not trained and have no
+    dropout. Their output (`lower_states`) is constant and can be cached; `encode_from_lower_states` starts from it.
     """
 
     def __init__(self, transformer: PreTrainedModel, head: PairHead | NoHead, *, frozen_layers: int = 0) -> None:
@@ -68,50 +73,50 @@ class PairModel(nn.Module):  # type: ignore[misc]
         if frozen_layers:
             lower, upper = split_layers(transformer, frozen_layers)
             lower.requires_grad_(False)
-            # Not registered: their parameters are the transformer's own.
+            # A tuple, so that torch does not register them as submodules: they share the transformer's parameters.
             self._parts = (lower, upper)
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return int(self.transformer.config.hidden_size)
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors float32 `[r, d]`, not normalised, of int64 `[r, l]` ids and mask."""
+        """Return vectors float32 `[r, d]`, not normalised, of int64 `[r, l]` ids and mask."""
         return mean_over_tokens(self.states(input_ids, attention_mask), attention_mask)
 
-    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors float32 `[r, d]` from `lower_states`."""
+    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return vectors float32 `[r, d]`, computed from `lower_states`."""
         return mean_over_tokens(self.upper_states(lower_states, attention_mask), attention_mask)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The tokens' states `[r, l, d]`; their mean is the vector."""
+        """Return the last hidden states `[r, l, d]`; their mean over tokens is the vector."""
         if self.frozen_layers:
             return self.upper_states(self.lower_states(input_ids, attention_mask), attention_mask)
         states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
     def lower_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """States `[r, l, d]` after the frozen layers; they depend on the text alone."""
+        """Return the hidden states `[r, l, d]` after the frozen layers; they depend on the text only."""
         lower = self._parts[0].eval()
         with torch.no_grad():
             states: Tensor = lower(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
     def upper_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """`states` from `lower_states`."""
+        """Return the last hidden states `[r, l, d]`, computed from the output of the frozen layers."""
         upper = self._parts[1].train(self.training)
         states: Tensor = upper(inputs_embeds=lower_states, attention_mask=attention_mask).last_hidden_state
         return states
 
-    def parameters_of_texts(self) -> list[nn.Parameter]:
-        """The trained parameters of the encoder, without those of the head."""
+    def trained_encoder_parameters(self) -> list[nn.Parameter]:
+        """Return the trained parameters of the encoder, without those of the head."""
         return [
             value for name, value in self.named_parameters() if value.requires_grad and not name.startswith("head.")
         ]
 
     def save(self, folder: Path) -> None:
-        """Write the transformer as Hugging Face does, and the head beside it."""
+        """Write the transformer in Hugging Face's format, and the head to the same folder."""
         self.transformer.save_pretrained(folder)
         (folder / HEAD_FILE).unlink(missing_ok=True)  # the head of an earlier model
         weights = {name: value.contiguous() for name, value in self.head.state_dict().items()}
@@ -119,25 +124,25 @@ class PairModel(nn.Module):  # type: ignore[misc]
             save_file(weights, folder / HEAD_FILE)
 
     def load(self, folder: Path) -> None:
-        """Take over the weights that `save` wrote into `folder`."""
+        """Load the weights that `save` wrote to `folder`."""
         self.transformer.load_state_dict(load_transformer(str(folder)).state_dict())
         if not isinstance(self.head, NoHead):
             self.head.load_state_dict(load_file(folder / HEAD_FILE))
 
 
-class Unchanged(nn.Module):  # type: ignore[misc]
-    """Replaces the embeddings of a transformer that takes states instead of ids."""
+class PassThroughEmbeddings(nn.Module):  # type: ignore[misc]
+    """Embedding layer of the upper layers, whose input is the output of the frozen layers; it changes nothing."""
 
     def forward(self, *, inputs_embeds: Tensor, **_ignored: object) -> Tensor:
-        """Its input; the lower layers have used ids and positions already."""
+        """Return the input; the frozen layers have already used ids and positions."""
         return inputs_embeds
 
 
 def split_layers(transformer: PreTrainedModel, layers: int) -> tuple[nn.Module, nn.Module]:
-    """Two transformers that share the parameters of one: its first `layers` layers, and the rest.
+    """Return two transformers that share the parameters of `transformer`: its first `layers` layers, and the others.
 
     Raises:
-        InvalidInput: it is not built like BERT, or has no layer left to train.
+        InvalidInput: the transformer is not built like BERT, or no layer is left to train.
     """
     stack = getattr(getattr(transformer, "encoder", None), "layer", None)
     if stack is None or not hasattr(transformer, "embeddings"):
@@ -146,36 +151,39 @@ def split_layers(transformer: PreTrainedModel, layers: int) -> tuple[nn.Module, 
         )
     if not layers < len(stack):
         raise InvalidInput(f"frozen_layers is {layers} of {len(stack)} layers; leave at least one to train")
-    return _with(transformer, stack[:layers]), _with(transformer, stack[layers:], embeddings=Unchanged())
+    upper = _with_layers(transformer, stack[layers:], embeddings=PassThroughEmbeddings())
+    return _with_layers(transformer, stack[:layers]), upper
 
 
-def _with(transformer: PreTrainedModel, layers: nn.ModuleList, **changes: nn.Module) -> nn.Module:
-    """A transformer with other layers that shares the parameters of this one."""
-    part = _shallow(transformer)
-    part._modules |= {"encoder": _shallow(transformer.encoder), "pooler": None, **changes}
+def _with_layers(transformer: PreTrainedModel, layers: nn.ModuleList, **changes: nn.Module) -> nn.Module:
+    """Return a copy of the transformer with these layers; it shares the parameters."""
+    part = _shallow_copy(transformer)
+    part._modules |= {"encoder": _shallow_copy(transformer.encoder), "pooler": None, **changes}
     part.encoder._modules["layer"] = layers
     return part
 
 
-def _shallow(module: nn.Module) -> nn.Module:
-    twin = copy.copy(module)
-    twin._modules = dict(module._modules)
-    return twin
+def _shallow_copy(module: nn.Module) -> nn.Module:
+    shallow_copy = copy.copy(module)
+    shallow_copy._modules = dict(module._modules)
+    return shallow_copy
 
 
 def mean_over_tokens(states: Tensor, attention_mask: Tensor) -> Tensor:
-    """Mean of `[r, l, d]` over the tokens of a 0/1 mask `[r, l]`, in float32."""
+    """Return the mean of `[r, l, d]` over the tokens of a 0/1 mask `[r, l]`, in float32."""
     weights = attention_mask.unsqueeze(-1).to(torch.float32)
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
 
 
 def load_pair_model(settings: TrainSettings, *, classes: int = 0) -> PairModel:
-    """The model that the settings begin with, with a head for `classes` classes (0: no head).
+    """Return the initial model of a run, with a head for `classes` classes (0: no head).
 
-    A folder's own head is used if it fits; a new one is drawn from the settings' seed.
+    If the model folder contains a head of the same shape, that head is loaded. Otherwise the head is initialised
+    randomly with `settings.seed`.
 
     Raises:
-        InvalidInput: the weights cannot be read or hold more than a transformer, or as `split_layers`.
+        InvalidInput: the weights cannot be read; they contain modules besides the transformer; or `frozen_layers`
+            does not fit the model (see `split_layers`).
     """
     folder = weights_source(settings.source)
     require_transformer_alone(folder)
@@ -186,19 +194,19 @@ def load_pair_model(settings: TrainSettings, *, classes: int = 0) -> PairModel:
             torch.manual_seed(settings.seed)
             hidden = int(transformer.config.hidden_size)
             head = PairHead(hidden, classes, features=settings.features, symmetric=settings.symmetric)
-        _use_saved(head, Path(folder) / HEAD_FILE)
+        _load_fitting_head(head, Path(folder) / HEAD_FILE)
     return PairModel(transformer, head, frozen_layers=settings.frozen_layers)
 
 
 def load_base_transformer(folder: str) -> PreTrainedModel:
-    """The transformer in a `weights_source`, without gradients for BERT's own pooler, which nothing here uses."""
+    """Return the transformer in a `weights_source`; BERT's pooler, which is not used here, gets no gradients."""
     transformer = load_transformer(folder)
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
     return transformer
 
 
-def _use_saved(head: nn.Module, path: Path) -> None:
+def _load_fitting_head(head: nn.Module, path: Path) -> None:
     weights = load_file(path) if path.exists() else {}
     if {name: value.shape for name, value in weights.items()} == {
         name: value.shape for name, value in head.state_dict().items()

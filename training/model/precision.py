@@ -8,7 +8,7 @@ from training.config import Precision
 
 
 def chosen_precision(setting: Precision, device: torch.device) -> Precision:
-    """The setting; for "auto", bfloat16 if the hardware multiplies it, which halves time and memory."""
+    """Return the setting or, for "auto", bfloat16 if the hardware supports it, which halves time and memory."""
     if setting != "auto":
         return setting
     if device.type == "cuda":
@@ -18,7 +18,7 @@ def chosen_precision(setting: Precision, device: torch.device) -> Precision:
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[None]:
-    """Within it the transformer computes in `precision`; weights and gradients stay float32."""
+    """Return a context in which the transformer computes in `precision`; weights and gradients stay float32."""
     if precision == "bfloat16":
         context: AbstractContextManager[None] = torch.autocast(device.type, dtype=torch.bfloat16)
         return context

@@ -1,10 +1,10 @@
-"""Restores a torch model from a bundle: the graph's weights in a Hugging Face folder.
+"""Restores a torch model from a bundle: writes the weights of its ONNX graph to a Hugging Face folder.
 
-A bundle holds no torch weights, but its graph has all of them: biases, norms and small tables under their
-own names; each matrix as the product before a named bias. In int8 bundles a matrix is multiplied by the
-scale of its columns and, if activations were smoothed (training.export.quantise), by the factors of its
-rows. The loss of int8 rounding remains; it is so small that training begins with the bundle's quality.
-Only encoders built like BERT can be restored; a comparison of vectors checks that.
+A bundle contains no torch weights, but its graph contains all parameters: biases, norms and small tables under their
+torch names; each weight matrix as the operand of the MatMul before a named bias. In an int8 bundle the matrix is
+multiplied by the scales of its columns and, if activations were smoothed (training.export.quantise), by the factors of
+its rows. The int8 rounding error remains, but is too small to lower the quality at the start of training. Only encoders
+built like BERT can be restored; this is checked by comparing vectors.
 """
 
 import atexit
@@ -37,7 +37,7 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-# int8 moves a vector by a cosine of .9985 at the worst (docs/decisions/0004); another architecture by far more.
+# Rounding to int8 leaves a cosine of at least .9985 (docs/decisions/0004); with another architecture it is far lower.
 LOWEST_COSINE = 0.98
 PROBES = (
     "The company makes shoes and sports clothing and sells them in its own shops.",
@@ -49,7 +49,7 @@ PROBES = (
 
 @cache
 def restored(bundle_folder: Path) -> Path:
-    """A folder with the model of a bundle, as Hugging Face writes it; deleted when the process ends.
+    """Return a Hugging Face folder with the model of a bundle; it is deleted when the process ends.
 
     Raises:
         InvalidBundle: the bundle cannot be read, or its encoder is not built like BERT.
@@ -63,8 +63,8 @@ def restored(bundle_folder: Path) -> Path:
         _check(transformer, bundle)
     except (LookupError, RuntimeError, ValueError) as error:
         raise InvalidBundle(
-            f"{bundle_folder} cannot be trained on ({error}): only encoders built and trained like BERT are restored "
-            "from a bundle; name the weights it was exported from instead"
+            f"training cannot start from {bundle_folder} ({error}): only encoders built and trained like BERT can be "
+            "restored from a bundle; pass the weights it was exported from instead"
         ) from error
     transformer.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -72,7 +72,7 @@ def restored(bundle_folder: Path) -> Path:
 
 
 def weights(graph: onnx.GraphProto) -> dict[str, Floats]:
-    """The parameters of the transformer by their names in torch, float32, matrices as `[outputs, inputs]`."""
+    """Return the parameters of the transformer by torch name, float32, matrices as `[outputs, inputs]`."""
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     makers = {output: node for node in graph.node for output in node.output}
     found = {
@@ -94,7 +94,7 @@ def weights(graph: onnx.GraphProto) -> dict[str, Floats]:
 
 
 def _products(graph: onnx.GraphProto, makers: Mapping[str, onnx.NodeProto]) -> Iterator[tuple[str, onnx.NodeProto]]:
-    """Each bias that is added to a matrix product, and the product."""
+    """Yield each bias that is added to a matrix product, with the product's node."""
     for node in graph.node:
         if node.op_type != "Add":
             continue
@@ -105,7 +105,7 @@ def _products(graph: onnx.GraphProto, makers: Mapping[str, onnx.NodeProto]) -> I
 
 
 def _constant(name: str, constants: Mapping[str, Floats], makers: Mapping[str, onnx.NodeProto]) -> Floats:
-    """The matrix `[inputs, outputs]` called `name`: a constant, or int8 values times their scales."""
+    """Return the matrix `[inputs, outputs]` called `name`: a constant, or int8 values times their scales."""
     if name in constants:
         return constants[name]
     values, scales, _zeros = (constants[part] for part in makers[name].input)
@@ -114,7 +114,7 @@ def _constant(name: str, constants: Mapping[str, Floats], makers: Mapping[str, o
 
 
 def _smoothing(name: str, constants: Mapping[str, Floats], makers: Mapping[str, onnx.NodeProto]) -> Floats | None:
-    """The smoothing factors of an activation's channels, or None if it was not smoothed."""
+    """Return the smoothing factors of an activation's channels, or None if it was not smoothed."""
     while makers[name].op_type in ("DequantizeLinear", "QuantizeLinear"):
         name = makers[name].input[0]
     node = makers[name]
@@ -122,7 +122,7 @@ def _smoothing(name: str, constants: Mapping[str, Floats], makers: Mapping[str, 
 
 
 def _transformer(graph: onnx.GraphProto) -> BertModel:
-    """A BERT in evaluation mode with the graph's weights, and zeros for the pooler, which no bundle has."""
+    """Return a BERT in evaluation mode with the graph's weights; the pooler, which no bundle has, is zero."""
     found = weights(graph)
     transformer = BertModel(_config(graph, found))
     # Copies, because the arrays read from the file are read-only.
@@ -138,7 +138,7 @@ def _transformer(graph: onnx.GraphProto) -> BertModel:
 
 
 def _config(graph: onnx.GraphProto, found: Mapping[str, Floats]) -> BertConfig:
-    """Sizes from the weights; heads, norm and activation from the operators."""
+    """Return the configuration: sizes from the weights; attention heads, norm and activation from the operators."""
     vocabulary, hidden = found["embeddings.word_embeddings.weight"].shape
     layers = {name.split(".")[2] for name in found if name.startswith("encoder.layer.")}
     norm, gelu = (_first(graph, operator) for operator in ("LayerNormalization", "Gelu"))
@@ -156,7 +156,7 @@ def _config(graph: onnx.GraphProto, found: Mapping[str, Floats]) -> BertConfig:
 
 
 def _head_size(graph: onnx.GraphProto) -> int:
-    """The last dimension of the reshaped queries, `[batch, length, heads, head size]`."""
+    """Return the last dimension of the reshaped queries `[batch, length, attention heads, head size]`."""
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     makers = {output: node for node in graph.node for output in node.output}
     bias = f"{PREFIX}encoder.layer.0.attention.self.query.bias"
@@ -183,14 +183,14 @@ def _tokenizer(bundle: ModelBundle) -> PreTrainedTokenizerFast:
 
 
 def _check(transformer: BertModel, bundle: ModelBundle) -> None:
-    """Raises ValueError where torch's vectors are not the bundle's."""
+    """Raise ValueError if torch's vectors differ from the bundle's."""
     encoder = TextEncoder(bundle)
     if encoder.dimension != transformer.config.hidden_size:
-        raise ValueError("it has layers behind the transformer")
+        raise ValueError("it has layers after the transformer")
     with torch.no_grad():
         for text, vector in zip(PROBES, encoder.encode(PROBES), strict=True):
             ids = torch.from_numpy(next(iter(encoder.tokenise([text]))))[None]
             mean = transformer(input_ids=ids).last_hidden_state[0].mean(dim=0)
             cosine = float(torch.nn.functional.cosine_similarity(mean, torch.from_numpy(vector), dim=0))
             if not cosine >= LOWEST_COSINE:
-                raise ValueError(f"restored it gives other vectors, of cosine {cosine:.3f} to its own")
+                raise ValueError(f"the restored model's vectors differ from the bundle's, cosine {cosine:.3f}")

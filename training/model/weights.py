@@ -1,4 +1,4 @@
-"""Finds and reads the weights of a model; a model that cannot be read is an InvalidInput."""
+"""Finds and reads the weights of a model; raises InvalidInput if they cannot be read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +18,12 @@ REASON_CHARACTERS = 200
 
 
 def weights_source(model: str) -> str:
-    """Where transformers finds `model`: a folder, a Python package that ships one, or a Hugging Face id.
+    """Return where transformers finds `model`: a folder, the folder in a Python package, or a Hugging Face id.
 
-    For a bundle, a folder with its restored weights.
+    For a bundle, return a folder with its restored weights.
 
     Raises:
-        InvalidBundle: a bundle that cannot be trained on.
+        InvalidBundle: the bundle cannot be restored.
     """
     if is_bundle(model):
         return str(restored(Path(model).resolve()))
@@ -38,34 +38,34 @@ def weights_source(model: str) -> str:
 
 
 def load_transformer(source: str, **options: Any) -> PreTrainedModel:
-    """The transformer in a `weights_source`, in float32.
+    """Return the transformer in a `weights_source`, in float32.
 
     Raises:
-        InvalidInput: there is none that can be read.
+        InvalidInput: it cannot be read.
     """
     with _readable(source):
         return AutoModel.from_pretrained(source, dtype=torch.float32, **options)
 
 
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    """The tokenizer in a `weights_source`.
+    """Return the tokenizer in a `weights_source`.
 
     Raises:
-        InvalidInput: there is none that can be read.
+        InvalidInput: it cannot be read.
     """
     with _readable(source):
         tokenizer = AutoTokenizer.from_pretrained(source)
-        # Without its files, transformers silently makes a tokenizer that knows no word.
+        # If the tokenizer's files are missing, transformers silently returns one with special tokens only.
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
-            raise OSError("its tokenizer knows no words; are its files there?")
+            raise OSError("its tokenizer has an empty vocabulary; its files may be missing")
         return tokenizer
 
 
 def require_transformer_alone(folder: str) -> None:
-    """Check that a folder holds a transformer, perhaps a pair head, and no layers that would be left out.
+    """Check that a folder contains no weights but those of a transformer and perhaps a pair head.
 
     Raises:
-        InvalidInput: it holds other weights too, such as the convolutions of IS-BERT.
+        InvalidInput: it contains others, such as the convolutions of IS-BERT, which would be ignored.
     """
     others = [
         path.name
@@ -74,8 +74,8 @@ def require_transformer_alone(folder: str) -> None:
     ]
     if others:
         raise InvalidInput(
-            f"{folder} holds {others[0]}, layers behind the transformer that would be left out; use the commands of "
-            "training.papers with it"
+            f"{folder} contains {others[0]}, layers after the transformer that would be ignored; use the commands of "
+            "training.papers for this model"
         )
 
 
@@ -86,6 +86,6 @@ def _readable(source: str) -> Iterator[None]:
     except (OSError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInput(
-            f"the model {source!r} cannot be read ({reason:.{REASON_CHARACTERS}}); name a folder with config.json, "
+            f"the model {source!r} cannot be read ({reason:.{REASON_CHARACTERS}}); pass a folder with config.json, "
             "model.safetensors and tokenizer.json, a Hugging Face id that can be reached from here, or a bundle"
         ) from error

@@ -21,7 +21,7 @@ from training.model.encoder import Encoder
 from training.model.pair_model import load_pair_model
 from training.run.processes import Processes
 from training.run.task import Task
-from training.train import Fitted, fit
+from training.train import TrainingResult, fit
 
 Result: TypeAlias = dict[str, Any]
 
@@ -105,12 +105,12 @@ def this_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def trained(settings: TrainSettings, task: Task[Any], *, output: Path) -> Fitted:
+def trained(settings: TrainSettings, task: Task[Any], *, output: Path) -> TrainingResult:
     """A run by this process alone, without a word."""
     return fit(settings, task, output=output, processes=Processes(device=this_device()), log=quiet)
 
 
-def facts_of(fitted: Fitted) -> Result:
+def facts_of(fitted: TrainingResult) -> Result:
     """The length of a run and its best step, for a cell."""
     return {"steps": fitted.steps, "best_step": fitted.best_step, "seconds": round(fitted.seconds, 1)}
 

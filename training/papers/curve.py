@@ -168,7 +168,7 @@ def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) ->
     hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
     data = TrainingData(pairs=with_gains(hidden, cell, bench, settings), texts=bench.texts, select=bench.selection)
     fitted = cells.trained(settings, PairTask(settings, data), output=output)
-    figures = measured(fitted.encode, bench, head=any(name in cell.method for name in PAIR_LOSSES))
+    figures = measured(fitted.encoder, bench, head=any(name in cell.method for name in PAIR_LOSSES))
     return {
         **asdict(cell),
         "labelled": int(hidden.labelled.sum()),
@@ -225,7 +225,7 @@ def head_decisions(encoder: Encoder, bench: Bench, positive: NDArray[np.bool_]) 
 def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
     """The figures of the model that all cells start from."""
     encoder = cells.start_encoder(usual, bench.texts, classes=2)
-    encoder.keep_lower_states(quiet)
+    encoder.cache_lower_states(quiet)
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
 

@@ -117,7 +117,7 @@ def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
         "labelled": int(pairs.labelled.sum()),
         **facts_of(fitted),
         "dev": fitted.best["spearman"],
-        **measured(fitted.encode, bench),
+        **measured(fitted.encoder, bench),
     }
 
 
@@ -134,7 +134,7 @@ class FirstToken(PairModel):
         """Float32 `[r, d]`."""
         return self.states(input_ids, attention_mask)[:, 0].float()
 
-    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
         """The same from `lower_states`."""
         return self.upper_states(lower_states, attention_mask)[:, 0].float()
 
@@ -145,7 +145,7 @@ def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Re
     if first_token:
         model = FirstToken(encoder.model.transformer, NoHead(), frozen_layers=settings.frozen_layers)
         encoder = Encoder(model, bench.texts, settings, device=encoder.device)
-    encoder.keep_lower_states(say)  # all cells use them
+    encoder.cache_lower_states(say)  # all cells use them
     dev = StsSelection(bench.dev)(encoder)["spearman"]
     method = f"{UNTRAINED}, {'[CLS]' if first_token else 'mean'}"
     return {"method": method, "share": 0.0, "seed": 0, "labelled": 0, "dev": dev, **measured(encoder, bench)}

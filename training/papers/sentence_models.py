@@ -1,6 +1,7 @@
 """The encoders of methods on sentences: QuickThoughts' two encoders, and IS-BERT's convolutions.
 
-In training mode `encode` and `pool` return the inputs of the loss; in evaluation mode, a text's vector.
+`encode` and `encode_from_lower_states` return the inputs of the loss in training mode, and the vectors of the texts in
+evaluation mode.
 """
 
 import copy
@@ -16,10 +17,10 @@ from training.papers.convolutions import TokenConvolutions, load_convolutions, s
 
 
 class TwoEncoders(PairModel):
-    """QuickThoughts: f encodes a sentence, g its neighbours; in training mode both vectors side by side, `[r, 2 d]`.
+    """QuickThoughts: f encodes a sentence, g its neighbours; in training mode, both vectors concatenated, `[r, 2 d]`.
 
-    The paper joins both vectors for use. Here f's alone is a text's vector, as long and as cheap as every other
-    method's, and g is dropped after training.
+    The paper uses the concatenated vectors. Here the vector of a text is that of f, with the dimension and cost of
+    every other method, and g is dropped after training.
     """
 
     def __init__(self, transformer: PreTrainedModel, *, frozen_layers: int = 0) -> None:
@@ -27,18 +28,20 @@ class TwoEncoders(PairModel):
         self.second = PairModel(copy.deepcopy(transformer), NoHead(), frozen_layers=frozen_layers)
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors float32 of int64 `[r, l]` ids and mask."""
-        own = super().encode(input_ids, attention_mask)
-        return torch.cat([own, self.second.encode(input_ids, attention_mask)], dim=1) if self.training else own
+        """Return float32 vectors of int64 `[r, l]` ids and mask."""
+        first = super().encode(input_ids, attention_mask)
+        return torch.cat([first, self.second.encode(input_ids, attention_mask)], dim=1) if self.training else first
 
-    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """The same from `lower_states`, which f and g share."""
-        own = super().pool(lower_states, attention_mask)
-        return torch.cat([own, self.second.pool(lower_states, attention_mask)], dim=1) if self.training else own
+    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the same vectors, computed from `lower_states`, which f and g share."""
+        first = super().encode_from_lower_states(lower_states, attention_mask)
+        if not self.training:
+            return first
+        return torch.cat([first, self.second.encode_from_lower_states(lower_states, attention_mask)], dim=1)
 
 
 class TokenEncoder(PairModel):
-    """IS-BERT: convolutions between states and mean; in training mode the tokens' states, `[r, max_tokens, d]`."""
+    """IS-BERT: convolutions between hidden states and mean; in training mode, token states `[r, max_tokens, d]`."""
 
     def __init__(
         self, transformer: PreTrainedModel, convolutions: TokenConvolutions, *, max_tokens: int, frozen_layers: int = 0
@@ -60,30 +63,30 @@ class TokenEncoder(PairModel):
         return convolved
 
     def upper_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """`states` from `lower_states`."""
+        """Return the convolved states, computed from `lower_states`."""
         convolved: Tensor = self.convolutions(super().upper_states(lower_states, attention_mask), attention_mask)
         return convolved
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Tokens' states or vectors, by mode, for int64 `[r, l]` ids and mask."""
-        return self._of_states(self.states(input_ids, attention_mask), attention_mask)
+        """Return token states (training mode) or vectors (evaluation mode) of int64 `[r, l]` ids and mask."""
+        return self._outputs(self.states(input_ids, attention_mask), attention_mask)
 
-    def pool(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """The same from `lower_states`."""
-        return self._of_states(self.upper_states(lower_states, attention_mask), attention_mask)
+    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the same outputs, computed from `lower_states`."""
+        return self._outputs(self.upper_states(lower_states, attention_mask), attention_mask)
 
-    def _of_states(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+    def _outputs(self, states: Tensor, attention_mask: Tensor) -> Tensor:
         if self.training:
             return nn.functional.pad(states.float(), (0, 0, 0, self.max_tokens - states.shape[1]))
         return mean_over_tokens(states, attention_mask)
 
     def save(self, folder: Path) -> None:
-        """Write the transformer as Hugging Face does, and the convolutions beside it."""
+        """Write the transformer in Hugging Face's format, and the convolutions to the same folder."""
         super().save(folder)
         save_convolutions(self.convolutions, folder)
 
     def load(self, folder: Path) -> None:
-        """Take over the weights that `save` wrote into `folder`."""
+        """Load the weights that `save` wrote to `folder`."""
         super().load(folder)
         saved = load_convolutions(folder)
         if saved is not None:
@@ -109,7 +112,7 @@ class ConvolvedSentenceEncoder(SentenceEncoder):
 
 
 def load_sentence_encoder(source: str) -> SentenceEncoder:
-    """The encoder in `source`, with its convolutions if it has them, ready for inference on the CPU in float32."""
+    """Return the encoder in `source`, with its convolutions if it has any, in evaluation mode, float32, on the CPU."""
     convolutions, transformer = load_convolutions(Path(source)), load_exportable(source)
     encoder = ConvolvedSentenceEncoder(transformer, convolutions) if convolutions else SentenceEncoder(transformer)
     encoder.eval()

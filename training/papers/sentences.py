@@ -25,7 +25,7 @@ from training.data.texts import Texts
 from training.evaluate.encoding import Encode
 from training.evaluate.ranks import auc
 from training.losses.objectives import Log, step_random
-from training.losses.supervised_contrastive import draw
+from training.losses.supervised_contrastive import sample_entries
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
 from training.options import add_settings, settings_of
@@ -141,7 +141,7 @@ class SentenceTask(Task[SentenceBatch]):
         if self.settings.method == "quick-thoughts-altered":
             return altered_targets(left, right, near.positives, near.negatives)
         # Blocks of equal size: as many others as a sentence has neighbours on both sides.
-        others = draw(near.negatives, 2 * self.settings.context, step_random(self.settings, step))
+        others = sample_entries(near.negatives, 2 * self.settings.context, step_random(self.settings, step))
         return block_loss(left, right, near.positives, others)
 
 

@@ -85,7 +85,7 @@ def fine_tuned(bench: Benchmark, settings: TrainSettings, *, output: Path) -> Re
         "row": "fine-tuned",
         "seed": settings.seed,
         "dev": fitted.best["spearman"],
-        "test": on_test(fitted.encode, bench),
+        "test": on_test(fitted.encoder, bench),
         **facts_of(fitted),
     }
 

@@ -1,6 +1,6 @@
 """Checkpoints: the whole state of a run, as safetensors and JSON.
 
-A checkpoint folder is complete or missing: a new one is written beside the last one, then replaces it.
+A checkpoint folder is complete or missing: a new one is written to a temporary folder, which is then renamed.
 """
 
 import json
@@ -19,16 +19,15 @@ FOLDER = "checkpoint"
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimiser.safetensors", "state.json"
 
 
-class NoFit(SimilarityError):
-    """A checkpoint is of another run: other settings, data or model."""
+class CheckpointMismatch(SimilarityError):
+    """The checkpoint belongs to another run: other settings, data or model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The progress of a run: `step` steps are done, `best` are the best selection scores, `best_step` their step.
 
-    `settings`, `data` (a fingerprint) and `start` (the model it began with) identify the run, so that no other run
-    continues from here.
+    `settings`, `data` (a fingerprint) and `start` (the initial model) identify the run; another run is refused.
     """
 
     step: int
@@ -40,7 +39,7 @@ class State:
 
 
 def save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Writes `folder/checkpoint`, replacing an older one."""
+    """Write `folder/checkpoint`, replacing an older one."""
     draft, finished, old = folder / f"{FOLDER}.draft", folder / FOLDER, folder / f"{FOLDER}.old"
     for stale in (draft, old):
         shutil.rmtree(stale, ignore_errors=True)
@@ -64,10 +63,10 @@ def resume(
     data: str,
     start: dict[str, Any],
 ) -> State | None:
-    """Puts model and optimiser back to the last checkpoint in `folder`; None if there is none.
+    """Restore model and optimiser from the checkpoint in `folder`, and return its state; None if there is none.
 
     Raises:
-        NoFit: the checkpoint is of another release, other settings, data or model to begin with.
+        CheckpointMismatch: the checkpoint is from another release, other settings, data or initial model.
     """
     finished, old = folder / FOLDER, folder / f"{FOLDER}.old"
     if not finished.exists() and old.exists():  # killed between the two renames
@@ -76,7 +75,7 @@ def resume(
         return None
     values = json.loads((finished / STATE_FILE).read_text(encoding="utf-8"))
     if values.keys() != set(State.__slots__):
-        raise NoFit(f"{finished} was written by another release; choose another output folder")
+        raise CheckpointMismatch(f"{finished} was written by another release; choose another output folder")
     state = State(**values)
     _check(state, finished, settings=settings, data=data, start=start)
     weights = load_file(finished / MODEL_FILE)
@@ -91,17 +90,17 @@ def _check(state: State, folder: Path, *, settings: dict[str, Any], data: str, s
     changed = sorted(name for name in settings if settings[name] != state.settings.get(name))
     if changed:
         name = changed[0]
-        raise NoFit(
+        raise CheckpointMismatch(
             f"{folder} was made with {name} = {state.settings.get(name)!r}, now it is {settings[name]!r}; "
-            "continue with the same settings, or choose another output folder"
+            "use the same settings, or choose another output folder"
         )
     if start != state.start:
-        raise NoFit(
-            f"{folder} began with another model than lies at {settings['model']} now; put that one back, or choose "
+        raise CheckpointMismatch(
+            f"{folder} began with another model than the one at {settings['model']} now; restore that model, or choose "
             "another output folder"
         )
     if data != state.data:
-        raise NoFit(f"{folder} was made from other pairs; restore them, or choose another output folder")
+        raise CheckpointMismatch(f"{folder} was made from other pairs; restore them, or choose another output folder")
 
 
 def _tensors(named: dict[str, Tensor]) -> dict[str, Tensor]:

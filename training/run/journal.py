@@ -1,4 +1,4 @@
-"""The journal of a run, step by step, and its speed."""
+"""The metrics of a run, written step by step (metrics.jsonl), and its speed."""
 
 import json
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ REPORT_EVERY = 10.0  # seconds
 
 
 class Journal:
-    """A JSONL file of measurements; without a path it writes nothing.
+    """A JSONL file of measurements; if the path is None, nothing is written.
 
-    A run that continues keeps the lines up to the step of its checkpoint.
+    A resumed run keeps the lines up to `keep_until`, the step of its checkpoint.
     """
 
     def __init__(self, path: Path | None, *, keep_until: int) -> None:
@@ -19,24 +19,24 @@ class Journal:
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [line for line in read_journal(path) if line["step"] <= keep_until] if path.exists() else []
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        lines = [line for line in read_journal(path) if line["step"] <= keep_until] if path.exists() else []
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
     def write(self, line: Mapping[str, float]) -> None:
-        """Appends one measurement."""
+        """Append one measurement."""
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(dict(line)) + "\n")
 
 
 def read_journal(path: Path) -> list[dict[str, float]]:
-    """The measurements of a run; a last line that a kill cut short is left out."""
+    """Return the measurements of a run, without an incomplete last line (the run was killed while writing it)."""
     lines = path.read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines[:-1]]
 
 
 class Clock:
-    """The speed of a run in `unit`s per second, and an estimate of the time left."""
+    """The speed of a run in `unit` per second, and an estimate of the remaining time."""
 
     def __init__(self, *, steps: int, done: int, unit: str = "pairs") -> None:
         self.steps = steps
@@ -52,15 +52,15 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Since the run, or this part of it, began."""
+        """Seconds since this process began the run or continued it."""
         return perf_counter() - self.started
 
     def speed(self) -> dict[str, float]:
-        """Mean rate so far, selection included."""
+        """Return the mean speed so far, including the time of checkpoint selection."""
         return {f"{self.unit}_per_second": self.units / self.seconds, "seconds": self.seconds}
 
     def due(self) -> bool:
-        """Whether it is time to report: every REPORT_EVERY seconds, and at the last step."""
+        """Return whether to report now: every REPORT_EVERY seconds, and at the last step."""
         if perf_counter() - self.reported < REPORT_EVERY and self.step < self.steps:
             return False
         self.reported = perf_counter()

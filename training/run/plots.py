@@ -1,4 +1,4 @@
-"""Pictures of a training run."""
+"""Plots of a training run."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SMOOTHED_OVER = 20  # steps
 
 
 def plot_run(journal: Path, picture: Path) -> None:
-    """Loss by step (and its running mean), and beneath it the first selection score."""
+    """Plot the loss by step with its running mean, and below it the first selection score."""
     lines = read_journal(journal)
     losses = [(line["step"], line["loss"]) for line in lines if "loss" in line]
     scored = [line for line in lines if "loss" not in line]

@@ -1,8 +1,8 @@
 """One or several processes that train together (`torchrun`).
 
-Every process knows the whole global batch, encodes its share of the texts, and gets the vectors of
-all texts, so each process computes the same loss. Only the gradients through the encoder differ, because
-each process sends back those of its own texts; they are summed.
+Each process has the whole global batch, encodes its share of the texts, and gathers the vectors of all texts. So each
+process computes the same loss and the same gradients of the vectors. It propagates only those of its own texts through
+the encoder; the gradients of the encoder's parameters are then summed over processes.
 """
 
 import os
@@ -26,32 +26,32 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that writes files and reports."""
+        """Whether this is the process that writes files and logs."""
         return self.rank == 0
 
-    def mine(self, order: Integers) -> Integers:
-        """The share of this process of rows ordered by length: every `count`-th, so that the work is even."""
+    def local_share(self, order: Integers) -> Integers:
+        """Return every `count`-th of the rows `order`, which are sorted by length, so that each share is equal work."""
         return order[self.rank :: self.count]
 
     def gather(self, vectors: Tensor, rows: Integers, *, count: int) -> Tensor:
-        """All `count` rows `[count, d]`; this process contributes those numbered `rows`."""
-        everything = vectors.new_zeros((count, *vectors.shape[1:]))
-        everything[torch.from_numpy(rows).to(vectors.device)] = vectors
+        """Return the vectors of all processes, `[count, d]`; this process contributes the rows `rows`."""
+        gathered = vectors.new_zeros((count, *vectors.shape[1:]))
+        gathered[torch.from_numpy(rows).to(vectors.device)] = vectors
         if self.count > 1:
-            distributed.all_reduce(everything)  # a row is zero in all processes but one
-        return everything
+            distributed.all_reduce(gathered)  # a row is zero in all processes but one
+        return gathered
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Adds up the gradients of all processes, in place."""
+        """Sum the gradients over all processes, in place."""
         if self.count == 1:
             return
         trained = list(parameters)
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         distributed.all_reduce(flat)
-        pieces = flat.split([gradient.numel() for gradient in gradients])
-        for parameter, piece in zip(trained, pieces, strict=True):
-            parameter.grad = piece.view_as(parameter)
+        summed = flat.split([gradient.numel() for gradient in gradients])
+        for parameter, gradient in zip(trained, summed, strict=True):
+            parameter.grad = gradient.view_as(parameter)
 
     def wait(self) -> None:
         """Wait for all processes."""
@@ -61,7 +61,7 @@ class Processes:
 
 @contextmanager
 def joined_processes() -> Iterator[Processes]:
-    """The processes of `torchrun` if it started this one; the group ends with the context."""
+    """Join the process group if `torchrun` started this process; leave it at the end of the context."""
     cuda = torch.cuda.is_available()
     if "RANK" not in os.environ:
         yield Processes(device=torch.device("cuda" if cuda else "cpu"))

@@ -20,11 +20,11 @@ from training.model.pair_model import PairModel, load_pair_model
 
 
 class TextRows(Protocol):
-    """A global batch: `texts` are the numbers of its texts, its length counts its pairs, sentences or texts."""
+    """A global batch: `texts` are the numbers of its texts; its length is its number of pairs, sentences or texts."""
 
     @property
     def texts(self) -> Integers:
-        """int64 `[r]`."""
+        """Text numbers, int64 `[r]`."""
 
     def __len__(self) -> int: ...
 
@@ -34,28 +34,28 @@ AnyBatch_co = TypeVar("AnyBatch_co", bound=TextRows, covariant=True)
 
 
 class Batches(Protocol[AnyBatch_co]):
-    """Batches that depend on seed, epoch and number alone."""
+    """Batches that depend only on the seed, the epoch and the number of the batch."""
 
     @property
     def batches_per_epoch(self) -> int:
         """The same for every epoch."""
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[AnyBatch_co]:
-        """The batches of epoch `number` (from 0), without the first `skip` of them."""
+        """Yield the batches of epoch `number` (from 0), without the first `skip`."""
 
 
 class Task(ABC, Generic[AnyBatch]):
-    """Everything that the training loop needs to know about data, model and loss.
+    """The data, the initial model and the loss of a run, as the training loop uses them.
 
     Attributes:
-        batches, texts: the batches, and the texts that they number.
-        select: selection scores of an encoder, the deciding one first (see TrainingData).
-        fingerprint: changes with the data, because a run must not continue with other data.
-        data, batch, unit: in words, the data, the size of a batch, and the unit of that size.
-        classes: those of the head; without any there is no head.
-        selectable_from: the best step is chosen from those after this share of all steps.
+        batches, texts: the batches, and the texts whose numbers they contain.
+        select: returns the selection scores of an encoder, the deciding one first (see TrainingData).
+        fingerprint: a hash of the data; a run continues only with the same data.
+        data, batch, unit: for the log: the data, the size of a batch, and the unit of that size.
+        classes: the classes of the head; if empty, there is no head.
+        selectable_from: checkpoint selection starts after this share of all steps.
         facts: further fields of training.json: the number of anchors held out for checkpoint selection
-            (evaluation must hold out the same ones), and the teachers.
+            (evaluation must hold out the same anchors), and the teachers.
     """
 
     batches: Batches[AnyBatch]
@@ -70,16 +70,16 @@ class Task(ABC, Generic[AnyBatch]):
     facts: Mapping[str, Any] = {}
 
     def load_model(self, settings: TrainSettings) -> PairModel:
-        """The model to begin with; `loss` gets the outputs of its `encode` in training mode."""
+        """Return the initial model; `loss` gets the outputs of its `encode` in training mode."""
         return load_pair_model(settings, classes=len(self.classes))
 
     @abstractmethod
     def loss(self, model: PairModel, outputs: Tensor, batch: AnyBatch, *, step: int, steps: int) -> tuple[Tensor, Log]:
-        """The loss of a batch at `step` of `steps`, and its parts, from the model's `outputs` for `batch.texts`."""
+        """Return the loss of a batch at `step` of `steps`, and its parts; `outputs` are those for `batch.texts`."""
 
 
 class PairTask(Task[Batch]):
-    """Labelled, unlabelled or scored pairs; the objective is the one that `settings.method` names, or the one given.
+    """Training on labelled, unlabelled or scored pairs, by default with the objective that `settings.method` names.
 
     Raises:
         InvalidInput: the method does not fit the pairs.
@@ -113,7 +113,7 @@ class PairTask(Task[Batch]):
 
 
 def loss_inputs(model: PairModel, vectors: Tensor, batch: Batch, pairs: Pairs) -> LossInputs:
-    """The pairs of a batch with their labels and logits, as an objective takes them."""
+    """Return the vectors, logits and labels of the pairs of a batch: the arguments of an objective."""
     device = vectors.device
     left, right = (vectors[torch.from_numpy(side).to(device)] for side in (batch.left, batch.right))
     return LossInputs(
@@ -129,13 +129,13 @@ def loss_inputs(model: PairModel, vectors: Tensor, batch: Batch, pairs: Pairs) -
 
 
 def fingerprint_of(pairs: Pairs) -> str:
-    """A digest that changes with the pairs, their labels or scores, or their texts."""
+    """Return a hash of the pairs, their labels and scores, and their texts."""
     return digest(pairs.texts, (pairs.left, pairs.right, pairs.targets, pairs.known, pairs.gains))
 
 
 def digest(texts: Iterable[str], arrays: Iterable[np.ndarray[Any, Any]]) -> str:
-    """16 hexadecimal digits of the SHA-256 of texts and arrays."""
-    found = hashlib.sha256("\0".join(texts).encode())
+    """Return the first 16 hexadecimal digits of the SHA-256 of texts and arrays."""
+    sha256 = hashlib.sha256("\0".join(texts).encode())
     for values in arrays:
-        found.update(np.ascontiguousarray(values).tobytes())
-    return found.hexdigest()[:16]
+        sha256.update(np.ascontiguousarray(values).tobytes())
+    return sha256.hexdigest()[:16]

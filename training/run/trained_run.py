@@ -1,4 +1,4 @@
-"""The facts of a training run about its model and its start: the `training.json` beside the weights."""
+"""The description of a training run, stored as `training.json` in the folder of its weights."""
 
 import json
 import math
@@ -14,17 +14,17 @@ from similarity.text import DEFAULT_SETTINGS
 from training.config import DISTILLATION, TrainSettings
 
 SETTINGS_FILE = "training.json"
-# Settings that only runs on sentences store (training.papers.sentences); such a model is exported like any other.
+# Settings that only runs on sentences store (training.papers.sentences). Such a model is exported like any other.
 _OF_SENTENCES = ("context", "windows", "batch_sentences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The model that a run began with, recorded at its begin, because the folder may change later.
+    """The initial model of a run, recorded when the run starts, because the model's folder may change later.
 
-    `base_model` is an id, or a folder's own name without its path. `method` says in words how that was trained
-    before, empty where we do not know; `companies` are those that a bundle's list says it was trained on, `licence`
-    the one in its manifest.
+    `base_model` is an id, or the name of a folder without its path. `method` describes how the initial model was
+    trained; it is empty if unknown. `companies` are the training companies listed with a bundle, `licence` is the one
+    in its manifest.
     """
 
     base_model: str
@@ -33,17 +33,17 @@ class Start:
     licence: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; `read_run` makes a Start of them again."""
+        """Return plain values, from which `read_run` restores the Start."""
         return {**asdict(self), "companies": list(self.companies)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedRun:
-    """One run: its settings, the step whose model was kept, and that step's selection scores.
+    """A training run: its settings, the step of its best model, and that step's selection scores.
 
-    `start` is what it began with. `selection_anchors` is how many anchors were held out to choose the step, None
-    where the run did not say; `teachers` are the encoders that it was distilled from, `teachers_trained_on` the
-    companies on their lists; `batch_sentences` is the size of a batch where it learnt from sentences.
+    `start` is the initial model. `selection_anchors` is the number of anchors held out for checkpoint selection, None
+    if it was not recorded. `teachers` are the encoders that it was distilled from, `teachers_trained_on` their training
+    companies. `batch_sentences` is the batch size of a run on sentences, None for other runs.
     """
 
     settings: TrainSettings
@@ -57,12 +57,12 @@ class TrainedRun:
 
     @property
     def companies_before(self) -> tuple[str, ...]:
-        """The companies that its start and its teachers were trained on, by the lists beside their bundles."""
+        """Training companies of the initial model and of the teachers, from the lists stored with their bundles."""
         return tuple(sorted({*self.start.companies, *self.teachers_trained_on}))
 
     @property
     def method(self) -> str:
-        """One sentence on how it was trained, the earlier runs first."""
+        """One sentence that describes the training, earlier runs first."""
         settings = self.settings
         length = f"{settings.steps:,} steps" if settings.steps else f"{settings.epochs:g} epochs"
         if self.batch_sentences:
@@ -83,13 +83,13 @@ class TrainedRun:
         return "; then ".join(filter(None, [self.start.method, ", ".join(words)]))
 
     def metrics(self) -> dict[str, float]:
-        """The selection scores, for a manifest."""
+        """Return the selection scores and their step, for a manifest."""
         scores = {f"selection_{name}": score for name, score in self.scores.items() if math.isfinite(score)}
         return {"selection_step": self.step, **scores}
 
 
 def _start_from(stored: Mapping[str, Any], settings: TrainSettings, folder: Path) -> Start:
-    """The recorded start; for runs of older releases, which recorded none, the model that lies there now."""
+    """Return the recorded start or, for a run of an older release, which recorded none, the start of its source now."""
     if "start" in stored:
         return Start(**{**stored["start"], "companies": tuple(stored["start"]["companies"])})
     source = settings.source
@@ -97,11 +97,11 @@ def _start_from(stored: Mapping[str, Any], settings: TrainSettings, folder: Path
 
 
 def start_of(source: str) -> Start:
-    """The start of a run that begins now with `source`: a bundle, the model of an earlier run, or another.
+    """Return the start of a run whose initial model is `source`: a bundle, the model of an earlier run, or another.
 
     Raises:
-        InvalidBundle: the bundle cannot be read, or prepares texts in another way than training does.
-        InvalidInput: the training.json of the earlier run is not what a run writes.
+        InvalidBundle: the bundle cannot be read, or its text settings are not those of training.
+        InvalidInput: the training.json of the earlier run is invalid.
     """
     if is_bundle(source):
         return _start_of_bundle(ModelBundle.load(source))
@@ -114,8 +114,8 @@ def start_of(source: str) -> Start:
 def _start_of_bundle(bundle: ModelBundle) -> Start:
     if bundle.manifest.text_settings != DEFAULT_SETTINGS:
         raise InvalidBundle(
-            f"{bundle.folder} prepares texts in another way than training does, so its weights would not fit; "
-            "begin with another model"
+            f"the text settings of {bundle.folder} differ from those of training, so training cannot start from its "
+            "weights; choose another model"
         )
     return Start(
         base_model=bundle.manifest.base_model,
@@ -126,16 +126,16 @@ def _start_of_bundle(bundle: ModelBundle) -> Start:
 
 
 def listed_companies(bundle_folder: Path) -> list[str]:
-    """The ids of the companies that a bundle was trained on, as the list beside it says; none without a list."""
+    """Return the ids on the list of training companies stored with a bundle; empty if there is no list."""
     path = companies_trained_on(bundle_folder)
     return path.read_text(encoding="utf-8").split() if path else []
 
 
 def read_run(folder: Path) -> TrainedRun | None:
-    """The run that wrote the model in `folder`, or None if no run of ours did.
+    """Return the run that wrote the model in `folder`, or None if the folder has no training.json.
 
     Raises:
-        InvalidInput: its training.json is not what a run writes.
+        InvalidInput: its training.json is invalid.
     """
     path = folder / SETTINGS_FILE
     if not path.is_file():
@@ -157,6 +157,6 @@ def read_run(folder: Path) -> TrainedRun | None:
         )
     except (KeyError, TypeError, AttributeError, ValueError, InvalidInput) as error:
         raise InvalidInput(
-            f"{path} is not what a training run writes ({error}); export the folder 'best' of a run, or remove the "
-            "file to export the weights without its facts"
+            f"{path} is not the training.json of a run ({error}); export the folder 'best' of a run, or remove this "
+            "file to export the weights without a description of their training"
         ) from error

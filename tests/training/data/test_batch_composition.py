@@ -23,7 +23,7 @@ def test_strata_that_are_used_once_are_used_up() -> None:
 def test_shares_follow_the_labels_within_the_labelled_part() -> None:
     shares = stratum_shares(np.array([-1, 0, 1]), np.array([50, 1, 3]), 0.4)
     np.testing.assert_allclose(shares, [0.6, 0.1, 0.3])
-    with pytest.raises(InvalidInput, match="none is unlabelled"):
+    with pytest.raises(InvalidInput, match="no pair is unlabelled"):
         stratum_shares(np.array([0, 1]), np.array([1, 3]), 0.4)
 
 

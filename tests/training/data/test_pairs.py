@@ -94,7 +94,7 @@ def test_an_object_may_leave_out_its_label(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_bytes("text_a,text_b,label\nx,y,positive\nx,Übung,negative\n".encode("latin-1"))
-    with pytest.raises(InvalidInput, match=r"row 2: holds bytes that are not UTF-8"):
+    with pytest.raises(InvalidInput, match=r"row 2: contains bytes that are not UTF-8"):
         read_pairs(path)
 
 
@@ -142,7 +142,7 @@ def test_the_two_orders_of_a_graded_pair_may_differ(tmp_path: Path) -> None:
         ("company_a,company_b,label\n", "pairs.csv has no rows"),
         (
             "one,two,label\na,b,positive\n",
-            "no two columns hold a pair; rename them.* The file has the columns: one, two, label",
+            "no two columns contain a pair; rename them.* The file has the columns: one, two, label",
         ),
         ("company_a,company_b,label,grade\na,b,positive,2\n", r"several label columns \(label, grade\)"),
         ("company_a,company_b,label\na,zz,positive\n", "1 of 2 companies of the pairs are not in .*: zz"),
@@ -163,7 +163,7 @@ def test_at_most_five_unknown_companies_are_named(tmp_path: Path) -> None:
 
 def test_company_ids_need_their_companies(tmp_path: Path) -> None:
     path = written(tmp_path, "pairs.csv", table(","))
-    with pytest.raises(InvalidInput, match=r"holds company ids .* give the file of these companies"):
+    with pytest.raises(InvalidInput, match=r"contains company ids .* give the file of these companies"):
         read_pairs(path)
     with pytest.raises(InvalidInput, match="there is no file"):
         read_pairs(path, companies=tmp_path / "companies.jsonl")
@@ -172,7 +172,7 @@ def test_company_ids_need_their_companies(tmp_path: Path) -> None:
 def test_ids_and_texts_are_not_mixed(tmp_path: Path) -> None:
     ids = written(tmp_path, "ids.csv", table(","))
     texts = written(tmp_path, "texts.csv", table(",", ("text_a", "text_b", "label")))
-    with pytest.raises(InvalidInput, match=r"some of .* hold company ids, some texts"):
+    with pytest.raises(InvalidInput, match=r"some of .* contain company ids, some texts"):
         read_pairs([ids, texts], companies=TEXTS)
 
 

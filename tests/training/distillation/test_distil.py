@@ -192,7 +192,7 @@ def test_lexical_overlap_changes_the_targets_and_is_recorded(
     main(arguments(files, teachers[:1], model, "--steps", "2"))
     without = losses(files / "run")
     (files / "run").rename(files / "without")
-    monkeypatch.setattr(words, "COMMON", 0.5)  # of these few words each is common
+    monkeypatch.setattr(words, "MAX_DOCUMENT_SHARE", 0.5)  # of these few words each is common
     main(arguments(files, teachers[:1], model, "--words", ".4", "--steps", "2"))
     assert losses(files / "run") != without
     run = read_run(files / "run" / "best")
@@ -246,10 +246,10 @@ def test_another_method_or_text_preparation_is_refused(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(teaching, "DEFAULT_SETTINGS", TextSettings(drop_places=True))
-    with pytest.raises(SystemExit, match="prepares texts in another way"):
+    with pytest.raises(SystemExit, match="differ from those of training"):
         main(arguments(files, teachers, model))
     monkeypatch.undo()
     with pytest.raises(SystemExit, match=r"manifest\.json"):
         main(arguments(files, [files], model))
-    with pytest.raises(InvalidInput, match="pause does not learn from teachers"):
+    with pytest.raises(InvalidInput, match="needs 'distillation'"):
         distillation_task(model, TeacherTargets.of_vectors(unit_rows(20)), method="pause")

@@ -47,5 +47,5 @@ def test_a_word_of_many_texts_counts_for_nothing() -> None:
 
 @pytest.mark.parametrize("texts", [("boats", "planes"), ("the", "the and"), ("", "")])
 def test_texts_that_share_nothing_are_refused(texts: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidInput, match="leave words out"):
+    with pytest.raises(InvalidInput, match="omit --words"):
         overlap_factors(texts, weight=1)

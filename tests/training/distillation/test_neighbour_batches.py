@@ -38,7 +38,7 @@ def test_a_batch_consists_of_neighbourhoods() -> None:
     assert [each.tolist() for each in first] != [each.tolist() for each in second]
 
 
-@pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "fill no batch")])
+@pytest.mark.parametrize(("count", "batch_texts", "message"), [(40, 6, "multiple of 4"), (7, 8, "do not fill a batch")])
 def test_too_few_texts_or_a_wrong_batch_size_are_refused(count: int, batch_texts: int, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         NeighbourBatches(TeacherTargets.of_vectors(unit_rows(count)), batch_texts=batch_texts, seed=0, neighbourhood=4)

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from similarity.model.calibration import Calibration
 from training.evaluate.calibration import (
-    ServedPairs,
+    JudgedHits,
     assess,
     calibrate,
     fit_isotonic,
     fit_platt,
+    judged_hits,
     out_of_fold,
     probabilities,
-    served_pairs,
-    served_weights,
+    stratum_weights,
 )
 from training.evaluate.corpus import Corpus
 
@@ -29,14 +29,14 @@ def drawn(pairs: int, *, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np
     return cosines, random.random(pairs) < probabilities(TRUE, cosines)
 
 
-def grouped(pairs: int, anchors: int) -> ServedPairs:
+def grouped(pairs: int, anchors: int) -> JudgedHits:
     cosines, competitor = drawn(pairs)
-    return ServedPairs(
+    return JudgedHits(
         anchors=np.arange(pairs) % anchors,
         cosines=cosines,
         competitor=competitor,
         weights=np.full(pairs, 2.0),
-        served=2 * pairs,
+        hits=2 * pairs,
     )
 
 
@@ -100,22 +100,22 @@ def test_one_kind_alone_is_refused(competitor: list[bool]) -> None:
 
 def test_the_judged_share_the_weight_of_all_served_of_like_cosine() -> None:
     served = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9])
-    weights = served_weights(np.array([0.2, 0.7, 0.9]), served, strata=2)
+    weights = stratum_weights(np.array([0.2, 0.7, 0.9]), served, strata=2)
     assert weights.tolist() == [4, 2, 2]
 
 
 def test_a_stratum_without_judged_pairs_joins_its_neighbour() -> None:
     served = np.arange(1, 9) / 10
-    assert served_weights(np.array([0.1, 0.8]), served, strata=4).tolist() == [6, 2]
-    assert served_weights(np.array([0.8]), served, strata=4).tolist() == [8]
-    assert served_weights(np.array([0.1]), served, strata=4).tolist() == [8]
-    assert served_weights(np.array([0.5, 0.5]), np.full(6, 0.5)).tolist() == [3, 3]
+    assert stratum_weights(np.array([0.1, 0.8]), served, strata=4).tolist() == [6, 2]
+    assert stratum_weights(np.array([0.8]), served, strata=4).tolist() == [8]
+    assert stratum_weights(np.array([0.1]), served, strata=4).tolist() == [8]
+    assert stratum_weights(np.array([0.5, 0.5]), np.full(6, 0.5)).tolist() == [3, 3]
 
 
 def test_weights_make_up_for_judging_the_nearest_more_often() -> None:
     cosines, competitor = drawn(50_000)
     judged = np.random.default_rng(5).random(len(cosines)) < 0.02 + 0.3 * (cosines > 0.75)
-    weights = served_weights(cosines[judged], cosines)
+    weights = stratum_weights(cosines[judged], cosines)
     assert weights.sum() == pytest.approx(len(cosines))
     assert competitor[judged].mean() > competitor.mean() + 0.1
     assert np.average(competitor[judged], weights=weights) == pytest.approx(competitor.mean(), abs=0.02)
@@ -127,14 +127,14 @@ def test_served_pairs_are_the_judged_ones_among_the_nearest_of_the_whole_corpus(
         ids=("a", "b", "c", "d", "e", "f"),
         vectors=np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32),
     )
-    pairs = served_pairs(corpus, {"a": {"b": 0, "d": 2, "f": 2}, "f": {"e": 2, "c": 1}}, k=3)
+    pairs = judged_hits(corpus, {"a": {"b": 0, "d": 2, "f": 2}, "f": {"e": 2, "c": 1}}, k=3)
     assert pairs.anchors.tolist() == [0, 0, 1, 1]
     assert pairs.cosines == pytest.approx(np.cos(np.radians([10, 30, 10, 30])))
     assert pairs.competitor.tolist() == [False, True, True, False]
-    assert pairs.served == 6
+    assert pairs.hits == 6
     assert pairs.weights.sum() == 6
     with pytest.raises(InvalidInput, match="has been judged"):
-        served_pairs(corpus, {"a": {"f": 2}}, k=3)
+        judged_hits(corpus, {"a": {"f": 2}}, k=3)
 
 
 def test_true_probabilities_have_the_error_of_chance() -> None:
@@ -164,12 +164,12 @@ def test_the_report_fits_on_all_and_judges_on_others() -> None:
 def test_isotonic_is_better_where_the_truth_is_a_step() -> None:
     random = np.random.default_rng(3)
     cosines = random.uniform(0, 1, size=4_000)
-    pairs = ServedPairs(
+    pairs = JudgedHits(
         anchors=np.arange(4_000) % 80,
         cosines=cosines,
         competitor=random.random(4_000) < np.where(cosines > 0.9, 0.95, 0.4),
         weights=np.ones(4_000),
-        served=4_000,
+        hits=4_000,
     )
     assert calibrate(pairs, resamples=100).isotonic_gain.lower > 0
 
@@ -178,12 +178,12 @@ def test_isotonic_is_better_where_the_truth_is_a_step() -> None:
 def test_no_anchor_is_predicted_from_its_own_pairs() -> None:
     # Each anchor has one cosine of its own and pairs of one kind: knowing them would give them away.
     anchors = np.repeat(np.arange(20), 5)
-    pairs = ServedPairs(
+    pairs = JudgedHits(
         anchors=anchors,
         cosines=anchors / 20,
         competitor=anchors % 2 == 0,
         weights=np.ones(100),
-        served=100,
+        hits=100,
     )
     platt, isotonic = out_of_fold(pairs, folds=20)
     assert np.abs(platt - 0.5).max() < 0.3
@@ -199,5 +199,5 @@ def test_isotonic_rises_and_is_never_certain() -> None:
 
 @pytest.mark.training
 def test_fewer_anchors_than_folds_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="1 anchors with judged pairs make no 5 folds"):
+    with pytest.raises(InvalidInput, match="5-fold cross-validation needs 5 anchors with judged hits, not 1"):
         calibrate(grouped(10, 1))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from similarity.text import TextSettings
 from training.evaluate import corpus as corpora
-from training.evaluate.corpus import Corpus, corpus_recall, encode_corpus, serve
+from training.evaluate.corpus import Corpus, corpus_recall, encode_corpus, nearest_companies
 
 
 def on_a_circle(**degrees: float) -> Corpus:
@@ -46,7 +46,7 @@ def test_recall_is_the_share_of_known_competitors_among_the_first() -> None:
 def test_an_anchor_is_not_its_own_neighbour() -> None:
     corpus = on_a_circle(a=0, b=90)
     assert corpus_recall(corpus, {"a": {"b": 2}}, depths=(1,)).recall.tolist() == [[1]]
-    assert serve(corpus, ["a"], k=1).rows.tolist() == [[1]]
+    assert nearest_companies(corpus, ["a"], k=1).rows.tolist() == [[1]]
 
 
 def test_companies_with_equal_cosines_share_their_rank() -> None:
@@ -65,7 +65,7 @@ def test_recall_and_neighbours_are_those_of_sorting(block: int, monkeypatch: pyt
         for anchor in range(7)
     }
     found = corpus_recall(corpus, judgements, depths=(5, 20))
-    served = serve(corpus, list(judgements), k=8)
+    served = nearest_companies(corpus, list(judgements), k=8)
     for place, (anchor, grades) in enumerate(judgements.items()):
         order = sorted_ids(corpus, anchor)
         competitors = {company for company, grade in grades.items() if grade == 2}
@@ -79,7 +79,7 @@ def test_recall_and_neighbours_are_those_of_sorting(block: int, monkeypatch: pyt
 
 def test_equal_neighbours_are_served_in_the_order_of_the_corpus() -> None:
     corpus = on_a_circle(a=0, b=20, c=20, d=20, e=10)
-    assert serve(corpus, ["a"], k=3).rows.tolist() == [[4, 1, 2]]
+    assert nearest_companies(corpus, ["a"], k=3).rows.tolist() == [[4, 1, 2]]
 
 
 def test_anchors_without_a_competitor_are_left_out() -> None:
@@ -94,12 +94,12 @@ def test_unknown_companies_are_named() -> None:
     with pytest.raises(InvalidInput, match=r"not in the corpus, the first is x\b"):
         corpus_recall(corpus, {"a": {"x": 2}})
     with pytest.raises(InvalidInput, match=r"not in the corpus, the first is y\b"):
-        serve(corpus, ["y"], k=1)
+        nearest_companies(corpus, ["y"], k=1)
 
 
 def test_more_neighbours_than_there_are_is_refused() -> None:
     with pytest.raises(InvalidInput, match="ask for fewer"):
-        serve(on_a_circle(a=0, b=10), ["a"], k=2)
+        nearest_companies(on_a_circle(a=0, b=10), ["a"], k=2)
 
 
 def test_a_corpus_that_does_not_fit_itself_is_refused() -> None:

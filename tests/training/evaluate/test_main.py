@@ -136,7 +136,7 @@ def test_all_tasks_are_the_default(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--against", "nothing.json"], "^refused: nothing.json is no report"),
+        (["--against", "nothing.json"], "^refused: nothing.json is not a report"),
         ([], "^refused: there is no file nowhere"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_file_that_is_no_report_is_refused(tmp_path: Path, content: str | None
     path = tmp_path / "report.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(InvalidInput, match="is no report"):
+    with pytest.raises(InvalidInput, match="is not a report"):
         read_report(path)
 
 

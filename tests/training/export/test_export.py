@@ -253,10 +253,10 @@ def test_a_long_file_is_sampled_and_a_short_one_is_used_in_order(tmp_path: Path)
 def test_half_of_the_judged_options_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--judged", "z"])
-    assert "--judged and --calibrate need --companies" in capsys.readouterr().err
+    assert "--judged, --calibrate and --calibrate-on need --companies" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--companies", "z"])
-    assert "--judged and --companies belong together" in capsys.readouterr().err
+    assert "--companies is only used with --judged" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--model", "x", "--output", "y", "--reference", "z"])
     assert "--reference needs --judged" in capsys.readouterr().err

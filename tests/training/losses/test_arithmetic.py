@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from training.losses.arithmetic import cosines, dots, log_sum_exp_where, mean_where, widened
+from training.losses.arithmetic import at_least_float32, cosines, inner_products, log_sum_exp_where, mean_where
 
 pytestmark = pytest.mark.training
 
 
-def test_half_precision_is_widened_and_double_precision_is_kept() -> None:
-    assert widened(torch.ones(1, dtype=torch.bfloat16)).dtype == torch.float32
-    assert widened(torch.ones(1, dtype=torch.float16)).dtype == torch.float32
-    assert widened(torch.ones(1, dtype=torch.int64)).dtype == torch.float32
-    assert widened(torch.ones(1, dtype=torch.float64)).dtype == torch.float64
+def test_half_precision_is_at_least_float32_and_double_precision_is_kept() -> None:
+    assert at_least_float32(torch.ones(1, dtype=torch.bfloat16)).dtype == torch.float32
+    assert at_least_float32(torch.ones(1, dtype=torch.float16)).dtype == torch.float32
+    assert at_least_float32(torch.ones(1, dtype=torch.int64)).dtype == torch.float32
+    assert at_least_float32(torch.ones(1, dtype=torch.float64)).dtype == torch.float64
 
 
 def test_autocast_rounds_no_similarity() -> None:
@@ -20,8 +20,8 @@ def test_autocast_rounds_no_similarity() -> None:
     left, right = torch.randn(3, 8), torch.randn(4, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert (left @ right.T).dtype == torch.bfloat16  # what autocast does elsewhere
-        inside = dots(left, right), cosines(left, right)
-    assert torch.equal(inside[0], dots(left, right))
+        inside = inner_products(left, right), cosines(left, right)
+    assert torch.equal(inside[0], inner_products(left, right))
     assert torch.equal(inside[1], cosines(left, right))
 
 

@@ -182,13 +182,15 @@ def test_progress_and_alpha_out_of_range_are_refused(progress: float, alpha: flo
         annealing(progress, alpha)
 
 
-@pytest.mark.parametrize(("progress", "alpha", "scale", "weight"), [(0.5, 3, 1, 0.125), (0.5, 0, 1, 1), (0.5, 2, 8, 2)])
+@pytest.mark.parametrize(
+    ("progress", "alpha", "max_weight", "weight"), [(0.5, 3, 1, 0.125), (0.5, 0, 1, 1), (0.5, 2, 8, 2)]
+)
 def test_the_loss_is_cross_entropy_plus_the_weighted_risk(
-    progress: float, alpha: float, scale: float, weight: float
+    progress: float, alpha: float, max_weight: float, weight: float
 ) -> None:
     logits, targets, known, priors = map(tensor, random_case(4))
     assert logits.shape[1] > 1
-    whole = pause(logits, targets, known, priors=priors, progress=progress, alpha=alpha, scale=scale)
+    whole = pause(logits, targets, known, priors=priors, progress=progress, alpha=alpha, max_weight=max_weight)
     supervision = cross_entropy(logits, targets, known)
     risk = positive_unlabelled(logits, targets, known, priors=priors).loss
     assert whole.weight == weight
@@ -217,7 +219,8 @@ def test_positives_only_are_learned_from_by_the_risk_alone_without_annealing() -
 
 
 @pytest.mark.parametrize(
-    ("supervised", "message"), [("softmax", "softmax over one class"), ("hinge", "choose one of softmax, binary, none")]
+    ("supervised", "message"),
+    [("softmax", "softmax needs two or more classes"), ("hinge", "choose one of softmax, binary, none")],
 )
 def test_a_supervised_part_that_cannot_be_is_refused(supervised: Supervised, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -19,7 +19,7 @@ from tests.training.losses.cases import (
     tensor,
 )
 from training.losses.in_batch import in_batch_contrastive
-from training.losses.supervised_contrastive import draw, supervised_contrastive
+from training.losses.supervised_contrastive import sample_entries, supervised_contrastive
 from training.papers.losses.altered_targets import altered_targets
 from training.papers.losses.block import block_loss
 from training.papers.losses.quick_thoughts import quick_thoughts
@@ -192,16 +192,19 @@ def test_tiny_and_huge_vectors_have_finite_gradients(name: str, size: float) -> 
 
 def test_a_draw_keeps_at_most_n_positives_of_each_row_and_adds_none() -> None:
     mask = tensor([[True] * 6, [True, False, True, False, False, False], [False] * 6])
-    drawn = draw(mask, 3, torch.Generator().manual_seed(0))
+    drawn = sample_entries(mask, 3, torch.Generator().manual_seed(0))
     assert drawn.sum(dim=1).tolist() == [3, 2, 0]
     assert not (drawn & ~mask).any()
 
 
 def test_a_draw_follows_its_generator_and_every_entry_is_equally_likely() -> None:
     mask = torch.ones(1, 4, dtype=torch.bool)
-    assert torch.equal(draw(mask, 1, torch.Generator().manual_seed(7)), draw(mask, 1, torch.Generator().manual_seed(7)))
+    assert torch.equal(
+        sample_entries(mask, 1, torch.Generator().manual_seed(7)),
+        sample_entries(mask, 1, torch.Generator().manual_seed(7)),
+    )
     generator = torch.Generator().manual_seed(0)
-    counts = sum(draw(mask, 1, generator).long() for _ in range(400))
+    counts = sum(sample_entries(mask, 1, generator).long() for _ in range(400))
     # 100 expected, standard deviation 8.7
     assert counts.min() > 60
     assert counts.max() < 140
@@ -210,6 +213,6 @@ def test_a_draw_follows_its_generator_and_every_entry_is_equally_likely() -> Non
 def test_a_draw_of_all_leaves_mask_and_generator_alone() -> None:
     mask, generator = random_table(5).tensors()[2], torch.Generator().manual_seed(0)
     before = generator.get_state()
-    assert draw(mask, None, generator) is mask
+    assert sample_entries(mask, None, generator) is mask
     assert torch.equal(before, generator.get_state())
-    assert draw(mask[:, :0], 3, generator).shape == (len(mask), 0)
+    assert sample_entries(mask[:, :0], 3, generator).shape == (len(mask), 0)

@@ -210,12 +210,12 @@ def test_a_bundle_exported_again_keeps_its_facts(
         assert getattr(again, fact) == getattr(bundle.manifest, fact)
     assert trained_on_path(folder).read_text().split() == ["c1", "c2"]
     assert "our/base, licence none |" in (folder / CARD_FILE).read_text()
-    assert "the probability of the bundle is not carried over" in capsys.readouterr().out
+    assert "the calibration of the bundle is not copied" in capsys.readouterr().out
 
 
 def test_a_bundle_is_not_replaced_by_its_own_export(bundle: ModelBundle, sample: Path, tmp_path: Path) -> None:
     begun = copied(bundle, tmp_path, listed="c1")
-    with pytest.raises(SystemExit, match=r"holds the bundle itself; choose another --output"):
+    with pytest.raises(SystemExit, match=r"contains the bundle to export; choose another folder"):
         export_by_command(f"--model {begun.folder} --sample {sample}", begun.folder.parent)
 
 
@@ -225,7 +225,7 @@ def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
     begun = copied(bundle, tmp_path, listed="c1")
     (tmp_path / "other.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc3\t0\n")
     given = f"--model {begun.folder} --sample {sample} --calibrate {tmp_path / 'other.tsv'} --companies {sample}"
-    with pytest.raises(SystemExit, match=r"has seen 1 of the 1 anchors that were to fit the probability, such as c1"):
+    with pytest.raises(SystemExit, match=r"1 of the 1 anchors of the calibration, such as c1, were training"):
         export_by_command(given, tmp_path / "models")
 
 
@@ -239,7 +239,7 @@ def test_a_killed_run_does_not_continue_from_another_start(
     assert "continuing after step 4" in capsys.readouterr().out
     assert sum(line["step"] == 0 for line in read_journal(tmp_path / "run/metrics.jsonl")) == 1
     trained_on_path(begun.folder).write_text("c9")
-    with pytest.raises(SystemExit, match=r"began with another model than lies at .* now"):
+    with pytest.raises(SystemExit, match=r"began with another model than the one at .* now"):
         train(begun, pairs, tmp_path / "run", 1e-2, "--checkpoint-every", "2")
 
 
@@ -265,7 +265,7 @@ def test_a_bundle_with_another_text_preparation_is_refused(
     weights: Path, pairs: Path, sample: Path, tmp_path: Path
 ) -> None:
     other = exported(weights, sample, tmp_path, text_settings=TextSettings(drop_places=True))
-    with pytest.raises(SystemExit, match=r"refused: .* prepares texts in another way than training does"):
+    with pytest.raises(SystemExit, match=r"refused: the text settings of .* differ from those of training"):
         train(other, pairs, tmp_path / "run", 1e-2)
 
 
@@ -309,23 +309,23 @@ def test_another_architecture_is_refused(bundle: ModelBundle, tmp_path: Path) ->
     (folder / MODEL_FILE).write_bytes(graph.SerializeToString())
     (folder / "tokenizer.json").write_bytes(bundle.read("tokenizer.json"))
     other = write_manifest(folder, bundle.manifest)
-    with pytest.raises(InvalidBundle, match=r"cannot be trained on .* name the weights it was exported from"):
+    with pytest.raises(InvalidBundle, match=r"training cannot start from .* pass the weights it was exported from"):
         restored(other.folder)
 
 
 def test_layers_behind_the_transformer_are_refused(weights: Path, sample: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(weights, tmp_path / "is-bert"))
     save_convolutions(new_convolutions(16, windows=(1, 3, 5), seed=1), folder)
-    with pytest.raises(InvalidInput, match=r"holds cnn.safetensors, layers behind the transformer"):
+    with pytest.raises(InvalidInput, match=r"contains cnn.safetensors, layers after the transformer"):
         exported(folder, sample, tmp_path / "bundles")
     bundle = exported(folder, sample, tmp_path / "bundles", load=load_sentence_encoder)
-    with pytest.raises(InvalidBundle, match=r"cannot be trained on \(it has layers behind the transformer\)"):
+    with pytest.raises(InvalidBundle, match=r"\(it has layers after the transformer\)"):
         restored(bundle.folder)
 
 
 def test_a_model_that_was_never_trained_is_refused(sample: Path, tmp_path: Path) -> None:
     bundle = exported(write_tiny_model(tmp_path / "fresh"), sample, tmp_path)
-    with pytest.raises(InvalidBundle, match=r"its graph has no .*query.bias.* name the weights"):
+    with pytest.raises(InvalidBundle, match=r"its graph has no .*query.bias.* pass the weights"):
         restored(bundle.folder)
 
 

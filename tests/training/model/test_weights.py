@@ -40,7 +40,7 @@ def test_a_model_without_a_tokenizer_is_named(model: Path, tmp_path: Path) -> No
     for path in folder.iterdir():
         if path.name not in ("config.json", "model.safetensors"):
             path.unlink()
-    with pytest.raises(InvalidInput, match="its tokenizer knows no words"):
+    with pytest.raises(InvalidInput, match="its tokenizer has an empty vocabulary"):
         load_tokenizer(str(folder))
 
 

@@ -154,7 +154,7 @@ def test_the_report_states_the_start(model: Path, nli: Path) -> None:
     [
         (["--nli", "/nowhere"], r"no train\.tsv"),
         (["--sts", "/nowhere"], r"no STSb-dev\.tsv"),
-        (["--methods", "is-bert"], "there is no method 'is-bert'"),
+        (["--methods", "is-bert"], "unknown method 'is-bert'"),
         (["--priors", ".2", ".2", ".2"], "sum to"),
     ],
 )

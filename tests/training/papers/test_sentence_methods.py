@@ -115,7 +115,7 @@ def test_two_encoders_learn_apart_and_the_first_is_kept(model: Path, tmp_path: P
         held[f"{which}encoder.layer.1.output.dense.weight"] for which in ("transformer.", "second.transformer.")
     )
     assert not first.equal(second)
-    assert fitted.encode(["ships"]).shape == (1, 16)
+    assert fitted.encoder(["ships"]).shape == (1, 16)
     saved = load_file(tmp_path / "best" / "model.safetensors")
     assert saved["encoder.layer.1.output.dense.weight"].equal(first)
     assert {path.name for path in (tmp_path / "best").glob("*.safetensors")} == {"model.safetensors"}
@@ -124,12 +124,12 @@ def test_two_encoders_learn_apart_and_the_first_is_kept(model: Path, tmp_path: P
 def test_is_bert_keeps_its_convolutions_and_can_be_trained_on(model: Path, tmp_path: Path) -> None:
     fitted = run(tiny(model, method="is-bert", windows="3,5,7"), tmp_path / "first")
     texts = ["boats sails", "jam tea cheese"]
-    vectors = fitted.encode(texts)
+    vectors = fitted.encoder(texts)
     assert vectors.shape == (2, 768)
     settings = tiny(tmp_path / "first" / "best", method="is-bert")
     again = SentenceTask(settings, descriptions(), selection=6).load_model(settings)
     assert [layer.kernel_size for layer in again.convolutions.layers] == [(3,), (5,), (7,)]
-    ids, mask = fitted.encode.texts.padded(fitted.encode.texts.numbers(texts))
+    ids, mask = fitted.encoder.texts.padded(fitted.encoder.texts.numbers(texts))
     unit = again.eval().encode(ids, mask).detach().numpy()
     assert np.allclose(unit / np.linalg.norm(unit, axis=1, keepdims=True), vectors, atol=1e-6)
 
@@ -138,7 +138,7 @@ def test_the_product_refuses_a_model_with_convolutions(model: Path, tmp_path: Pa
     """It would leave them out, and with them what the run learnt."""
     run(tiny(model, method="is-bert", steps=2, checkpoint_every=0), tmp_path)
     for load in (lambda folder: load_pair_model(TrainSettings(model=folder)), load_encoder):
-        with pytest.raises(InvalidInput, match=r"holds cnn\.safetensors, layers behind the transformer"):
+        with pytest.raises(InvalidInput, match=r"contains cnn\.safetensors, layers after the transformer"):
             load(str(tmp_path / "best"))
 
 
@@ -148,8 +148,8 @@ def test_the_exported_graph_holds_the_convolutions(model: Path, tmp_path: Path) 
     assert encoder.dimension == 768
     session = OnnxRuntimeSession(to_onnx(encoder).SerializeToString())
     texts = ["boats", "jam bread cheese olives tea jam bread"]
-    input_ids, mask = padded([fitted.encode.texts.tokens[number] for number in fitted.encode.texts.numbers(texts)])
-    assert np.abs(session.run(input_ids, mask) - fitted.encode(texts)).max() < 1e-5
+    input_ids, mask = padded([fitted.encoder.texts.tokens[number] for number in fitted.encoder.texts.numbers(texts)])
+    assert np.abs(session.run(input_ids, mask) - fitted.encoder(texts)).max() < 1e-5
 
 
 def test_padding_changes_no_convolution() -> None:

@@ -59,7 +59,7 @@ def test_weights_without_a_run_have_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"settings": {"methd": "pause"}}, {"scores": None}, {"step": "soon"}])
 def test_a_damaged_training_json_is_an_error(tmp_path: Path, changes: dict[str, object]) -> None:
-    with pytest.raises(InvalidInput, match="is not what a training run writes"):
+    with pytest.raises(InvalidInput, match=r"is not the training\.json of a run"):
         read_run(written(tmp_path, **changes))
 
 

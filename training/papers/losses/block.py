@@ -1,9 +1,9 @@
-"""CURL's block loss: a sentence is nearer to the mean of its neighbours than to the mean of others."""
+"""CURL's block loss: a sentence should be more similar to the mean of its neighbours than to the mean of the others."""
 
 from torch import Tensor
 from torch.nn import functional
 
-from training.losses.arithmetic import dots, mean_where
+from training.losses.arithmetic import inner_products, mean_where
 
 
 def block_loss(left: Tensor, right: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
@@ -11,19 +11,22 @@ def block_loss(left: Tensor, right: Tensor, positives: Tensor, negatives: Tensor
 
         L_i = log(1 + exp(−u_i·(μ_i⁺ − μ_i⁻))),   μ_i⁺ and μ_i⁻ the means of g over P_i and N_i
 
-    and the mean over the sentences i that have both. Source: Arora et al. 2019, blocks in place of
-    single examples. For blocks of equal size draw as many negatives as there are positives
-    (`training.losses.supervised_contrastive.draw`).
+    The loss is the mean of L_i over sentences with a positive and a negative. Source: Arora et al. 2019. For blocks of
+    equal size, sample as many negatives as positives (`training.losses.supervised_contrastive.sample_entries`).
 
     Args:
         left: `[r, d]`, vectors u.
         right: `[m, d]`, vectors g.
         positives: `[r, m]`, bool, the neighbours P.
-        negatives: `[r, m]`, bool, the others N; the sentence itself is in neither.
+        negatives: `[r, m]`, bool, the other sentences N; the sentence itself is in neither mask.
 
-    Returns a scalar: 0, still in the graph, if no sentence has both.
+    Returns a scalar; 0 with zero gradients if no sentence has a positive and a negative.
+
+    >>> positives, vectors = torch.tensor([[True, False]]), torch.eye(2)
+    >>> round(block_loss(vectors[:1], vectors, positives, ~positives).item(), 4)  # ln(1 + 1/e)
+    0.3133
     """
-    scores = dots(left, right)
+    scores = inner_products(left, right)
     # u·μ is the mean of u·g over the block.
-    ahead = mean_where(scores, positives, dim=1) - mean_where(scores, negatives, dim=1)
-    return mean_where(functional.softplus(-ahead), positives.any(dim=1) & negatives.any(dim=1))
+    margin = mean_where(scores, positives, dim=1) - mean_where(scores, negatives, dim=1)
+    return mean_where(functional.softplus(-margin), positives.any(dim=1) & negatives.any(dim=1))

@@ -1,14 +1,14 @@
-"""Regression of graded sentence similarity, for fine-tuning on the STS benchmark."""
+"""Regression of the cosine on scores of sentence similarity, for fine-tuning on the STS benchmark."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.losses.arithmetic import mean_where, widened
+from training.losses.arithmetic import at_least_float32, mean_where
 
 
 def sts_regression(left: Tensor, right: Tensor, scores: Tensor, *, highest: float = 5.0) -> Tensor:
-    """Mean squared difference between the cosine of a pair and its score as a share of the highest.
+    """Mean squared difference between the cosine of a pair and its score divided by `highest`.
 
         L = 1/n Σ_i (cos(u_i, v_i) − s_i / 5)²
 
@@ -19,8 +19,12 @@ def sts_regression(left: Tensor, right: Tensor, scores: Tensor, *, highest: floa
         right: `[n, d]`.
         scores: `[n]`, from 0 to `highest`.
 
-    Returns a scalar: 0, still in the graph, without pairs.
+    Returns a scalar; 0 with zero gradients if there are no pairs.
+
+    >>> sts_regression(torch.eye(2), torch.eye(2), torch.tensor([5.0, 0.0])).item()  # (0² + 1²) / 2
+    0.5
     """
-    cosine = (functional.normalize(widened(left), dim=1) * functional.normalize(widened(right), dim=1)).sum(dim=1)
-    difference = cosine - widened(scores) / highest
+    left, right = (functional.normalize(at_least_float32(vectors), dim=1) for vectors in (left, right))
+    cosine = (left * right).sum(dim=1)
+    difference = cosine - at_least_float32(scores) / highest
     return mean_where(difference.square(), torch.ones_like(difference, dtype=torch.bool))

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from training.losses.relations import Relations, relations
+from training.losses.candidate_table import CandidateTable, candidate_table
 
 pytestmark = pytest.mark.training
 
 MASKS = ("positives", "negatives", "unlabelled", "others")
 
 
-def table_of(*pairs: tuple[int, int, bool | None]) -> Relations:
-    """The relations of pairs (left, right, label); a label of None is none."""
+def table_of(*pairs: tuple[int, int, bool | None]) -> CandidateTable:
+    """The table of pairs (left, right, label); a label of None is none."""
     left, right, labels = zip(*pairs, strict=True) if pairs else ((), (), ())
-    return relations(
+    return candidate_table(
         torch.tensor(left, dtype=torch.int64),
         torch.tensor(right, dtype=torch.int64),
         positive=torch.tensor([bool(label) for label in labels], dtype=torch.bool),
@@ -22,7 +22,7 @@ def table_of(*pairs: tuple[int, int, bool | None]) -> Relations:
     )
 
 
-def cells(found: Relations, mask: str, left: list[int], right: list[int]) -> set[tuple[int, int]]:
+def cells(found: CandidateTable, mask: str, left: list[int], right: list[int]) -> set[tuple[int, int]]:
     """The (left, right) ids under a mask."""
     places = getattr(found, mask).nonzero().tolist()
     return {(sorted(set(left))[i], sorted(set(right))[j]) for i, j in places}
@@ -83,6 +83,6 @@ def test_an_empty_batch_has_an_empty_table() -> None:
 def test_values_of_pairs_go_to_their_places() -> None:
     found = table_of((8, 5, True), (7, 9, False), (8, 9, None), (7, 5, None), (8, 5, True))
     gains = torch.tensor([1.0, -2.0, float("nan"), float("nan"), 3.0], requires_grad=True)
-    table = found.table(gains, rows=torch.tensor([True, True, False, False, True]))
+    table = found.scatter(gains, rows=torch.tensor([True, True, False, False, True]))
     assert table.tolist() == [[0.0, -2.0], [3.0, 0.0]]
     assert not table.requires_grad
