@@ -100,6 +100,9 @@ class ErasureLedger(Protocol):
     def erasure(self, company_id: str) -> ErasureRecord | None:
         """Return the last erasure of a company; None if there is none. Raises DamagedErasure if it is damaged."""
 
+    def erased(self, company_ids: Collection[str]) -> frozenset[str]:
+        """Return those of `company_ids` that have the record of an erasure, whatever its state."""
+
     def running_erasures(self) -> list[ErasureRecord]:
         """Return the running erasures, by id. A damaged record is skipped, with a line in the log."""
 

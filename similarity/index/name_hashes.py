@@ -37,7 +37,15 @@ _APOSTROPHE = re.compile("(?<=\\b\\w)['\u2019\u02bc](?=\\w\\w)")
 
 def names_of(company: Company) -> set[str]:
     """Return the company's name, aliases and domain."""
-    return {name for name in (company.name, *company.aliases, company.domain) if name}
+    return {name for name in (company.name, *company.aliases, company.domain, _decoded(company.domain or "")) if name}
+
+
+def _decoded(domain: str) -> str:
+    """An internationalised domain as people write it; empty for any other."""
+    try:
+        return domain.encode("ascii").decode("idna") if "xn--" in domain else ""
+    except UnicodeError:
+        return ""
 
 
 def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:

@@ -35,3 +35,18 @@ def remember_lost_names(
     if any(lost.values()):
         key = ledger.key()
         ledger.remember({company_id: hashes_of(key, names) for company_id, names in lost.items() if names})
+
+
+def remember_names_of_erased(ledger: ErasureLedger, changes: "Iterable[Change | EmbeddedCompany]") -> None:
+    """Remember hashes of the names that the changes gave to companies with an erasure. Call it after the write.
+
+    The tombstone of an erasure may replace a write that the erasure has not read. The erasure is recorded before it
+    reads names, so either it reads what was written, or its record is found here.
+    """
+    given: dict[str, set[str]] = {}
+    for change in changes:
+        if not isinstance(change, DeletedCompany):
+            given.setdefault(change.id, set()).update(names_of(change.company))
+    if erased := ledger.erased(given):
+        key = ledger.key()
+        ledger.remember({company_id: hashes_of(key, given[company_id]) for company_id in erased})

@@ -30,7 +30,7 @@ from similarity.errors import (
     UnknownGeneration,
 )
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
-from similarity.ingest.former_names import remember_lost_names
+from similarity.ingest.former_names import remember_lost_names, remember_names_of_erased
 from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -142,6 +142,7 @@ def write_changes(
         }
         for position, result in zip(bumped, _write(writer.index, targets, again), strict=True):
             results[position] = result
+    remember_names_of_erased(writer.index.ledger, changes)
     return [_one_result(of_change) for of_change in results]
 
 

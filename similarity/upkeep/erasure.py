@@ -79,8 +79,7 @@ class Eraser:
             # Untimed: a message with a time far ahead would be refused, so `publish` looks up the version.
             received = version_of(now, now=now, deleted=True)
             self.publish(DeletedCompany(id=company_id, version=received, untimed=True))
-        names = {name for each in known for name in names_of(each.company)}
-        ledger.remember({company_id: hashes_of(ledger.key(), names)})
+        self._remember(company_id, known)
         record = ErasureRecord(
             id=company_id,
             version=version,
@@ -133,6 +132,11 @@ class Eraser:
                 known += self.index.get(generation.name, [company_id]).values()
         return known
 
+    def _remember(self, company_id: str, known: Iterable[EmbeddedCompany]) -> None:
+        names = {name for each in known for name in names_of(each.company)}
+        if names:
+            self.index.ledger.remember({company_id: hashes_of(self.index.ledger.key(), names)})
+
     def _hide(self, record: ErasureRecord) -> ErasureRecord:
         """Write a tombstone to every generation; searches no longer find the company when this returns."""
         tombstone = DeletedCompany(id=record.id, version=record.version)
@@ -141,6 +145,8 @@ class Eraser:
         with WriterLease(self.index):
             for generation in self.index.generations():
                 with suppress(UnknownGeneration):  # retired meanwhile, and its documents with it
+                    # A name that was written since the erasure was accepted is lost with this write.
+                    self._remember(record.id, self.index.get(generation.name, [record.id]).values())
                     [results[generation.name]] = self.index.upsert(generation.name, [tombstone])
                     self.index.stats(generation.name)  # makes the write visible to searches
         # Superseded by a newer tombstone is a success too.

@@ -75,3 +75,11 @@ def test_old_erasures_that_are_done_are_purged(index: CompanyIndex) -> None:
     index.ledger.purge_erasures(before=NOON + timedelta(hours=1))
     known = {name for name in ("old", "running", "new") if index.ledger.erasure(name)}
     assert known == {"running", "new"}
+
+
+def test_companies_with_an_erasure_are_known_whatever_its_state(index: CompanyIndex) -> None:
+    assert index.ledger.erased(["acme"]) == frozenset()
+    index.ledger.save_erasure(RECORD)
+    index.ledger.save_erasure(replace(RECORD, id="done", state=ErasureState.DONE))
+    assert index.ledger.erased(["acme", "Acme", "done", "never"]) == {"acme", "done"}
+    assert index.ledger.erased([]) == frozenset()

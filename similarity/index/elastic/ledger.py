@@ -94,6 +94,15 @@ class ElasticLedger:
                 return None
         return _readable(found["_source"])
 
+    def erased(self, company_ids: Collection[str]) -> frozenset[str]:
+        if not company_ids:
+            return frozenset()
+        ids = {_document_id("erasure", each): each for each in company_ids}
+        with self._cluster.explained():
+            answer = self._cluster.reading.mget(index=self._index, ids=list(ids), source=False)
+        # Without the index each document is an error.
+        return frozenset(ids[each["_id"]] for each in answer["docs"] if each.get("found"))
+
     def running_erasures(self) -> list[ErasureRecord]:
         return list(self._erasures(ErasureState.RUNNING))
 

@@ -84,6 +84,11 @@ class SqliteLedger:
             rows = ERASURES.stored(connection, "WHERE id = ?", (company_id,))
         return _readable(rows[0]) if rows else None
 
+    def erased(self, company_ids: Collection[str]) -> frozenset[str]:
+        with self._connections.reading() as connection:
+            query = "SELECT id FROM erasures WHERE id IN (SELECT value FROM json_each(?))"
+            return frozenset(each for (each,) in connection.execute(query, (json.dumps(list(company_ids)),)))
+
     def running_erasures(self) -> list[ErasureRecord]:
         with self._connections.reading() as connection:
             rows = ERASURES.stored(connection, "NOT INDEXED ORDER BY id")

@@ -46,7 +46,7 @@ class OpenedFile:
     @classmethod
     def at(cls, path: Path) -> "OpenedFile":
         """Return what is at `path` now. FileNotFoundError if one of the three is missing."""
-        return cls(_identity(path), _identity(_log_of(path)), _identity(path.with_name(f"{path.name}-shm")))
+        return cls(_identity(path), _identity(_log_of(path)), _identity(_shared_memory_of(path)))
 
 
 class _LogState(NamedTuple):
@@ -206,7 +206,14 @@ def _big_endian(content: bytes) -> Words:
 
 
 def _log_of(path: Path) -> Path:
+    # SQLite puts it beside the file that a symbolic link leads to.
+    path = path.resolve()
     return path.with_name(f"{path.name}-wal")
+
+
+def _shared_memory_of(path: Path) -> Path:
+    path = path.resolve()
+    return path.with_name(f"{path.name}-shm")
 
 
 def _identity(path: Path) -> FileIdentity:

@@ -152,7 +152,7 @@ def test_bulk_goes_in_parts_and_numbers_the_lines_over_all_of_them(ask: Asks) ->
 
 
 def test_pairs_that_are_no_json_are_unreadable(ask: Asks) -> None:
-    with pytest.raises(UnreadableAnswer, match="a line is no JSON"):
+    with pytest.raises(UnreadableAnswer, match="a line is not JSON"):
         ask(Played(httpx2.Response(200, text="text_a,text_b\n")), "pairs")
 
 

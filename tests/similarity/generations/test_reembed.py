@@ -237,7 +237,7 @@ def test_the_gate_judges_the_full_candidate_and_its_word_holds(index: SqliteInde
 
 def test_a_candidate_of_another_bundle_is_in_the_way(index: SqliteIndex, clock: Clock) -> None:
     add_candidate(index, "other", encoder_id="encoder-3", bundle_id="bundle-3")
-    with pytest.raises(GenerationConflict, match=r"candidate other of bundle bundle-3 .* generations retire other"):
+    with pytest.raises(GenerationConflict, match=r"candidate other of bundle bundle-3; .* generations retire other"):
         run(index, clock)
 
 

@@ -53,6 +53,7 @@ def test_other_texts_are_not(text: str) -> None:
         ("TMobile", "the T-Mobile shop"),
         ("Zor-vik", "zorvik"),
         ("Dick's Zorvs", "Dicks Zorvs"),
+        ("ゾル・ヴィク", "ゾルヴィクの製品"),
     ],
 )
 def test_letters_signs_and_punctuation_within_a_name_do_not_matter(name: str, text: str) -> None:

@@ -195,3 +195,14 @@ def test_a_log_of_zeros_is_not_opened(tmp_path: Path) -> None:
     path.with_name("index.db-wal").write_bytes(bytes(len(kill_with_log(path, writes=3))))
     with pytest.raises(IndexUnavailable, match="hides all commits"):
         SqliteIndex(path)
+
+
+def test_an_index_behind_a_symbolic_link_is_used(tmp_path: Path) -> None:
+    with closing(SqliteIndex(tmp_path / "index.db")) as index:
+        index.upsert(add_live(index, "first"), [make_embedded("a")])
+    (tmp_path / "link.db").symlink_to(tmp_path / "index.db")
+    with closing(SqliteIndex(tmp_path / "link.db")) as index:
+        index.upsert("first", [make_embedded("b")])
+        delete_log(tmp_path / "index.db")
+        with pytest.raises(IndexUnavailable, match=NOTICED):
+            index.live()

@@ -284,3 +284,26 @@ def test_one_erasure_can_be_completed_alone(index: SqliteIndex, workspace: Sqlit
     [record] = its_eraser.finish(only="c1", compact=False)
     assert (record.id, record.state) == ("c1", ErasureState.DONE)
     assert [each.id for each in index.ledger.running_erasures()] == ["c2"]
+
+
+@pytest.mark.parametrize("moment", ["before the names are read", "before the tombstone is written"])
+def test_a_name_that_is_written_while_an_erasure_is_accepted_is_looked_for(
+    index: SqliteIndex, workspace: SqliteWorkspace, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    write(index, ACME)
+    workspace.add_event(make_event("late", anchor="nike", note="as Quibblework does"))
+    method = "get" if moment == "before the names are read" else "upsert"
+    original, late = getattr(index, method), replace(ACME, name="Quibblework")
+
+    def interrupted(generation: str, items: Sequence[object]) -> object:
+        if index.ledger.erasure("c1") is not None and not written:
+            written.append(True)
+            write(index, late, at=NOON + timedelta(minutes=1))
+        return original(generation, items)
+
+    written: list[bool] = []
+    monkeypatch.setattr(index, method, interrupted)
+    erase(index, workspace)
+    assert written
+    notes = {event.id: event.note for event in workspace.events()}
+    assert notes["late"] == ""

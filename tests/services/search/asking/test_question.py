@@ -389,7 +389,7 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         about("a", filters=[{"field": "attributes.x", "at_least": 2, "at_most": 1}]),
-        "filters[0]: the filter on attributes.x asks for at least 2 and at most 1",
+        "filters[0]: the filter on attributes.x has at_least 2 above at_most 1",
     ),
 ]
 
@@ -428,7 +428,7 @@ def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> 
         ("filter=colour=red", "filter: 'colour=red' is no condition; write FIELD=VALUE, FIELD!=VALUE, "),
         ("filter=attributes.x>=much", "filter: 'much' is no number; write it like 100 or -2.5"),
         ("filter=country>=1", "filter: country is text and has no range"),
-        ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: the filter on attributes.x asks for at least 2"),
+        ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: the filter on attributes.x has at_least 2"),
         ("fields=name,age", "fields: String should match pattern"),
         ("also=", "also: String should have at least 1 character"),
         ("min_probability=nan", "min_probability: must be a finite number"),
