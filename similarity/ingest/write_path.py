@@ -159,7 +159,9 @@ def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> 
 def _encode(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
     try:
         return encoder.encode(texts)
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the tokenizer, which is written in Rust, is not an Exception
         raise EncodingFailed(f"the encoder failed on {len(texts):,} texts: {error!r:.300}") from error
 
 

@@ -27,15 +27,16 @@ POISON = "Poison."
 class TouchyEncoder(CountingEncoder):
     """Fails on any batch that holds the poison, and counts its calls."""
 
-    def __init__(self, *, broken: bool = False) -> None:
+    def __init__(self, *, broken: bool = False, error: BaseException | None = None) -> None:
         super().__init__()
         self.calls = 0
         self.broken = broken
+        self.error = error or RuntimeError("cannot read this")
 
     def encode(self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None) -> NDArray[np.float32]:
         self.calls += 1
         if self.broken or any(POISON in text for text in texts):
-            raise RuntimeError("cannot read this")
+            raise self.error
         return super().encode(texts)
 
 
@@ -125,6 +126,14 @@ def test_exactly_the_poison_is_rejected(index: SqliteIndex, poison: set[int]) ->
     ends = deliver(index, TouchyEncoder(), changes(40, poison=sorted(poison)))
     assert {n for n, end in enumerate(ends) if end.stage is Stage.EMBED} == poison
     assert set(index.get("first", [end.id for end in ends])) == {f"c{n}" for n in range(40) if n not in poison}
+
+
+def test_a_text_on_which_the_tokenizer_panics_is_rejected_alone(index: SqliteIndex) -> None:
+    class Panic(BaseException):
+        """What a fault of the tokenizer's Rust code becomes in Python (pyo3_runtime.PanicException)."""
+
+    ends = deliver(index, TouchyEncoder(error=Panic("cannot read this")), changes(3, poison=[1]))
+    assert [end.id for end in ends if end.outcome is not WriteOutcome.APPLIED] == ["c1"]
 
 
 def test_a_broken_encoder_rejects_nothing(index: SqliteIndex) -> None:
