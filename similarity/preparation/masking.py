@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 MASK = "The company"
+MASKED_CHARACTERS = 10_000
 
 # Legal forms at the end of a name ("Ltd.", "S.p.A.", "Tbk"), in lower case and without dots. A change here changes
 # embeddings; `preparation.legal_forms` has more forms, which are used for erasures only.
@@ -94,7 +95,8 @@ def mask_names(text: str, names: Iterable[str]) -> str:
     """Return `text` with every occurrence of `names`, including its legal form, replaced by "The company".
 
     Case, accents and spacing do not matter, except that a lower-case word is replaced only if the name itself is
-    written in lower case. Longer names are replaced first.
+    written in lower case. Longer names are replaced first. Only the first MASKED_CHARACTERS are searched: the encoder
+    reads less, and the search takes long if many names repeat the letters of the text.
     """
     forms = _forms_of_names(names)
     if not forms:
@@ -102,7 +104,7 @@ def mask_names(text: str, names: Iterable[str]) -> str:
     folded = _fold(text)
     pieces: list[str] = []
     position = 0
-    for match in _pattern(forms).finditer(folded):
+    for match in _pattern(forms).finditer(folded, 0, MASKED_CHARACTERS):
         start, end = match.span()
         words, rule = forms[int(match.lastindex or 1) - 1]
         leading_form = _LEADING_FORM.search(folded, max(0, start - _LEADING_FORM_WINDOW), start)
