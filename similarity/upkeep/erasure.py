@@ -134,8 +134,7 @@ class Eraser:
 
     def _remember(self, company_id: str, known: Iterable[EmbeddedCompany]) -> None:
         names = {name for each in known for name in names_of(each.company)}
-        if names:
-            self.index.ledger.remember({company_id: hashes_of(self.index.ledger.key(), names)})
+        self.index.ledger.remember({company_id: hashes_of(self.index.ledger.key(), names)})
 
     def _hide(self, record: ErasureRecord) -> ErasureRecord:
         """Write a tombstone to every generation; searches no longer find the company when this returns."""
