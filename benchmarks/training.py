@@ -162,7 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--warm-up", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", choices=["all", "none"], default="all")
     options = parser.parse_args(arguments)
+    trainers = TRAINERS if options.peers == "all" else {"ours": ours}
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     precision = chosen_precision("auto", device)
     texts = [embedding_text(company) for company in read_companies(options.companies)]
@@ -178,12 +180,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             device=device,
             bfloat16=precision == "bfloat16",
         )
-        rounds = [{name: train(contest) for name, train in TRAINERS.items()} for _ in range(options.rounds)]
-        medians = {name: float(np.median([each[name] for each in rounds])) for name in TRAINERS}
-        ratios = [each["ours"] / each["SentenceTransformerTrainer"] for each in rounds]
+        rounds = [{name: train(contest) for name, train in trainers.items()} for _ in range(options.rounds)]
+        medians = {name: float(np.median([each[name] for each in rounds])) for name in trainers}
         for trainer, rate in medians.items():
             print(f"{kind:10}{trainer:30}{rate:10.1f} pairs/s")
-        print(f"{kind:10}{'ours / peer':30}{np.median(ratios):10.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        if trainers == TRAINERS:
+            ratios = [each["ours"] / each["SentenceTransformerTrainer"] for each in rounds]
+            print(f"{kind:10}{'ours / peer':30}{np.median(ratios):10.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ SLOW = {
 }
 BEAM = {"pipelines": f"--companies {SAMPLE} --count 10 --threads 1"}
 STREAMS = {"pipelines_latency": "--count 1"}
-TORCH = {"training": f"--companies {SAMPLE} --batch-pairs 4 --steps 2 --warm-up 1 --rounds 1"}
+TORCH = {"training": f"--companies {SAMPLE} --batch-pairs 4 --steps 2 --warm-up 1 --rounds 1 --peers none"}
 
 Run = Callable[[str, str], str]
 
