@@ -72,7 +72,9 @@ def run_campaign(folder: Path, *, runs: int, seed: int) -> Campaign:
     for run in range(runs):
         if run % FRESH_FILE_EVERY == 0:
             file = WrittenFile(folder / f"{run}.db", seed=seed + run)
-        acknowledged = kill_a_writer(file, after=choice.uniform(0, choice.choice(LONGEST_LIFE_SECONDS)))
+        life = choice.uniform(0, choice.choice(LONGEST_LIFE_SECONDS))
+        # The first one lives long, so that a campaign of few kills has something to lose.
+        acknowledged = kill_a_writer(file, after=life if campaign.kills else max(LONGEST_LIFE_SECONDS))
         for number in acknowledged:
             file.add(number)
             campaign.documents += len(batch(file.seed, number))
