@@ -29,6 +29,7 @@ import numpy as np
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.errors import InvalidCompany
+from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
@@ -41,6 +42,7 @@ Asking: TypeAlias = Callable[[Company, random.Random], ListedCompany | None]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KEPT_OUT = 5  # one company in so many
 VECTOR = np.array([1, 0, 0, 0], dtype=np.float32)
+COLUMNS = Columns(attributes={"market_cap": "market_cap"})
 START = datetime(2025, 1, 1, tzinfo=UTC)
 GENERATION = Generation(name="bench", encoder_id="none", bundle_id="none", dimension=4, created_at=START)
 
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--companies", type=Path, required=True, help="JSONL of companies, may be gzipped")
     parser.add_argument("--rows", type=int, default=400, help="rows of each kind of asking, half of them unknown")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--as-typed", action="store_true", help="match as the search box does, not as a list")
     options = parser.parse_args()
     companies = read(options.companies)
     chance = random.Random(options.seed)
@@ -68,7 +71,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, closing(SqliteIndex(Path(folder) / "index.db")) as index:
         fill(index, known)
         cases = [*made(known, options.rows // 2, chance, known=True), *made(unknown, options.rows // 2, chance)]
-        matcher = RowMatcher(index, GENERATION.name)
+        matcher = RowMatcher(index, GENERATION.name, AttributeSchema() if options.as_typed else None)
         began = time.perf_counter()
         judged = [(case, matcher.match(case.row)) for case in cases]
         seconds = time.perf_counter() - began
@@ -85,7 +88,7 @@ def read(path: Path) -> list[Company]:
     with opened(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             try:
-                change = parse_record(json.loads(line), columns=Columns(), now=START).change
+                change = parse_record(json.loads(line), columns=COLUMNS, now=START).change
             except InvalidCompany:
                 continue
             if isinstance(change, VersionedCompany):

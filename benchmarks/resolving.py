@@ -16,11 +16,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from benchmarks.matching import GENERATION, fill, read
-from similarity.company import EmbeddedCompany
+from similarity.index.attributes import parse_schema
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.errors import AmbiguousCompany
-from similarity.search.resolver import Resolved, Resolver
+from similarity.search.resolver import FoundCompany, Resolved, Resolver
 
+SIZE = parse_schema(["market_cap:ordinal=nano,micro,small,mid,large,mega"], size="market_cap")
 NAMES = Path(__file__).with_name("names_as_typed.tsv")
 
 
@@ -43,9 +44,10 @@ def main() -> None:
         names = [(row["typed"], row["id"]) for row in csv.DictReader(file, delimiter="\t")]
     with tempfile.TemporaryDirectory() as folder, closing(SqliteIndex(Path(folder) / "index.db")) as index:
         fill(index, read(options.companies))
+        index.declare(SIZE)
         resolver = Resolver(index, GENERATION)
         began = time.perf_counter()
-        answers = [(typed, right, resolver.companies([typed], suggest=1)[typed]) for typed, right in names]
+        answers = [(typed, right, resolver.companies([typed], similar=1)[typed]) for typed, right in names]
         seconds = time.perf_counter() - began
     print(f"{len(names)} names, {1000 * seconds / len(names):.1f} ms each in one thread")
     for title, is_known in (("of the corpus", True), ("not in the corpus", False)):
@@ -63,8 +65,8 @@ def main() -> None:
 
 def outcome(right: str, answer: Resolved) -> Outcome:
     """What came of a name whose company has the id `right` (empty for none)."""
-    if isinstance(answer, EmbeddedCompany):
-        return Outcome.RIGHT if answer.id == right else Outcome.WRONG
+    if isinstance(answer, FoundCompany):
+        return Outcome.RIGHT if answer.document.id == right else Outcome.WRONG
     candidates = answer.candidates if isinstance(answer, AmbiguousCompany) else answer.suggestions
     if right in {each.id for each in candidates}:
         return Outcome.OFFERED

@@ -29,6 +29,7 @@ from similarity.company import (
     SimilarCompany,
     Vector,
 )
+from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.model.calibration import Calibration
 
@@ -181,6 +182,12 @@ class CompanyIndex(Protocol):
     def ledger(self) -> "ErasureLedger":
         """The ledger of erasures; it belongs to no generation."""
 
+    def attributes(self) -> AttributeSchema:
+        """Return the declared types of attributes, and which attribute is the size; without any, an empty schema."""
+
+    def declare(self, schema: AttributeSchema) -> None:
+        """Add declarations to those of the index; they replace earlier ones of the same attributes, and the size."""
+
     def revision(self) -> int:
         """Return a number that increases with every change of the generations (create, register, promote, retire ...).
 
@@ -234,6 +241,13 @@ class CompanyIndex(Protocol):
         """Return companies found by domain, by prefix of name or alias, then by words; best matches first.
 
         Any text is allowed; there is no query syntax.
+        """
+
+    def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        """Return companies with a name or alias that has the words of `query`; best matches first.
+
+        A word that stands in no text of the index counts as misspelled: one of at least 4 letters may differ by a
+        letter (added, dropped, changed or swapped), one of at least 9 by two, and one of several may be missing.
         """
 
     def similar(

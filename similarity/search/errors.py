@@ -7,10 +7,14 @@ from similarity.errors import InvalidInput, SimilarityError
 
 
 class UnknownCompany(InvalidInput):
-    """No company matches `reference`. `suggestions` are companies with similar names, best first."""
+    """No company matches `reference`. `suggestions`: companies with similar names, best first.
 
-    def __init__(self, reference: str, suggestions: Sequence[Company] = ()) -> None:
-        near = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?" if suggestions else ""
+    `are_similar`: whether the first of them is similar enough to be asked for in the message.
+    """
+
+    def __init__(self, reference: str, suggestions: Sequence[Company] = (), *, are_similar: bool = True) -> None:
+        is_likely = suggestions and are_similar
+        near = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?" if is_likely else ""
         super().__init__(f"no company has the id, domain, name or alias {reference!r}{near}")
         self.reference = reference
         self.suggestions = tuple(suggestions)

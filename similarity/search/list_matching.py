@@ -1,46 +1,39 @@
-"""Match the rows of a list (names and websites) with the companies of an index.
+"""Match names and websites as people write them with the companies of an index.
 
-The most precise evidence decides: website, then name or alias, then id, then the name's core, then the same
-words, a common beginning, and one typing error. If several companies fit equally well, the row is a miss with
-these candidates, because a wrong match costs the user of the list more than a missing one.
+The most precise evidence decides: website, then name or alias, then id, then the name's core, then the same words,
+a common beginning, and a typing error. If several companies fit equally well, the row is a miss with these candidates,
+because a wrong match costs the user more than a missing one.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from similarity.company import Company, name_key
+from similarity.company import ID_PATTERN, Company, name_key
+from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.search.match_confidence import confidence_of
 from similarity.search.name_matching import (
     How,
+    contains_core,
     core_of,
     cores_of,
-    differs_by_one_typo,
+    differs_by_typo,
     domain_of,
     exact_match,
     extends_core,
     has_same_words,
-    trigram_similarity,
+    is_short,
+    name_similarity,
 )
 
-MAX_FOUND = 20
+MAX_FOUND = 50
 MIN_CANDIDATE_SIMILARITY = 0.4
 MAX_DROPPED_WORDS = 4
-OUT_OF_TIME = "not searched for similar names, because the list took too long; send the remaining rows again"
+MIN_SEEN = 20
+"""Further queries run until this number of candidates is known."""
 WITHOUT_SPACES = re.compile(r"([a-z])([A-Z])")
-
-# Comparisons of a core with the cores of a company, the most precise first, each with a phrase for messages.
-COMPARISONS: tuple[tuple[How, Callable[[str, Sequence[str]], bool], str], ...] = (
-    (How.LEGAL_FORM, lambda core, cores: core in cores, "are named, ignoring the legal form,"),
-    (How.WORDS, lambda core, cores: any(has_same_words(core, each) for each in cores), "have names of the words of"),
-    (How.PREFIX, extends_core, "have names that begin with"),
-    (
-        How.SPELLING,
-        lambda core, cores: any(differs_by_one_typo(core, each) for each in cores),
-        "have names spelled nearly",
-    ),
-)
+OUT_OF_TIME = "not searched for similar names, because the list took too long; send the remaining rows again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +49,8 @@ class ListedCompany:
 class Match:
     """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
 
-    `confidence`: the measured share of correct matches of this kind (`match_confidence`).
+    `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
+    may be meant, best first. `is_contested`: several of them fit equally well.
     """
 
     company: Company | None = None
@@ -64,14 +58,21 @@ class Match:
     confidence: float | None = None
     candidates: tuple[Company, ...] = ()
     miss: str = ""
+    is_contested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RowMatcher:
-    """Matches rows with one generation. Thread-safe. It searches for similar names only while `has_time()` is true."""
+    """Matches rows with one generation. Thread-safe. It searches for similar names only while `has_time()` is true.
+
+    `sizes`: for names that somebody types who sees the answer at once. Then the name of a website and one word of a
+    prominent company's name match too, and the largest of several companies is chosen. None for lists of names, where
+    these would be wrong too often.
+    """
 
     index: CompanyIndex
     generation: str
+    sizes: AttributeSchema | None = None
     has_time: Callable[[], bool] = lambda: True
 
     def match(self, row: ListedCompany) -> Match:
@@ -103,7 +104,7 @@ class RowMatcher:
             return Match(found[0], How.DOMAIN) if found else None
         core = core_of(row.name)
         named = [company for company in found if row.name and core in cores_of(company)]
-        return _only_one(named or _of_country(found, row), How.DOMAIN, f"have the domain {domain}")
+        return self._only_one(named or found, row, How.DOMAIN, f"have the domain {domain}")
 
     def _unknown_domain(self, website: str) -> Match:
         domain = domain_of(website)
@@ -117,10 +118,10 @@ class RowMatcher:
         found = [(company, exact_match(company, row.name)) for company in self._named(row.name)]
         for how in (How.NAME, How.ALIAS):
             if companies := [company for company, by in found if by is how]:
-                return _only_one(_of_country(companies, row), how, f"have the name {row.name!r}")
+                return self._only_one(companies, row, how, f"have the name {row.name!r}")
         # The index also resolves a website in the column of names.
         companies = [company for company, by in found if by is None]
-        return _only_one(companies, How.DOMAIN, f"have the domain {row.name}") if companies else None
+        return self._only_one(companies, row, How.DOMAIN, f"have the domain {row.name}") if companies else None
 
     def _by_id(self, row: ListedCompany) -> Match | None:
         company = self.index.get(self.generation, [row.name]).get(row.name) if row.name else None
@@ -128,30 +129,101 @@ class RowMatcher:
 
     def _named(self, name: str) -> list[Company]:
         """Return the companies with this domain, else this name or alias. The space keeps ids from matching."""
-        ids = self.index.resolve(self.generation, f" {name}")
-        found = self.index.get(self.generation, ids[:MAX_FOUND])
+        return self._with_ids(self.index.resolve(self.generation, f" {name}")[:MAX_FOUND])
+
+    def _with_ids(self, ids: Sequence[str]) -> list[Company]:
+        found = self.index.get(self.generation, ids)
         return [found[each].company for each in ids if each in found]
 
     def _by_likeness(self, row: ListedCompany) -> Match:
         core = core_of(row.name)
         seen: dict[str, Company] = {}
         for query in _queries(row.name, core):
-            if not self.has_time():
-                break
-            found = self.index.find(self.generation, query, limit=MAX_FOUND)
-            seen |= {company.id: company for company in found}
-            if match := _compared(core, seen.values(), row):
-                return match
+            seen |= {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
+        cored = {company_id: cores_of(company) for company_id, company in seen.items()}
+        for how, fits, what in (
+            (How.LEGAL_FORM, _is_core, "are named, ignoring the legal form,"),
+            (How.WORDS, _has_words, "have names of the words of"),
+        ):
+            if fitting := [company for company_id, company in seen.items() if fits(core, cored[company_id])]:
+                one = self._only_one(fitting, row, how, f"{what} {row.name!r}")
+                if one.is_contested:  # several small companies share the name: a prominent one may begin with it
+                    more = [company for company_id, company in seen.items() if extends_core(core, cored[company_id])]
+                    one = self._only_one([*fitting, *more], row, how, f"{what} {row.name!r}")
+                return one
+        if match := self._abbreviated(row, core, seen, cored):
+            return match
+        if not self.has_time():
+            return _miss(core, seen.values())
+        words = " ".join(word for word in core.split() if word != "and")  # "&" in most names
+        near = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
+        misspelled = [each for each in near if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
+        if misspelled:
+            return self._only_one(misspelled, row, How.SPELLING, f"have names spelled nearly {row.name!r}")
+        seen |= {company.id: company for company in near}
+        for query in _shorter_queries(core):
+            if len(seen) < MIN_SEEN:
+                seen |= {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
         return _miss(core, seen.values())
 
+    def _abbreviated(
+        self, row: ListedCompany, core: str, seen: dict[str, Company], cored: dict[str, list[str]]
+    ) -> Match | None:
+        """Return the company that goes by an abbreviation: its id, its website's name, or a part of its name."""
+        fitting: dict[str, tuple[Company, How]] = {}
+        for company_id, company in seen.items():
+            prominent = self._is_prominent(company)
+            if extends_core(core, cored[company_id]) and (prominent or not is_short(core)):
+                fitting[company_id] = company, How.PREFIX
+            elif prominent and contains_core(core, cored[company_id]):
+                fitting[company_id] = company, How.PART
+        if self.sizes is not None:
+            for company in self._with_website_name(core):
+                fitting[company.id] = company, How.WEBSITE_NAME
+        for company in self._with_ids(_other_cases(row.name)):
+            fitting[company.id] = company, How.ID
+        if not fitting:
+            return None
+        if len(fitting) == 1:
+            ((company, how),) = fitting.values()
+            return Match(company, how)
+        companies = [company for company, _ in fitting.values()]
+        return self._only_one(companies, row, How.SIZE, f"go by {row.name!r}")
 
-def _compared(core: str, companies: Iterable[Company], row: ListedCompany) -> Match | None:
-    """Return the company that fits a name best, or a miss if several do; None if no company fits."""
-    with_cores = [(company, cores_of(company)) for company in companies]
-    for how, fits, what in COMPARISONS:
-        if fitting := [company for company, cores in with_cores if fits(core, cores)]:
-            return _only_one(_of_country(fitting, row), how, f"{what} {row.name!r}")
-    return None
+    def _with_website_name(self, core: str) -> list[Company]:
+        words = core.split()
+        domains = dict.fromkeys(f"{separator.join(words)}.com" for separator in ("", "-"))
+        found = self.index.resolve_many(self.generation, [f" {domain}" for domain in domains]) if words else {}
+        companies = self._with_ids([each for ids in found.values() for each in ids[:MAX_FOUND]])
+        return [company for company in companies if company.domain in domains]
+
+    def _only_one(self, companies: Sequence[Company], row: ListedCompany, how: How, what: str) -> Match:
+        companies = _of_country(companies, row)
+        if len(companies) == 1:
+            return Match(companies[0], how)
+        if self.sizes is not None and (largest := largest_of(companies, self.sizes)):
+            return Match(largest, How.SIZE)
+        count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
+        message = f"{count} companies {what}; choose one, or give its domain"
+        return Match(candidates=tuple(companies), miss=message, is_contested=True)
+
+    def _is_prominent(self, company: Company) -> bool:
+        return self.sizes is not None and self.sizes.is_prominent(company)
+
+
+def largest_of(companies: Sequence[Company], sizes: AttributeSchema) -> Company | None:
+    """Return the company that is at least one step larger than all others; None if there is none."""
+    by_size = sorted(((sizes.size_of(each) or 0.0, each.id, each) for each in companies), reverse=True)
+    (first, _, largest), (second, _, _) = by_size[:2]
+    return largest if first >= second + 1 else None
+
+
+def _is_core(core: str, cores: Sequence[str]) -> bool:
+    return core in cores
+
+
+def _has_words(core: str, cores: Sequence[str]) -> bool:
+    return any(has_same_words(core, each) for each in cores)
 
 
 def _miss(core: str, companies: Iterable[Company]) -> Match:
@@ -162,15 +234,8 @@ def _miss(core: str, companies: Iterable[Company]) -> Match:
 
 
 def _ranked(core: str, companies: Iterable[Company]) -> list[tuple[float, Company]]:
-    scored = [(max(trigram_similarity(core, each) for each in cores_of(company)), company) for company in companies]
+    scored = [(max(name_similarity(core, each) for each in cores_of(company)), company) for company in companies]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))
-
-
-def _only_one(companies: Sequence[Company], how: How, what: str) -> Match:
-    if len(companies) == 1:
-        return Match(companies[0], how)
-    count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
-    return Match(candidates=tuple(companies), miss=f"{count} companies {what}; choose one, or give its domain")
 
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
@@ -183,14 +248,27 @@ def _disagree(by_domain: Match, by_name: Match) -> bool:
     return bool(by_domain.company and by_name.company) and by_domain.company != by_name.company
 
 
+def _other_cases(name: str) -> list[str]:
+    """Return the ids that `name` may be, in one case and without signs: most ids are tickers or words."""
+    typed = name.strip()
+    plain = "".join(letter for letter in typed if letter.isalnum())
+    return [each for each in {typed.upper(), typed.lower(), plain.upper()} if ID_PATTERN.fullmatch(each)]
+
+
 def _queries(name: str, core: str) -> Iterator[str]:
-    """Yield search queries that find the company even if one word of its name is written differently."""
+    """Yield the queries for companies with the words of a name, with spaces or without."""
     yield core
     if name_key(name) != core:
         yield name
-    words = core.split()
-    if len(words) == 1 and (apart := WITHOUT_SPACES.sub(r"\1 \2", name)) != name:
+    if " " in core:
+        yield core.replace(" ", "")
+    elif (apart := WITHOUT_SPACES.sub(r"\1 \2", name)) != name:
         yield apart
+
+
+def _shorter_queries(core: str) -> Iterator[str]:
+    """Yield queries for candidates: all words but one of a name, or the beginning of its only word."""
+    words = core.split()
     if len(words) == 1:
         yield core[: max(3, len(core) // 2 + 1)]
         return

@@ -9,10 +9,13 @@ CONFIDENCE: Mapping[How, float] = {
     How.DOMAIN: 0.98,
     How.NAME: 0.99,
     How.ALIAS: 0.99,
-    How.ID: 0.97,
+    How.ID: 0.96,
     How.LEGAL_FORM: 0.98,
     How.WORDS: 0.98,
-    How.PREFIX: 0.91,
+    How.WEBSITE_NAME: 0.76,
+    How.PART: 0.9,
+    How.SIZE: 0.9,
+    How.PREFIX: 0.90,
     How.SPELLING: 0.94,
 }
 OF_ONE_WORD: Mapping[How, float] = {How.NAME: 0.97, How.LEGAL_FORM: 0.93}

@@ -6,8 +6,12 @@ A name's *core* is what is left without legal form, case, accents and punctuatio
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import groupby
+
+from rapidfuzz import fuzz
+from rapidfuzz.distance import OSA
 
 from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
@@ -15,14 +19,14 @@ from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
 # Letters that Unicode does not decompose into a plain one and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
-MIN_TYPO_WORD, MIN_TYPO_SINGLE_WORD = 4, 8
+MIN_TYPO_LETTERS, MIN_TYPO_FIRST_LETTER = 6, 8
 _WITHIN_WORDS = re.compile(r"[.'’`´/]")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 _LONE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
 
 
 class How(StrEnum):
-    """How a row was matched, in descending order of precision."""
+    """How a text was matched with a company, in descending order of precision."""
 
     DOMAIN = "domain"
     """The website is the company's."""
@@ -31,15 +35,21 @@ class How(StrEnum):
     ALIAS = "alias"
     """The name is one of the company's other names."""
     ID = "id"
-    """The text in place of the name is the company's id."""
+    """The text in place of the name is the company's id, but for case."""
     LEGAL_FORM = "legal_form"
     """The names have the same core: they differ in legal form, accents or punctuation."""
-    PREFIX = "prefix"
-    """The name is the beginning of exactly one company's name."""
     WORDS = "words"
     """The names have the same words in another order, or with spaces elsewhere."""
+    WEBSITE_NAME = "website_name"
+    """The name is the first part of the company's domain: TSMC of tsmc.com."""
+    PREFIX = "prefix"
+    """The name is the beginning of exactly one company's name."""
+    PART = "part"
+    """The name stands inside the name of exactly one company, which is prominent."""
+    SIZE = "size"
+    """Several companies fit equally well, and this one is the largest."""
     SPELLING = "spelling"
-    """One letter of a long word differs, and exactly one company's name fits."""
+    """A letter of a word differs, and exactly one company's name fits."""
 
 
 def core_of(name: str) -> str:
@@ -48,13 +58,7 @@ def core_of(name: str) -> str:
     >>> core_of("The Coca-Cola Company") == core_of("coca cola co.") == "coca cola"
     True
     """
-    for form in CJK_LEGAL_FORMS:
-        name = name.replace(form, " ")
-    decomposed = unicodedata.normalize("NFKD", name).casefold().translate(PLAIN_LETTERS)
-    plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
-    # "S p A" is what some software makes of "S.p.A.".
-    words = _LONE_LETTERS.sub(_joined, _BETWEEN_WORDS.sub(" ", _WITHIN_WORDS.sub("", plain))).split()
-    return " ".join(without_legal_form(words))
+    return " ".join(without_legal_form(_words_of(name)))
 
 
 def cores_of(company: Company) -> list[str]:
@@ -87,8 +91,23 @@ def exact_match(company: Company, name: str) -> How | None:
 
 
 def extends_core(core: str, cores: Sequence[str]) -> bool:
-    """Return whether one of `cores` is `core` and further words. A single word is not enough: it starts many names."""
-    return " " in core and any(each.startswith(f"{core} ") for each in cores)
+    """Return whether one of `cores` begins with the words of `core`, with or without the spaces between them.
+
+    >>> extends_core("jp morgan", ["jpmorgan chase"])
+    True
+    """
+    joined = core.replace(" ", "")
+    return any(joined == start for each in cores for start in _joined_starts(each))
+
+
+def contains_core(core: str, cores: Sequence[str]) -> bool:
+    """Return whether the words of `core` stand side by side in one of `cores`."""
+    return any(f" {core} " in f" {each} " for each in cores)
+
+
+def is_short(core: str) -> bool:
+    """Return whether a core is a single word or initials ("j and j"): many names begin with it."""
+    return " " not in core or all(len(word) == 1 or word == "and" for word in core.split())
 
 
 def has_same_words(one: str, other: str) -> bool:
@@ -96,46 +115,54 @@ def has_same_words(one: str, other: str) -> bool:
     return sorted(one.split()) == sorted(other.split()) or one.replace(" ", "") == other.replace(" ", "")
 
 
-def differs_by_one_typo(one: str, other: str) -> bool:
-    """Return whether the cores have the same words except for one letter: added, dropped, changed or swapped.
+def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> bool:
+    """Return whether a name is the company's or one of its aliases, but for one letter or space.
 
-    False if the word has fewer than 4 letters, or fewer than 8 if it is the only one: too many companies differ
-    by no more than that.
-
-    >>> differs_by_one_typo("bank of america", "bank of amreica")
-    True
+    The letter is added, dropped, changed, or swapped with the next. Few letters may differ in many names, so a single
+    word needs MIN_TYPO_LETTERS (one less if the company is prominent), and MIN_TYPO_FIRST_LETTER if its first letter
+    differs. A legal form must be the same.
     """
-    words, others = one.split(), other.split()
-    for word in [each for each in words if each in others]:
-        words.remove(word)
-        if word in others:
-            others.remove(word)
-    if len(words) != 1 or len(others) != 1:
+    least = MIN_TYPO_LETTERS - prominent
+    core, words = core_of(name), " ".join(_words_of(name))
+    return any(
+        _is_one_edit(core, core_of(other), least)
+        and (words == core or _is_one_edit(words, " ".join(_words_of(other)), least))
+        for other in (company.name, *company.aliases)
+    )
+
+
+def name_similarity(one: str, other: str) -> float:
+    """Return how similar two cores are, 0 to 1, whatever the order of their words."""
+    return fuzz.token_sort_ratio(one, other) / 100
+
+
+def _words_of(name: str) -> list[str]:
+    """Return the words of a name in plain letters, without punctuation, and without a legal form in CJK letters."""
+    for form in CJK_LEGAL_FORMS:
+        name = name.replace(form, " ")
+    decomposed = unicodedata.normalize("NFKD", name).casefold().translate(PLAIN_LETTERS)
+    plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    # "S p A" is what some software makes of "S.p.A.".
+    return _LONE_LETTERS.sub(_joined, _BETWEEN_WORDS.sub(" ", _WITHIN_WORDS.sub("", plain))).split()
+
+
+def _is_one_edit(one: str, other: str, least: int) -> bool:
+    if OSA.distance(one, other, score_cutoff=1) != 1:
         return False
-    least = MIN_TYPO_SINGLE_WORD if " " not in one else MIN_TYPO_WORD
-    return min(len(words[0]), len(others[0])) >= least and _is_one_edit(words[0], others[0])
+    is_swap_or_double = sorted(one) == sorted(other) or _once(one) == _once(other)
+    letters = least if one[:1] == other[:1] else MIN_TYPO_FIRST_LETTER
+    return is_swap_or_double or " " in one or min(len(one), len(other)) >= letters
 
 
-def trigram_similarity(one: str, other: str) -> float:
-    """Return the Dice coefficient of the cores' trigrams, 0 to 1."""
-    trigrams, others = _trigrams(one), _trigrams(other)
-    return 2 * len(trigrams & others) / (len(trigrams) + len(others))
+def _once(text: str) -> str:
+    """Return the text with each run of one letter written once."""
+    return "".join(letter for letter, _ in groupby(text))
 
 
-def _trigrams(core: str) -> set[str]:
-    padded = f"  {core} "
-    return {padded[start : start + 3] for start in range(len(padded) - 2)}
-
-
-def _is_one_edit(one: str, other: str) -> bool:
-    if one == other:
-        return False
-    start = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
-    if start is None:
-        return abs(len(one) - len(other)) == 1
-    rest, opposite = one[start:], other[start:]
-    swapped = rest[1::-1] + rest[2:] if len(rest) > 1 else ""
-    return rest[1:] == opposite[1:] or rest[1:] == opposite or rest == opposite[1:] or swapped == opposite
+def _joined_starts(core: str) -> Iterator[str]:
+    """Yield the first word, the first two words, and so on, joined without spaces, but not the whole core."""
+    words = core.split()
+    return ("".join(words[:count]) for count in range(1, len(words)))
 
 
 def _joined(letters: re.Match[str]) -> str:

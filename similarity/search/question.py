@@ -41,7 +41,8 @@ class Anchor:
 class Question:
     """A query for the `k` competitors nearest to `anchors` and far from `negatives` that pass all `filters`.
 
-    `exclude`: companies to omit, by id, domain, name or alias. `hybrid`: also rank companies by the words of the
+    `exclude`: companies to omit, by id, domain, name or alias. `exact`: names must be the company's, and similar names
+    are only suggested (see `Resolver`). `hybrid`: also rank companies by the words of the
     first anchor, and fuse the two rankings. `min_probability`: drop hits below it. `explain`: for how many of the
     first hits to compute the phrases with the largest effect on the cosine, which runs the encoder.
 
@@ -60,6 +61,7 @@ class Question:
     min_probability: float | None = None
     k: int = 10
     explain: int = 0
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if not self.anchors:
@@ -75,4 +77,6 @@ class Question:
             "hybrid": self.hybrid,
             "min_probability": self.min_probability,
         }
+        if self.exact:  # not a key of its own otherwise, so that cursors of earlier releases stay valid
+            ranking["exact"] = True
         return hashlib.sha256(json.dumps(ranking, sort_keys=True).encode()).hexdigest()[:32]

@@ -1,7 +1,7 @@
 """Resolve all references of a query: its anchors, negatives, exclusions, and its query vector."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from similarity.company import EmbeddedCompany, Vector
@@ -11,9 +11,9 @@ from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.name_matching import domain_of
 from similarity.search.query_vector import query_vector
 from similarity.search.question import Anchor, Question
-from similarity.search.resolver import CANDIDATES_SHOWN, Resolved, Resolver
+from similarity.search.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver
 
-MAX_REFERENCES_WITH_SUGGESTIONS = 20
+MAX_SIMILAR_NAMES = 20
 
 
 class Role(StrEnum):
@@ -28,13 +28,14 @@ class Role(StrEnum):
 class ResolvedAnchor:
     """An anchor or a negative with its vector. `document`: the company; None if `reference` is free text.
 
-    `duplicates`: ids of companies that would be hits but are the same company.
+    `confidence`: see `FoundCompany`. `duplicates`: ids of companies that would be hits but are the same company.
     """
 
     reference: str
     weight: float
     document: EmbeddedCompany | None
     vector: Vector
+    confidence: float = 1.0
     duplicates: tuple[str, ...] = ()
 
     @property
@@ -95,7 +96,9 @@ def resolve_question(
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
-    known = resolver.companies([*references, *question.exclude], suggest=MAX_REFERENCES_WITH_SUGGESTIONS)
+    known = resolver.companies(references, similar=MAX_SIMILAR_NAMES)
+    # A name that is only similar must not remove a company that nobody named.
+    omitted = replace(resolver, exact=True).companies(question.exclude, similar=MAX_SIMILAR_NAMES)
     texts = [each.text for each in both if each.text is not None]
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []
@@ -108,10 +111,10 @@ def resolve_question(
     excluded: list[EmbeddedCompany] = []
     excluded_ids = {each.document.id for each in (*anchors, *negatives) if each.document is not None}
     for reference in dict.fromkeys(question.exclude):
-        found = known[reference]
-        if isinstance(found, EmbeddedCompany):
-            excluded.append(found)
-            excluded_ids.add(found.id)
+        found = omitted[reference]
+        if isinstance(found, FoundCompany):
+            excluded.append(found.document)
+            excluded_ids.add(found.document.id)
         elif ids := _ids_of_one_domain(found):
             excluded_ids |= ids
         else:
@@ -144,8 +147,17 @@ def _resolved(
         if isinstance(found, UnknownCompany | AmbiguousCompany):
             unresolved.append(Unresolved(reference, role, found))
             continue
-        vector = vectors[reference] if found is None else found.vector
-        resolved.append(ResolvedAnchor(reference=reference, weight=anchor.weight, document=found, vector=vector))
+        if found is None:
+            one = ResolvedAnchor(reference=reference, weight=anchor.weight, document=None, vector=vectors[reference])
+        else:
+            one = ResolvedAnchor(
+                reference=reference,
+                weight=anchor.weight,
+                document=found.document,
+                vector=found.document.vector,
+                confidence=found.confidence,
+            )
+        resolved.append(one)
     return tuple(resolved)
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from similarity.company import Company, EmbeddedCompany
+from similarity.company import Company
 from similarity.errors import InvalidInput, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
@@ -26,7 +26,7 @@ from similarity.search.paging import Page, PageBuilder, PageRequest, Position, R
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
 from similarity.search.resolution import ResolvedAnchor, ResolvedQuestion, Unresolved, resolve_question
-from similarity.search.resolver import Resolver
+from similarity.search.resolver import FoundCompany, Resolver
 from similarity.search.text_vectors import TEXT_CACHE_SIZE
 
 T = TypeVar("T")
@@ -122,16 +122,16 @@ class Searcher:
 
         return retry_if_retired(run_once)
 
-    def company(self, reference: str) -> tuple[EmbeddedCompany, Generation]:
-        """Return the company whose id, domain, name or alias is `reference`, and the generation it was read from.
+    def company(self, reference: str, *, exact: bool = False) -> tuple[FoundCompany, Generation]:
+        """Return the company that `reference` resolves to (see `Resolver`), and the generation it was read from.
 
         Raises:
             UnknownCompany, AmbiguousCompany: no company matches `reference`, or several do.
         """
 
-        def run_once() -> tuple[EmbeddedCompany, Generation]:
+        def run_once() -> tuple[FoundCompany, Generation]:
             live = self.live()
-            return Resolver(self.index, live).company(reference), live
+            return Resolver(self.index, live, exact).company(reference), live
 
         return retry_if_retired(run_once)
 
@@ -154,7 +154,7 @@ class Searcher:
             )
         resolved = resolve_question(
             question,
-            Resolver(self.index, generation),
+            Resolver(self.index, generation, question.exact),
             lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
         )
         page = PageBuilder(self.index, _page_request(question, resolved, generation, after)).page()

@@ -4,17 +4,19 @@ from typing import Any
 
 from similarity.company import Company, EmbeddedCompany, SimilarCompany, time_of_version
 from similarity.index.protocol import Generation
+from similarity.search.resolver import FoundCompany
 
 from .schemas import CompanyRecord, Model
 
 UNFLAGGED_LANGUAGES = frozenset({"en", "und"})
 
 
-def company_members(anchor: EmbeddedCompany, reference: str, live: Generation) -> dict[str, Any]:
+def company_members(found: FoundCompany, reference: str, live: Generation) -> dict[str, Any]:
     """The members of a `CompanyAnswer` for the anchor that was found as `reference`."""
     return {
-        **stored_members(anchor),
-        "redirected_from": None if reference == anchor.id else reference,
+        **stored_members(found.document),
+        "redirected_from": None if reference == found.document.id else reference,
+        "confidence": found.confidence,
         "generation": live.name,
         "model": model_of(live),
     }

@@ -57,6 +57,11 @@ MIN_PROBABILITY: Any = Field(
     allow_inf_nan=False,
     description="Only hits of at least this probability. Needs a calibrated generation.",
 )
+RESOLVE: Any = Field(
+    default=None,
+    description="`exact`: a company is found by its id, domain, name or alias only. Without it, the company with a "
+    "similar name is used if it is clearly the best match.",
+)
 HOW_MANY: Any = Field(default=10, ge=1, le=MAX_HITS, description="How many competitors at most.")
 CURSOR: Any = Field(
     default=None,
@@ -167,6 +172,7 @@ class BatchQuestion(_Body):
         examples=[["adidas", "puma.com"]],
     )
     mode: Mode = MODE
+    resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
     k: int = HOW_MANY
     reasons: int = _explained(0)
@@ -187,6 +193,7 @@ class BatchQuestion(_Body):
             min_probability=self.min_probability,
             k=self.k,
             explain=self.reasons,
+            exact=self.resolve == "exact",
         )
 
 
@@ -263,6 +270,7 @@ class SimilarQuery(FormatQuery):
         description="A company to leave out, by id, domain, name or alias; repeat it. `POST /similar` takes 10,000.",
     )
     mode: Mode = MODE
+    resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
     fields: Annotated[str, StringConstraints(pattern=f"^({_MEMBER}(,{_MEMBER}){{0,{len(MEMBERS) - 1}}})?$")] = Field(
         default="",
@@ -295,6 +303,7 @@ class SimilarQuery(FormatQuery):
             filters=[Filter.of(each) for each in self.filters()],
             exclude=self.exclude,
             mode=self.mode,
+            resolve=self.resolve,
             min_probability=self.min_probability,
             k=self.k,
             reasons=self.reasons,

@@ -28,6 +28,9 @@ class AskedFor(BaseModel):
     redirected_from: str | None = Field(
         default=None, description="The domain, name or alias that was asked for, if it was not the id."
     )
+    confidence: float = Field(
+        default=1.0, description="Measured share of right companies among those found in this way; 1 for an id."
+    )
     language: str = Field(description="ISO 639 code; `und` if the text is too short to tell.", examples=["en"])
     warning: str | None = Field(default=None, description="Set where the text is not English: scores mean less there.")
     updated_at: datetime | None = Field(description="When the stored facts were true; null for free words.")

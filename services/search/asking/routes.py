@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from ..guards.callers import Scope, needs
 from ..wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
 from ..wire.etags import with_etag
-from .schemas import Alive, CompanyAnswer, FindQuery, FoundCompanies, NoQuery, Ready
+from .schemas import Alive, CompanyAnswer, CompanyQuery, FindQuery, FoundCompanies, Ready
 from .service import SearchService
 from .similar_routes import ETAG, JSON, UNCHANGED, Reference, similar_routes
 
@@ -42,9 +42,10 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         responses={**FOUND, **declared(*NAME_PROBLEMS)},
         dependencies=[needs(Scope.READ)],
     )
-    def company(request: Request, company_id: Reference, _: Annotated[NoQuery, Query()]) -> Response:
-        """A company by its id, domain, name or alias."""
-        answer = Response(service.company(company_id).model_dump_json(), media_type=JSON)
+    def company(request: Request, company_id: Reference, query: Annotated[CompanyQuery, Query()]) -> Response:
+        """A company by its id, domain, name or alias, or by a similar name if one company is clearly the best match."""
+        found = service.company(company_id, exact=query.resolve == "exact")
+        answer = Response(found.model_dump_json(), media_type=JSON)
         return with_etag(request, answer)
 
     @router.get("/healthz", tags=["Operation"], summary="Is the process alive?")

@@ -5,7 +5,7 @@ One rule of shape: facts about a stored document (`updated_at`, `embedded_at`, `
 """
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -34,6 +34,16 @@ class FindQuery(BaseModel):
 
     q: Word = Field(description="A name, the start of one, a domain, or words of a description.", examples=["nik"])
     limit: int = Field(default=10, ge=1, le=MAX_HITS, description="How many companies at most.")
+
+
+class CompanyQuery(BaseModel):
+    """The parameters of a look-up of one company."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    resolve: Literal["exact"] | None = Field(
+        default=None, description="`exact`: only by id, domain, name or alias; without it, also by a similar name."
+    )
 
 
 class NoQuery(BaseModel):
@@ -91,6 +101,11 @@ class CompanyAnswer(Source, StoredCompany):
         default=None,
         description="The domain, name or alias that was asked for, if it was not the id.",
         examples=["nike.com"],
+    )
+    confidence: float = Field(
+        default=1.0,
+        description="Measured share of right companies among those found in this way: 1 for an id, domain, name or "
+        "alias, less for a similar name.",
     )
 
 

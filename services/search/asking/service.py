@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from similarity.search.resolution import Role
+from similarity.search.resolver import FoundCompany
 from similarity.search.searcher import Ranking as LibraryRanking
 from similarity.search.searcher import Searcher, retry_if_retired
 
@@ -49,9 +50,9 @@ class SearchService:
         started = time.perf_counter()
         question = query.question(Anchor(company=reference))
         ranking = self.ranking_about(reference, question)
-        document = ranking.anchors[0].document
-        assert document is not None  # noqa: S101  # the first anchor is a company, and it was resolved
-        members = company_members(document, reference, ranking.generation)
+        anchor = ranking.anchors[0]
+        assert anchor.document is not None  # noqa: S101  # the first anchor is a company, and it was resolved
+        members = company_members(FoundCompany(anchor.document, anchor.confidence), reference, ranking.generation)
         return SimilarToCompany(**(members | self._members(question, ranking, started)))
 
     def similar_to_text(self, query: TextQuery) -> SimilarToText:
@@ -107,13 +108,13 @@ class SearchService:
                 raise each.error
         return ranking
 
-    def company(self, reference: str) -> CompanyAnswer:
-        """Return the company that `reference` (id, domain, name or alias) names.
+    def company(self, reference: str, *, exact: bool = False) -> CompanyAnswer:
+        """Return the company that `reference` resolves to; if `exact`, only by its id, domain, name or alias.
 
         Raises:
             UnknownCompany, AmbiguousCompany: no company, or several, go by it.
         """
-        found, live = self.searcher.company(reference)
+        found, live = self.searcher.company(reference, exact=exact)
         return CompanyAnswer(**company_members(found, reference, live))
 
     def find(self, query: FindQuery) -> FoundCompanies:

@@ -50,6 +50,7 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
         company=record_of(document.company),
         weight=anchor.weight,
         redirected_from=None if anchor.reference == document.id else anchor.reference,
+        confidence=anchor.confidence,
         language=document.language,
         warning=language_warning("description", document.language),
         updated_at=time_of_version(document.version),

@@ -81,7 +81,7 @@ def similar_routes(service: SearchService) -> APIRouter:
         """The companies whose descriptions are nearest to this one's, best first, without itself.
 
         Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set where a domain,
-        name or alias was asked for instead of the id.
+        name or alias was asked for instead of the id; `confidence` says how sure it is that this company is meant.
         """
         return ranked(request, service.similar_to_company(company_id, query), query.format)
 

@@ -2,7 +2,7 @@
 
 import { ProblemError, ask, download, isKind } from "./ask.js";
 import { closeOptions, startCombobox, submitCombobox } from "./combobox.js";
-import { byId, counted, el, lastly, say } from "./dom.js";
+import { button, byId, counted, el, lastly, say } from "./dom.js";
 import { countOf, downloadPairs, followVerdicts, judgedFor, loadVerdicts, rejected, showPairCount, showVerdict } from "./feedback.js";
 import { dropFilters, loadFacets, showApplied } from "./filters.js";
 import { startJudging } from "./judge.js";
@@ -47,7 +47,9 @@ async function load() {
     answer = null;
     byId("answer").hidden = true;
     document.title = `${error.problem.title} · Company similarity`;
-    showProblem(error.problem, load);
+    const typed = isKind(error, "unknown-company", "contested-name") ? current().anchors[0]?.company : null;
+    showProblem(error.problem, load, typed && button("Describe it instead", () => describe(typed)));
+    if (typed) byId("search").value = typed; // to be corrected
   } finally {
     if (loading.signal === signal) wait(false);
   }
@@ -202,6 +204,13 @@ function onSubmit(event) {
   const text = byId("words").value.trim();
   if (text && !byId("ask-words").disabled) go(onlyWords(text)).then(toTop);
   return null;
+}
+
+function describe(name) {
+  setMode("text");
+  byId("words").value = "";
+  byId("words").placeholder = `What ${name} does`;
+  byId("words").focus();
 }
 
 function search() {

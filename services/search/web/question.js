@@ -53,9 +53,9 @@ function anchorCard(anchor, position, several) {
     company && !several && el("p", { class: "note" }, provenance(anchor)));
 }
 
-function provenance({ company, updated_at, redirected_from }) {
+function provenance({ company, updated_at, redirected_from, confidence }) {
   const parts = [`id ${company.id}`, `as of ${(updated_at ?? "").slice(0, 10)}`];
-  if (redirected_from) parts.unshift(`found as “${redirected_from}”`);
+  if (redirected_from) parts.unshift(`found as “${redirected_from}”${confidence < 1 ? ` (${Math.round(100 * confidence)} % sure)` : ""}`);
   if (company.aliases?.length) parts.unshift(`also ${company.aliases.slice(0, 4).join(", ")}`);
   return parts.join(" · ");
 }

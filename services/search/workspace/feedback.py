@@ -145,7 +145,7 @@ class FeedbackService:
         return self.search.searcher.index.get(self.search.searcher.index.live().name, ids)
 
     def _id_of(self, reference: str) -> str:
-        return self.search.company(reference).company.id
+        return self.search.company(reference, exact=True).company.id
 
     def _next_moment(self, user: str) -> datetime:
         """Now, or right after this user's newest event if another replica's clock is ahead: their last word counts."""

@@ -157,7 +157,7 @@ class ListsService:
         kept = question.model_dump(mode="json", exclude_none=True)
         for asked in (*kept["anchors"], *kept["negatives"]):
             if "company" in asked:
-                asked["company"] = self.search.company(asked["company"]).company.id
+                asked["company"] = self.search.company(asked["company"], exact=True).company.id
         return kept
 
     def _record(self, saved: SavedList, caller: Caller) -> ListRecord:

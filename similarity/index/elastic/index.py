@@ -21,6 +21,7 @@ from functools import partial
 from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, utc_now
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
+from similarity.index.attributes import AttributeSchema
 from similarity.index.comparing import refuse_lagging
 from similarity.index.elastic import compaction, reading, search, words
 from similarity.index.elastic.connection import Cluster
@@ -122,6 +123,12 @@ class ElasticIndex:
         self._known.pop(name, None)
         self._sweep()
 
+    def attributes(self) -> AttributeSchema:
+        return self._registry.read().attributes
+
+    def declare(self, schema: AttributeSchema) -> None:
+        self._registry.change(lambda registry: registry.declare(schema))
+
     def revision(self) -> int:
         return self._registry.read().revision
 
@@ -178,6 +185,10 @@ class ElasticIndex:
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._entry(generation) as entry:
             return words.find(self._cluster, entry.index, query, limit=limit)
+
+    def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        with self._entry(generation) as entry:
+            return words.find_misspelled(self._cluster, entry.index, query, limit=limit)
 
     def similar(
         self,

@@ -14,6 +14,7 @@ QueryVector: TypeAlias = str | list[float]
 
 # How much a word counts in each field.
 WORD_BOOSTS = ("words.name^10", "words.aliases^8", "words.domain^5", "words.description")
+NAME_BOOSTS = WORD_BOOSTS[:2]
 BY_SCORE: list[Body] = [{"_score": "desc"}, {"id": "asc"}]
 HIT_SOURCE = ["company", "version", "embedded_at", "language"]
 MAX_QUERY_WORDS = 64
@@ -118,10 +119,10 @@ def with_name_prefix(key: str) -> Body:
 
 def with_all_words(text: str, *, size: int) -> Body | None:
     """Companies with all these words, the last one perhaps not finished; None where the text has none."""
-    words = [word[:MAX_WORD_CHARACTERS] for word in fold(storable(text)).split() if any(c.isalnum() for c in word)]
+    words = words_of(text)
     if not words:
         return None
-    *finished, last = words[:MAX_QUERY_WORDS]
+    *finished, last = words
     clauses: list[Any] = [_in_any_field(word, "phrase") for word in dict.fromkeys(finished)]
     clauses.append(_in_any_field(last, "bool_prefix"))
     return {
@@ -131,6 +132,42 @@ def with_all_words(text: str, *, size: int) -> Body | None:
         "_source": False,
         "track_total_hits": False,
     }
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a query as fields of words hold them."""
+    words = [word[:MAX_WORD_CHARACTERS] for word in fold(storable(text)).split() if any(c.isalnum() for c in word)]
+    return words[:MAX_QUERY_WORDS]
+
+
+def count_of(word: str) -> Body:
+    """Whether any company has the word in one of its texts: the total is 0 or 1."""
+    return {"query": _in_any_field(word, "phrase"), "size": 0, "track_total_hits": 1, "terminate_after": 1}
+
+
+def with_misspelled_words(known: Collection[str], others: Collection[str], *, size: int) -> Body:
+    """Companies with a name that has the known words, and the others but for typing errors and one word."""
+    must = [_in_a_name(word, "0") for word in known]
+    should = [_in_a_name(word, "AUTO:4,9") for word in others]
+    least = max(len(others) - 1, 0 if known else 1)
+    return {
+        "query": {
+            "bool": {
+                "must": must,
+                "should": should,
+                "minimum_should_match": least,
+                "filter": {"term": {"deleted": False}},
+            }
+        },
+        "size": size,
+        "sort": BY_SCORE,
+        "_source": False,
+        "track_total_hits": False,
+    }
+
+
+def _in_a_name(word: str, fuzziness: str) -> Body:
+    return {"multi_match": {"query": word, "fields": NAME_BOOSTS, "fuzziness": fuzziness, "operator": "and"}}
 
 
 def _in_any_field(word: str, kind: str) -> Body:

@@ -5,12 +5,13 @@ cannot both promote, and no reader sees half a transition.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index import rules
+from similarity.index.attributes import AttributeSchema, parse_schema
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Generation, GenerationState, Lease
@@ -40,6 +41,7 @@ class Registry:
     entries: tuple[Entry, ...] = ()
     leases: tuple[Lease, ...] = ()
     retired: tuple[str, ...] = ()
+    attributes: AttributeSchema = field(default_factory=AttributeSchema)
 
     def generations(self) -> list[Generation]:
         """All generations, oldest first."""
@@ -153,6 +155,10 @@ class Registry:
         kept = tuple(lease for lease in self.leases if lease.expires_at > now - timedelta(days=1))
         return replace(self, leases=kept)
 
+    def declare(self, schema: AttributeSchema) -> "Registry":
+        """Add declared types of attributes."""
+        return replace(self, attributes=self.attributes.updated(schema))
+
     def _live(self) -> Entry | None:
         return next((entry for entry in self.entries if entry.record.state is GenerationState.LIVE), None)
 
@@ -178,7 +184,9 @@ class Registry:
 
 def to_source(registry: Registry) -> Body:
     """The registry as JSON; times in ISO 8601."""
-    source = asdict(registry)
+    source = asdict(replace(registry, attributes=AttributeSchema()))
+    source["attributes"] = [f"{name}:{each.text}" for name, each in registry.attributes.types.items()]
+    source["size"] = registry.attributes.size
     for entry in source["entries"]:
         record = entry["record"]
         record["state"] = record["state"].value
@@ -200,6 +208,7 @@ def from_source(source: Mapping[str, Any]) -> Registry:
             Lease(**{**lease, "expires_at": datetime.fromisoformat(lease["expires_at"])}) for lease in source["leases"]
         ),
         retired=tuple(source["retired"]),
+        attributes=parse_schema(source.get("attributes", ()), source.get("size", "")),
     )
 
 

@@ -50,7 +50,22 @@ def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Compan
         if hits and "fields" in hits[0]:
             hits = _by_shortest_match(hits, prefix)
         found |= dict.fromkeys(hit["_id"] for hit in hits)
-    ids = list(found)[:limit]
+    return _companies(cluster, index, list(found)[:limit])
+
+
+def find_misspelled(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Company]:
+    """Return companies of which a name has each word of `query`, typing errors allowed; best matches first."""
+    words = list(dict.fromkeys(queries.words_of(query)))
+    if not words:
+        return []
+    counts = cluster.searches(index, [queries.count_of(word) for word in words])
+    known = [word for word, answer in zip(words, counts, strict=True) if answer["hits"]["total"]["value"]]
+    others = [word for word in words if word not in known]
+    (answer,) = cluster.searches(index, [queries.with_misspelled_words(known, others, size=limit)])
+    return _companies(cluster, index, [hit["_id"] for hit in answer["hits"]["hits"]])
+
+
+def _companies(cluster: Cluster, index: str, ids: Sequence[str]) -> list[Company]:
     sources = cluster.documents(index, ids, vectors=False) if ids else {}
     return [
         company_of(company_id, sources[company_id]["company"])

@@ -25,6 +25,7 @@ from typing import TypeVar
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
 from similarity.errors import UnknownGeneration
 from similarity.index import rules
+from similarity.index.attributes import AttributeSchema
 from similarity.index.comparing import refuse_lagging
 from similarity.index.filters import FieldFilter
 from similarity.index.fusion import query_words
@@ -38,6 +39,7 @@ from similarity.index.protocol import (
     WriteResult,
 )
 from similarity.index.sqlite import (
+    attributes,
     checking,
     compaction,
     generations,
@@ -55,6 +57,7 @@ from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow
 from similarity.index.sqlite.schema import INDEX_FILE
 from similarity.index.sqlite.search import ExactSearch
+from similarity.index.sqlite.vocabulary import Vocabulary
 
 # Documents per transaction: other writers wait for about a quarter of a second at most.
 BATCH_DOCUMENTS = 2000
@@ -87,6 +90,7 @@ class SqliteIndex:
         self._clock = clock
         self._connections = Connections(self.path, INDEX_FILE, busy_timeout=busy_timeout)
         self._search = ExactSearch()
+        self._vocabulary = Vocabulary()
         self.ledger = SqliteLedger(self._connections)
 
     @property
@@ -132,6 +136,14 @@ class SqliteIndex:
         with self._connections.writing() as connection:
             generations.retire(connection, name)
         self._repeat(writing.sweep)
+
+    def attributes(self) -> AttributeSchema:
+        with self._connections.reading() as connection:
+            return attributes.read(connection)
+
+    def declare(self, schema: AttributeSchema) -> None:
+        with self._connections.writing() as connection:
+            attributes.declare(connection, schema)
 
     def revision(self) -> int:
         with self._connections.reading() as connection:
@@ -193,6 +205,12 @@ class SqliteIndex:
         with self._connections.reading() as connection:
             stored = generations.named(connection, generation)
             documents = words.find(connection, stored, query, limit=limit)
+            return [facts.company for facts in reading.company_facts(connection, documents)]
+
+    def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
+        with self._connections.reading() as connection:
+            stored = generations.named(connection, generation)
+            documents = words.find_misspelled(connection, stored, self._vocabulary, query, limit=limit)
             return [facts.company for facts in reading.company_facts(connection, documents)]
 
     def similar(

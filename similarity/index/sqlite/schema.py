@@ -251,6 +251,10 @@ LEDGER_CHECKSUMS: Migration = (
     *add_checksums("erasures", "id, state, record", refused=REFUSED),
 )
 
+ATTRIBUTES: Migration = (
+    "CREATE TABLE attributes (name TEXT PRIMARY KEY, type TEXT NOT NULL, is_size INTEGER NOT NULL, checksum INTEGER)",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     FIRST_VERSION,
     SECOND_VERSION,
@@ -258,6 +262,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     FORMER_NAMES,
     CHECKSUMS,
     LEDGER_CHECKSUMS,
+    ATTRIBUTES,
 )
 
 

@@ -1,8 +1,11 @@
 """Companies by name, domain and words in the embedded index. Any text is a query; there is no syntax."""
 
 import json
+import re
 import sqlite3
+import unicodedata
 from collections.abc import Collection, Sequence
+from itertools import combinations
 
 from similarity.company import ID_PATTERN, name_key, normalize_domain
 from similarity.errors import InvalidCompany
@@ -12,7 +15,9 @@ from similarity.index.sqlite.filters import Condition, Conditions, require_passi
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
+from similarity.index.sqlite.vocabulary import Vocabulary
 
+MAX_MISSPELLED_WORDS = 8
 LAST_CHARACTER = "\U0010ffff"
 # How much a word counts in name, aliases, domain and description.
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
@@ -46,6 +51,28 @@ def find(connection: sqlite3.Connection, generation: StoredGeneration, query: st
     return list(found)[:limit]
 
 
+def find_misspelled(
+    connection: sqlite3.Connection, generation: StoredGeneration, vocabulary: Vocabulary, query: str, *, limit: int
+) -> list[int]:
+    """Document numbers of the companies with a name that has the words of `query`, but for typing errors and a word."""
+    state = (generation.number, generation.sequence)
+    known, corrected, missing = [], [], False
+    for word in tokens(query)[:MAX_MISSPELLED_WORDS]:
+        near = vocabulary.corrections(connection, word, state=state)
+        if near == [word]:
+            known.append(_any_of(near))
+        elif near:
+            corrected.append(_any_of(near))
+        elif missing:
+            return []
+        else:
+            missing = True
+    least = max(len(corrected) - (not missing), 0 if known else 1)
+    some = [" AND ".join(f"({term})" for term in (*known, *chosen)) for chosen in combinations(corrected, least)]
+    expression = " OR ".join(f"({each})" for each in some)
+    return _matching(connection, generation, f"{{name aliases}} : ({expression})", limit=limit) if some else []
+
+
 def with_any_word(
     connection: sqlite3.Connection,
     generation: StoredGeneration,
@@ -70,6 +97,12 @@ def word_query(text: str) -> str:
     """The FTS5 expression for "all of these words, the last one perhaps not finished"; empty without words."""
     words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
     return " ".join(f'"{word}"' for word in words) + "*" if words else ""
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text as the tokenizer of `words` makes them: without case and accents."""
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return re.findall(r"\w+", "".join(letter for letter in decomposed if not unicodedata.combining(letter)))
 
 
 def _any_of(words: Sequence[str]) -> str:
@@ -110,8 +143,10 @@ def _with_name_prefix(
 
 def _with_words(connection: sqlite3.Connection, generation: StoredGeneration, text: str, *, limit: int) -> list[int]:
     query = word_query(text)
-    if not query:
-        return []
+    return _matching(connection, generation, query, limit=limit) if query else []
+
+
+def _matching(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
     rows = connection.execute(
         "SELECT document FROM words JOIN documents ON documents.document = words.rowid "
         f"WHERE words MATCH ? AND generation = ? ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from similarity.search.match_confidence import OF_ONE_WORD, confidence_of
 from similarity.search.name_matching import (
     How,
+    contains_core,
     core_of,
-    differs_by_one_typo,
+    differs_by_typo,
     domain_of,
     exact_match,
     extends_core,
     has_same_words,
     is_domain,
-    trigram_similarity,
+    is_short,
+    name_similarity,
 )
 from tests.factories import make_company
 
@@ -89,10 +91,23 @@ def test_a_company_goes_by_its_name_and_its_aliases() -> None:
     assert exact_match(company, "Acme Inc") is None
 
 
-def test_only_several_words_begin_a_name() -> None:
+def test_a_name_begins_with_whole_words() -> None:
     assert extends_core("coca cola", ["coca cola hellenic"])
-    assert not extends_core("coca", ["coca cola"])
+    assert extends_core("jp morgan", ["jpmorgan chase"])
+    assert not extends_core("coca", ["cocacola"])
     assert not extends_core("coca cola", ["coca cola", "coca colada"])
+
+
+def test_a_part_of_a_name_is_whole_words_side_by_side() -> None:
+    assert contains_core("louis vuitton", ["lvmh moet hennessy louis vuitton"])
+    assert not contains_core("moet vuitton", ["lvmh moet hennessy louis vuitton"])
+    assert not contains_core("vuit", ["louis vuitton"])
+
+
+@pytest.mark.parametrize("core", ["nike", "j and j", "h m"])
+def test_one_word_and_initials_begin_many_names(core: str) -> None:
+    assert is_short(core)
+    assert not is_short(f"{core} hennes")
 
 
 def test_the_same_words_come_in_any_order_and_with_any_spaces() -> None:
@@ -102,45 +117,50 @@ def test_the_same_words_come_in_any_order_and_with_any_spaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "typed"),
     [
-        ("microsoft", "micrsoft"),
-        ("microsoft", "microssoft"),
-        ("microsoft", "microzoft"),
-        ("microsoft", "mircosoft"),
-        ("microsoft", "microsof"),
-        ("delta airlines", "delta airlnes"),
-        ("airlines delta", "delta airlnes"),
-        ("acme acme tools", "acme acme tolls"),
+        ("Microsoft Corporation", "micrsoft"),
+        ("Microsoft Corporation", "microssoft"),
+        ("Microsoft Corporation", "microzoft"),
+        ("Microsoft Corporation", "mircosoft"),
+        ("Microsoft Corporation", "Microsof corporation"),
+        ("Delta Airlines", "delta airlnes"),
+        ("Bank of America", "bank ofamerica"),
+        ("Adidas AG", "addidas"),  # a letter twice: however short the name
     ],
 )
-def test_one_letter_can_be_mistyped(one: str, other: str) -> None:
-    assert differs_by_one_typo(one, other)
-    assert differs_by_one_typo(other, one)
+def test_one_letter_can_be_mistyped(name: str, typed: str) -> None:
+    assert differs_by_typo(typed, make_company(name=name))
+    assert differs_by_typo(typed, make_company(name="Other", aliases=(name,)))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "typed"),
     [
-        ("microsoft", "microsoft"),
-        ("microsoft", "macrosaft"),
-        ("shell", "shelf"),
-        ("sky petroleum", "sea petroleum"),
-        ("delta airlines", "delta airlines group"),
-        ("delta airlnes", "dalta airlines"),
-        ("abcdefgh", "hgfedcba"),
-        ("", ""),
+        ("Microsoft Corporation", "microsoft"),
+        ("Microsoft Corporation", "macrosaft"),
+        ("Shell plc", "shelf"),
+        ("Volex plc", "rolex"),
+        ("Pfizer Inc.", "phize"),
+        ("Kolonel Corp.", "Holonel"),  # a short name with another first letter
+        ("Invacare Corporation", "InvoCare Limited"),  # another legal form
+        ("Delta Airlines", "dalta airlnes"),
+        ("Acme", ""),
     ],
 )
-def test_other_names_are_not_mistyped_ones(one: str, other: str) -> None:
-    assert not differs_by_one_typo(one, other)
-    assert not differs_by_one_typo(other, one)
+def test_other_names_are_not_mistyped_ones(name: str, typed: str) -> None:
+    assert not differs_by_typo(typed, make_company(name=name))
+
+
+def test_a_prominent_company_is_meant_by_a_shorter_mistyped_name() -> None:
+    assert differs_by_typo("phizer", make_company(name="Pfizer Inc."), prominent=True)
+    assert not differs_by_typo("rolex", make_company(name="Volex plc"), prominent=True)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
-def test_alikeness_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
-    assert 0 <= trigram_similarity(one, other) == trigram_similarity(other, one) <= 1
-    assert trigram_similarity(one, one) == 1
+def test_name_similarity_is_a_share_and_symmetric(one: str, other: str) -> None:
+    assert 0 <= name_similarity(one, other) == name_similarity(other, one) <= 1
+    assert name_similarity(core_of("Acme Tools"), core_of("tools acme")) == 1
 
 
 def test_confidence_falls_from_exact_to_similar() -> None:

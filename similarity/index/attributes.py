@@ -1,0 +1,119 @@
+"""Types that users declare for attributes, and which attribute is the size of a company.
+
+`NAME:number` and `NAME:ordinal=LOW,...,HIGH` are the text forms: `employees:number`,
+`market_cap:ordinal=nano,micro,small,mid,large,mega`.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from similarity.company import ATTRIBUTE_NAME_PATTERN, AttributeValue, Company
+from similarity.errors import InvalidInput
+from similarity.index.numbers import is_finite, number_of
+
+SIZE_STEP = 3.0
+"""The factor between two numbers that counts as one step of size, as one level of an ordinal attribute does."""
+PROMINENT_SHARE = 1 / 3
+"""The upper share of an ordinal's levels whose companies are prominent."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeType:
+    """The type of an attribute: a number, or one of `levels` (ascending), which is an ordinal."""
+
+    levels: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text form, which `parse_type` reads."""
+        return f"ordinal={','.join(self.levels)}" if self.levels else "number"
+
+    def step(self, value: AttributeValue | None) -> float | None:
+        """Return the position of a value on a scale where 1 is one step; None if the value has another type.
+
+        Ordinals: the number of the level, from 0. A value also matches a level by its first word ("Large Cap" is
+        the level "large"). Numbers above 0: the logarithm to the base SIZE_STEP.
+        """
+        if self.levels:
+            return _level(str(value).casefold(), self.levels) if value is not None else None
+        number = number_of(value) if isinstance(value, str) else value
+        if number is None or isinstance(number, bool) or not is_finite(number) or number <= 0:
+            return None
+        return math.log(number, SIZE_STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSchema:
+    """The declared types of attributes by name, and the name of the attribute that is the size ("" if none is).
+
+    Raises:
+        InvalidInput: `size` has no declared type.
+    """
+
+    types: Mapping[str, AttributeType] = field(default_factory=dict)
+    size: str = ""
+
+    def __post_init__(self) -> None:
+        if self.size and self.size not in self.types:
+            declared = ", ".join(self.types) or "none is declared"
+            raise InvalidInput(
+                f"the size {self.size!r} must be declared as a number or an ordinal ({declared}); for example "
+                f"--attribute {self.size}:number"
+            )
+
+    def updated(self, other: "AttributeSchema") -> "AttributeSchema":
+        """Return this schema with the declarations of `other`, which replace those of the same attributes."""
+        return AttributeSchema({**self.types, **other.types}, other.size or self.size)
+
+    def size_of(self, company: Company) -> float | None:
+        """Return the size of a company in steps (see `AttributeType.step`); None if it is unknown."""
+        return self.types[self.size].step(company.attributes.get(self.size)) if self.size else None
+
+    def is_prominent(self, company: Company) -> bool:
+        """Return whether the size is an ordinal and the company is in its upper levels."""
+        levels = self.types[self.size].levels if self.size else ()
+        size = self.size_of(company) if levels else None
+        return size is not None and size >= len(levels) * (1 - PROMINENT_SHARE)
+
+
+def parse_type(name: str, text: str) -> AttributeType:
+    """Return the type from its text form: `number`, or `ordinal=LOW,...,HIGH`.
+
+    >>> parse_type("market_cap", "ordinal=small,mid,large").levels
+    ('small', 'mid', 'large')
+
+    Raises:
+        InvalidInput: the name or the text is not valid.
+    """
+    if not ATTRIBUTE_NAME_PATTERN.fullmatch(name):
+        raise InvalidInput(f"{name!r:.80} is not an attribute name of letters, digits and '_'")
+    kind, equals, listed = text.partition("=")
+    if kind == "number" and not equals:
+        return AttributeType()
+    levels = tuple(level.strip().casefold() for level in listed.split(","))
+    if kind != "ordinal" or len(levels) < 2 or not all(levels) or len(set(levels)) < len(levels):
+        raise InvalidInput(
+            f"the type of {name!r} is {text!r:.80}; it must be number, or ordinal=LOW,...,HIGH with different levels"
+        )
+    return AttributeType(levels)
+
+
+def parse_schema(declarations: Iterable[str], size: str = "") -> AttributeSchema:
+    """Return the schema of declarations `NAME:TYPE` (see `parse_type`).
+
+    Raises:
+        InvalidInput: a declaration is not valid, or `size` is not declared.
+    """
+    types = {}
+    for declaration in declarations:
+        name, _, text = declaration.partition(":")
+        types[name] = parse_type(name, text)
+    return AttributeSchema(types, size)
+
+
+def _level(value: str, levels: tuple[str, ...]) -> float | None:
+    for text in (value.strip(), value.strip().partition(" ")[0]):
+        if text in levels:
+            return float(levels.index(text))
+    return None

@@ -1,0 +1,26 @@
+"""The declared types of attributes in the embedded index."""
+
+import sqlite3
+
+from similarity.index.attributes import AttributeSchema, parse_type
+from similarity.index.sqlite.records import Records
+
+_TYPES = Records(
+    table="attributes",
+    key=("name",),
+    values=("type", "is_size"),
+    decode=lambda row: (str(row[0]), parse_type(str(row[0]), str(row[1])), bool(row[2])),
+)
+
+
+def read(connection: sqlite3.Connection) -> AttributeSchema:
+    """Return the declared types, and which attribute is the size."""
+    rows = _TYPES.read(connection, "ORDER BY name")
+    size = next((name for name, _, is_size in rows if is_size), "")
+    return AttributeSchema({name: declared for name, declared, _ in rows}, size)
+
+
+def declare(connection: sqlite3.Connection, schema: AttributeSchema) -> None:
+    """Add the declarations of `schema`; they replace earlier ones of the same attributes, and the size."""
+    schema = read(connection).updated(schema)
+    _TYPES.write(connection, [(name, each.text, int(name == schema.size)) for name, each in schema.types.items()])

@@ -1,0 +1,57 @@
+import pytest
+
+from similarity.errors import InvalidInput
+from similarity.index.attributes import AttributeSchema, AttributeType, parse_schema, parse_type
+from tests.factories import make_company
+
+CAPS = "market_cap:ordinal=nano,small,large,mega"
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [("nano", 0), ("Large Cap", 2), ("  MEGA ", 3), ("huge", None), ("", None), (None, None), (4, None)],
+)
+def test_an_ordinal_is_the_number_of_its_level(value: str | int | None, step: float | None) -> None:
+    assert parse_type("market_cap", "ordinal=nano,small,large,mega").step(value) == step
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [(1, 0), (3, 1), ("9", 2), (0, None), (-3, None), (True, None), ("many", None), (float("inf"), None), (None, None)],
+)
+def test_a_number_counts_threefold_as_a_step(value: float | str | None, step: float | None) -> None:
+    assert AttributeType().step(value) == (None if step is None else pytest.approx(step))
+
+
+@pytest.mark.parametrize("text", ["text", "number=1", "ordinal", "ordinal=one", "ordinal=a,,b", "ordinal=a,A", ""])
+def test_other_types_are_refused_with_the_form(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"must be number, or ordinal=LOW,\.\.\.,HIGH"):
+        parse_type("size", text)
+
+
+def test_a_type_is_written_as_it_is_read() -> None:
+    for text in ("number", "ordinal=low,high"):
+        assert parse_type("size", text).text == text
+
+
+def test_the_size_of_a_company_is_its_declared_attribute() -> None:
+    schema = parse_schema([CAPS, "employees:number"], size="market_cap")
+    large, nano = (make_company(attributes={"market_cap": cap, "employees": 9}) for cap in ("Large Cap", "Nano Cap"))
+    assert (schema.size_of(large), schema.size_of(nano), schema.size_of(make_company())) == (2, 0, None)
+    assert schema.is_prominent(make_company(attributes={"market_cap": "Mega Cap"}))
+    assert not schema.is_prominent(large)
+    assert AttributeSchema().size_of(large) is None
+    assert not parse_schema(["employees:number"], size="employees").is_prominent(large)
+
+
+def test_a_size_without_a_type_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="--attribute market_cap:number"):
+        parse_schema(["employees:number"], size="market_cap")
+
+
+def test_later_declarations_replace_earlier_ones() -> None:
+    first = parse_schema([CAPS, "employees:number"], size="market_cap")
+    second = parse_schema(["employees:ordinal=few,many"])
+    both = first.updated(second)
+    assert both.types["employees"].levels == ("few", "many")
+    assert (both.size, both.updated(parse_schema(["revenue:number"], size="revenue")).size) == ("market_cap", "revenue")
