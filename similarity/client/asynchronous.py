@@ -11,7 +11,7 @@ import httpx2
 from similarity.client import feedback as feedback_calls
 from similarity.client import queries, saved_lists, writes
 from similarity.client.call import Answer, Attempt, Call, Reply
-from similarity.client.connection import Connection, new_request_id, raise_if_late, reply_of
+from similarity.client.connection import Connection, check_encoding, check_size, new_request_id, reply_of
 from similarity.client.methods import with_signature_of
 from similarity.client.problems import Unreachable
 from similarity.client.question import HITS, PAGES, Question
@@ -107,11 +107,13 @@ class AsyncClient:
         request = self._connection.request(call, attempt, request_id=request_id, http=self._http)
         body = bytearray()
         try:
-            async with aclosing(await self._http.send(request, stream=True, follow_redirects=False)) as response:
-                async for chunk in response.aiter_bytes():
-                    raise_if_late(attempt, time.monotonic())
-                    body += chunk
-        except httpx2.RequestError as error:
+            with anyio.fail_after(attempt.until - time.monotonic()):
+                async with aclosing(await self._http.send(request, stream=True, follow_redirects=False)) as response:
+                    check_encoding(response, request_id)
+                    async for chunk in response.aiter_bytes():
+                        body += chunk
+                        check_size(body, request_id)
+        except (httpx2.RequestError, TimeoutError) as error:
             return self._connection.failed(error, request_id)
         return reply_of(response, bytes(body), request_id)
 

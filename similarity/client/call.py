@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
-from similarity.client.decoding import Undecodable, decode
+from similarity.client.decoding import Undecodable, decode_json
 from similarity.client.problems import UnreadableAnswer
 from similarity.errors import InvalidInput
 
@@ -45,10 +45,17 @@ class Call(Generic[Answer]):
 
 
 def path_of(*segments: str, parameters: Parameters | None = None) -> str:
-    """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted."""
-    path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+    """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted.
+
+    Raises:
+        InvalidInput: a text cannot be encoded.
+    """
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
-    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    try:
+        path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+        return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{error.object!a:.100} contains half a surrogate pair; remove it") from None
 
 
 def as_json(members: object) -> bytes:
@@ -67,28 +74,33 @@ def json_reader(record: type[Answer]) -> Callable[[Reply], Answer]:
     """Return a function that decodes a reply with one JSON object into `record`, or raises UnreadableAnswer."""
 
     def read(reply: Reply) -> Answer:
-        return decode_value(record, parse_json(reply), reply)
+        return _decode(record, reply.body, reply)
 
     return read
 
 
-def decode_value(record: type[Answer], value: object, reply: Reply) -> Answer:
-    """Return the record decoded from `value`, a part of `reply`. Raises UnreadableAnswer."""
+def lines_reader(record: type[Answer]) -> Callable[[Reply], tuple[Answer, ...]]:
+    """Return a function that decodes each line of a reply into `record`, or raises UnreadableAnswer."""
+
+    def read(reply: Reply) -> tuple[Answer, ...]:
+        return tuple(_decode(record, line, reply) for line in reply.body.splitlines())
+
+    return read
+
+
+def _decode(record: type[Answer], body: bytes, reply: Reply) -> Answer:
     try:
-        return decode(record, value)
+        return decode_json(record, body)
     except Undecodable as error:
         raise UnreadableAnswer(str(error), request_id=reply.request_id) from None
 
 
-def parse_json(reply: Reply) -> Any:
-    """Return the parsed JSON body of a reply. Raises UnreadableAnswer."""
+def read_text(reply: Reply) -> str:
+    """Return the body of a reply as text. Raises UnreadableAnswer."""
     try:
-        return json.loads(reply.body)
-    except ValueError:
-        raise UnreadableAnswer(
-            f"it is not JSON: {reply.body[:100]!r}; is this the URL of the search service?",
-            request_id=reply.request_id,
-        ) from None
+        return reply.body.decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableAnswer(f"it is not UTF-8: {error}", request_id=reply.request_id) from None
 
 
 def ignore_body(_: Reply) -> None:

@@ -12,11 +12,14 @@ import httpx2
 
 from similarity.backoff import backoff
 from similarity.client.call import Answer, Attempt, Call, Reply
-from similarity.client.problems import TimedOut, Unreachable
+from similarity.client.deadline import bound_connection
+from similarity.client.problems import TimedOut, Unreachable, UnreadableAnswer
 from similarity.client.retries import Retries, attempts_at
 from similarity.errors import InvalidInput
 
 REQUEST_ID = "x-request-id"
+# A full batch, that is 100 rankings with 250 hits each, may have 10 kB for each hit.
+MOST_BYTES = 256_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +55,22 @@ class Connection:
         self, call: Call[Any], attempt: Attempt, *, request_id: str, http: httpx2.Client | httpx2.AsyncClient
     ) -> httpx2.Request:
         """Return the request that `http` sends for this attempt at `call`."""
-        headers = {"accept": call.accept, "user-agent": user_agent(), REQUEST_ID: request_id}
+        headers = {
+            "accept": call.accept,
+            # A small compressed answer can unpack to fill the memory.
+            "accept-encoding": "identity",
+            "user-agent": user_agent(),
+            REQUEST_ID: request_id,
+        }
         if call.body is not None:
             headers["content-type"] = call.media_type
         if self.api_key is not None:
             headers["authorization"] = f"Bearer {self.api_key}"
         address = self.url.rstrip("/") + call.path
-        return http.build_request(call.method, address, content=call.body, headers=headers, timeout=attempt.timeout)
+        extensions = {"trace": bound_connection} if isinstance(http, httpx2.Client) else {}
+        return http.build_request(
+            call.method, address, content=call.body, headers=headers, timeout=attempt.timeout, extensions=extensions
+        )
 
     def conversation(self, call: Call[Answer]) -> Generator[Attempt, Reply | Unreachable, Answer]:
         """Return the `attempts_at` the call, with this machine's clock and random pauses."""
@@ -68,7 +80,7 @@ class Connection:
     def failed(self, error: Exception, request_id: str) -> Unreachable:
         """Return the exception for a network error."""
         hint = f"is the service running there? [request {request_id}]"
-        if isinstance(error, httpx2.TimeoutException):
+        if isinstance(error, httpx2.TimeoutException | TimeoutError):
             return TimedOut(f"{self.url} did not answer in time; {hint}")
         return Unreachable(f"{self.url} cannot be reached ({str(error) or type(error).__name__}); {hint}")
 
@@ -81,10 +93,17 @@ def reply_of(response: httpx2.Response, body: bytes, request_id: str) -> Reply:
     )
 
 
-def raise_if_late(attempt: Attempt, now: float) -> None:
-    """Raise the exception that httpx2 raises for a silent network if the time of `attempt` is over."""
-    if now > attempt.until:
-        raise httpx2.ReadTimeout("the answer came too slowly")
+def check_encoding(response: httpx2.Response, request_id: str) -> None:
+    """Raise UnreadableAnswer if the body of `response` is compressed."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise UnreadableAnswer(f"it is compressed ({encoding!a:.60}), which was not requested", request_id=request_id)
+
+
+def check_size(body: bytearray, request_id: str) -> None:
+    """Raise UnreadableAnswer if the body that was received until now is too large."""
+    if len(body) > MOST_BYTES:
+        raise UnreadableAnswer(f"it has more than {MOST_BYTES} bytes", request_id=request_id)
 
 
 def new_request_id() -> str:

@@ -1,13 +1,11 @@
 """Calls about feedback: verdicts on hits, the labelled pairs that result, and the pairs to label next."""
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, decode_value, json_reader, path_of
-from similarity.client.problems import UnreadableAnswer
+from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
 from similarity.client.ranking import CompanyReference, Hit, Ranking
 
 Verdict: TypeAlias = Literal["competitor", "not_competitor", "unsure", "withdrawn"]
@@ -137,14 +135,7 @@ def history(
 def pairs() -> Call[tuple[LabelledPair, ...]]:
     """Return the labelled pairs that training reads: one for each pair of companies with a verdict."""
     path = path_of("feedback", "pairs", parameters={"format": "jsonl"})
-
-    def read(reply: Reply) -> tuple[LabelledPair, ...]:
-        try:
-            return tuple(decode_value(LabelledPair, json.loads(line), reply) for line in reply.body.splitlines())
-        except ValueError:
-            raise UnreadableAnswer("a line is not JSON", request_id=reply.request_id) from None
-
-    return Call(method="GET", path=path, accept=NDJSON, read=read)
+    return Call(method="GET", path=path, accept=NDJSON, read=lines_reader(LabelledPair))
 
 
 def next_to_label(*, k: int | None = None, anchor: str | None = None) -> Call[tuple[Suggestion, ...]]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, Unpack
 
-from similarity.client.call import CSV, Call, Reply, as_json, decode_value, json_reader, parse_json, path_of
-from similarity.client.problems import Problem, UnreadableAnswer, problem_of
+from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
+from similarity.client.problems import Problem, problem_of
 from similarity.client.question import Anchor, Question, QuestionOptions
 from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking
 
@@ -105,6 +105,18 @@ class _Matches:
     rows: tuple[MatchedRow, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BatchAnswer:
+    status: int
+    answer: Ranking | None = None
+    problem: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    answers: tuple[_BatchAnswer, ...]
+
+
 MatchRow: TypeAlias = str | Mapping[str, str]
 """A name or a domain, or several fields: `{"name": ..., "domain": ..., "country": ...}`."""
 
@@ -133,7 +145,7 @@ def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]
 def table(question: Question | str) -> Call[str]:
     """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe."""
     body = as_json(_question(question).body())
-    return Call(method="POST", path="/similar", body=body, accept=CSV, read=lambda reply: reply.body.decode())
+    return Call(method="POST", path="/similar", body=body, accept=CSV, read=read_text)
 
 
 def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, ...]]:
@@ -181,15 +193,7 @@ def _question(question: Question | str) -> Question:
 
 
 def _answers(reply: Reply) -> tuple[Ranking | Problem, ...]:
-    answers = parse_json(reply)
-    if not isinstance(answers, dict) or not isinstance(answers.get("answers"), list):
-        raise UnreadableAnswer("it has no list of answers", request_id=reply.request_id)
-    return tuple(_answer(each, reply) for each in answers["answers"])
-
-
-def _answer(each: Any, reply: Reply) -> Ranking | Problem:
-    if isinstance(each, dict) and each.get("status") == 200:
-        return decode_value(Ranking, each.get("answer"), reply)
-    document = each.get("problem") if isinstance(each, dict) else None
-    status = each.get("status") if isinstance(each, dict) else None
-    return problem_of(document, status=status if isinstance(status, int) else 500, request_id=reply.request_id)
+    return tuple(
+        each.answer or problem_of(each.problem, status=each.status, request_id=reply.request_id)
+        for each in json_reader(_Batch)(reply).answers
+    )

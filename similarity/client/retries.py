@@ -3,11 +3,12 @@
 `attempts_at` yields the attempts at one call and receives the reply or the error of each.
 """
 
-import json
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
+
+from pydantic_core import from_json
 
 from similarity.client.call import Answer, Attempt, Call, Reply
 from similarity.client.problems import Problem, Unreachable, problem_of
@@ -78,7 +79,7 @@ def attempts_at(
 def problem_from_reply(reply: Reply) -> Problem:
     """Return the exception for an unsuccessful reply."""
     try:
-        document: object = json.loads(reply.body)
+        document: object = from_json(reply.body)
     except ValueError:
         document = None
     return problem_of(

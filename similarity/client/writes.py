@@ -1,13 +1,11 @@
 """Calls that change companies. Each is safe to repeat: the version decides, not the order of arrival."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, decode_value, json_reader, path_of
-from similarity.client.problems import UnreadableAnswer
+from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
 from similarity.company import Company
 
 LINES_PER_REQUEST = 500
@@ -147,17 +145,8 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iter
 
 def _bulk(lines: list[bytes], sent: int) -> Call[tuple[LineResult, ...]]:
     def read(reply: Reply) -> tuple[LineResult, ...]:
-        results = [decode_value(LineResult, value, reply) for value in _lines(reply)]
-        return tuple(replace(result, line=result.line + sent) for result in results)
+        return tuple(replace(result, line=result.line + sent) for result in lines_reader(LineResult)(reply))
 
     return Call(
         method="POST", path="/companies/bulk", body=b"".join(lines), media_type=NDJSON, accept=NDJSON, read=read
     )
-
-
-def _lines(reply: Reply) -> Iterator[object]:
-    for line in reply.body.splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            raise UnreadableAnswer(f"a line is not JSON: {line[:100]!r}", request_id=reply.request_id) from None
