@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, make_dataclass
+from functools import cache
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
-from similarity.client.decoding import Undecodable, decode_json
+from pydantic import TypeAdapter, ValidationError
+
 from similarity.client.problems import UnreadableAnswer
 from similarity.errors import InvalidInput
 
@@ -70,29 +72,18 @@ def as_json(members: object) -> bytes:
         raise InvalidInput(f"the request cannot be sent: {error}; use texts, finite numbers, true and false") from None
 
 
-def json_reader(record: type[Answer]) -> Callable[[Reply], Answer]:
-    """Return a function that decodes a reply with one JSON object into `record`, or raises UnreadableAnswer."""
+def json_reader(kind: type[Answer], *, member: str = "") -> Callable[[Reply], Answer]:
+    """Return a function that decodes the JSON of a reply, or one `member` of it, into a dataclass or a tuple of them.
 
-    def read(reply: Reply) -> Answer:
-        return _decode(record, reply.body, reply)
-
-    return read
-
-
-def lines_reader(record: type[Answer]) -> Callable[[Reply], tuple[Answer, ...]]:
-    """Return a function that decodes each line of a reply into `record`, or raises UnreadableAnswer."""
-
-    def read(reply: Reply) -> tuple[Answer, ...]:
-        return tuple(_decode(record, line, reply) for line in reply.body.splitlines())
-
-    return read
+    Unknown JSON members are ignored, so that answers of a newer service can be read. A field with a default may be
+    absent, so that answers of an older service can be read. Any other JSON raises UnreadableAnswer.
+    """
+    return lambda reply: _decode(kind, member, reply.body, reply)
 
 
-def _decode(record: type[Answer], body: bytes, reply: Reply) -> Answer:
-    try:
-        return decode_json(record, body)
-    except Undecodable as error:
-        raise UnreadableAnswer(str(error), request_id=reply.request_id) from None
+def lines_reader(kind: type[Answer]) -> Callable[[Reply], tuple[Answer, ...]]:
+    """Return a function that decodes each line of a reply, as `json_reader` does."""
+    return lambda reply: tuple(_decode(kind, "", line, reply) for line in reply.body.splitlines())
 
 
 def read_text(reply: Reply) -> str:
@@ -107,14 +98,20 @@ def ignore_body(_: Reply) -> None:
     """Decode a reply without a body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One attempt to send a call, with times in seconds.
+def _decode(kind: Any, member: str, body: bytes, reply: Reply) -> Any:
+    try:
+        decoded = _decoder(kind, member).validate_json(body, strict=True)
+    except ValidationError as failure:
+        error = failure.errors(include_url=False)[0]
+        if error["type"] == "json_invalid":
+            reason = f"{error['msg']}: {body[:100]!r}; is this the URL of the search service?"
+        else:
+            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
+            reason = f"{place or 'JSON'}: {error['msg']}; found {error['input']!a:.60}"
+        raise UnreadableAnswer(reason, request_id=reply.request_id) from None
+    return getattr(decoded, member) if member else decoded
 
-    Wait `after`, then send. Give up if the network is silent for `timeout`, or if the reply is not complete when the
-    clock shows `until`.
-    """
 
-    after: float
-    timeout: float
-    until: float
+@cache
+def _decoder(kind: Any, member: str) -> TypeAdapter[Any]:
+    return TypeAdapter(make_dataclass("Object", [(member, kind)]) if member else kind)

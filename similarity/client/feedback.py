@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
+from similarity.client.call import NDJSON, Call, as_json, json_reader, lines_reader, path_of
 from similarity.client.ranking import CompanyReference, Hit, Ranking
 
 Verdict: TypeAlias = Literal["competitor", "not_competitor", "unsure", "withdrawn"]
@@ -67,21 +67,11 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdicts:
-    verdicts: tuple[StandingVerdict, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EventsPage:
     """Events, newest first; `next_cursor` is for the next, older page."""
 
     events: tuple[FeedbackEvent, ...]
     next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Suggestions:
-    pairs: tuple[Suggestion, ...]
 
 
 def feedback(
@@ -117,11 +107,8 @@ def feedback(
 
 def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple[StandingVerdict, ...]]:
     """Return the latest verdict of each user on each pair with this anchor, newest first."""
-
-    def read(reply: Reply) -> tuple[StandingVerdict, ...]:
-        return json_reader(_Verdicts)(reply).verdicts
-
-    return Call(method="GET", path=path_of("feedback", parameters={"anchor": anchor, "who": who}), read=read)
+    path = path_of("feedback", parameters={"anchor": anchor, "who": who})
+    return Call(method="GET", path=path, read=json_reader(tuple[StandingVerdict, ...], member="verdicts"))
 
 
 def history(
@@ -140,8 +127,5 @@ def pairs() -> Call[tuple[LabelledPair, ...]]:
 
 def next_to_label(*, k: int | None = None, anchor: str | None = None) -> Call[tuple[Suggestion, ...]]:
     """Return the pairs whose labels are worth most, best first: for `anchor`, or for the most recent queries."""
-
-    def read(reply: Reply) -> tuple[Suggestion, ...]:
-        return json_reader(_Suggestions)(reply).pairs
-
-    return Call(method="GET", path=path_of("feedback", "next", parameters={"k": k, "anchor": anchor}), read=read)
+    path = path_of("feedback", "next", parameters={"k": k, "anchor": anchor})
+    return Call(method="GET", path=path, read=json_reader(tuple[Suggestion, ...], member="pairs"))

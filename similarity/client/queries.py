@@ -101,20 +101,10 @@ class MatchedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Matches:
-    rows: tuple[MatchedRow, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchAnswer:
     status: int
     answer: Ranking | None = None
     problem: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
-    answers: tuple[_BatchAnswer, ...]
 
 
 MatchRow: TypeAlias = str | Mapping[str, str]
@@ -171,11 +161,7 @@ def company(reference: str) -> Call[StoredCompany]:
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
     """Return the match of each of up to 5,000 rows of names or domains, with its confidence."""
     body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in rows]})
-
-    def read(reply: Reply) -> tuple[MatchedRow, ...]:
-        return json_reader(_Matches)(reply).rows
-
-    return Call(method="POST", path="/match", body=body, read=read)
+    return Call(method="POST", path="/match", body=body, read=json_reader(tuple[MatchedRow, ...], member="rows"))
 
 
 def map_of(question: Question | str) -> Call[CompanyMap]:
@@ -195,5 +181,5 @@ def _question(question: Question | str) -> Question:
 def _answers(reply: Reply) -> tuple[Ranking | Problem, ...]:
     return tuple(
         each.answer or problem_of(each.problem, status=each.status, request_id=reply.request_id)
-        for each in json_reader(_Batch)(reply).answers
+        for each in json_reader(tuple[_BatchAnswer, ...], member="answers")(reply)
     )

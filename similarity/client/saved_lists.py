@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from similarity.client.call import Call, Reply, as_json, ignore_body, json_reader, path_of
+from similarity.client.call import Call, as_json, ignore_body, json_reader, path_of
 from similarity.client.question import Question
 from similarity.client.ranking import Ranking
 
@@ -46,18 +46,10 @@ class ListRanking(Ranking):
     looked_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Lists:
-    lists: tuple[SavedList, ...]
-
-
 def lists(*, new: bool = False) -> Call[tuple[SavedList, ...]]:
     """Return all saved lists, by name; with `new`, also how many hits of each are new since the caller's last look."""
-
-    def read(reply: Reply) -> tuple[SavedList, ...]:
-        return json_reader(_Lists)(reply).lists
-
-    return Call(method="GET", path=path_of("lists", parameters={"new": "true" if new else None}), read=read)
+    path = path_of("lists", parameters={"new": "true" if new else None})
+    return Call(method="GET", path=path, read=json_reader(tuple[SavedList, ...], member="lists"))
 
 
 def saved_list(name: str) -> Call[SavedList]:

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -6,13 +5,15 @@ from typing import TypeVar
 
 import pytest
 
-from similarity.client.decoding import Undecodable, decode_json
+from similarity.client.call import json_reader
+from similarity.client.problems import UnreadableAnswer
+from tests.similarity.client.replies import reply
 
 Record = TypeVar("Record")
 
 
 def decoded(record: type[Record], members: object) -> Record:
-    return decode_json(record, json.dumps(members).encode())
+    return json_reader(record)(reply(200, members))
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,16 @@ def test_a_whole_number_is_good_for_a_fraction() -> None:
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ([], r"^JSON: .*object; found \[\]"),
-        ({}, r"^name: Field required; found {}"),
-        ({"name": 3}, "^name: .*string; found 3"),
-        ({"name": "a", "parts": {"score": 1}}, "^parts: .*array; found {'score': 1}"),
-        ({"name": "a", "parts": [{"score": 1}, {"score": "1"}]}, r"^parts\[1\].score: .*number; found '1'"),
-        ({"name": "a", "parts": [{"score": True}]}, r"^parts\[0\].score: .*number; found True"),
-        ({"name": "a", "when": "yesterday"}, "^when: .*datetime.*; found 'yesterday'"),
-        ({"name": "a", "facts": {"x": None}}, "^facts.x.*; found None"),
+        ([], r"read: JSON: .*object; found \[\]"),
+        ({}, r"read: name: Field required; found {}"),
+        ({"name": 3}, "read: name: .*string; found 3"),
+        ({"name": "a", "parts": {"score": 1}}, "read: parts: .*array; found {'score': 1}"),
+        ({"name": "a", "parts": [{"score": 1}, {"score": "1"}]}, r"read: parts\[1\].score: .*number; found '1'"),
+        ({"name": "a", "parts": [{"score": True}]}, r"read: parts\[0\].score: .*number; found True"),
+        ({"name": "a", "when": "yesterday"}, "read: when: .*datetime.*; found 'yesterday'"),
+        ({"name": "a", "facts": {"x": None}}, "read: facts.x.*; found None"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(members: object, message: str) -> None:
-    with pytest.raises(Undecodable, match=message):
+    with pytest.raises(UnreadableAnswer, match=message):
         decoded(Whole, members)
