@@ -30,7 +30,7 @@ class Reply:
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
     """One request, and the function that decodes its reply. `path` begins with a slash and is quoted.
 
@@ -92,10 +92,6 @@ def read_text(reply: Reply) -> str:
         return reply.body.decode()
     except UnicodeDecodeError as error:
         raise UnreadableAnswer(f"it is not UTF-8: {error}", request_id=reply.request_id) from None
-
-
-def ignore_body(_: Reply) -> None:
-    """Decode a reply without a body."""
 
 
 def _decode(kind: Any, member: str, body: bytes, reply: Reply) -> Any:

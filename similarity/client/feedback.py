@@ -102,13 +102,13 @@ def feedback(
         "note": note,
     }
     body = as_json({name: value for name, value in members.items() if value is not None})
-    return Call(method="POST", path="/feedback", body=body, read=json_reader(FeedbackEvent))
+    return Call("POST", "/feedback", json_reader(FeedbackEvent), body=body)
 
 
 def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple[StandingVerdict, ...]]:
     """Return the latest verdict of each user on each pair with this anchor, newest first."""
     path = path_of("feedback", parameters={"anchor": anchor, "who": who})
-    return Call(method="GET", path=path, read=json_reader(tuple[StandingVerdict, ...], member="verdicts"))
+    return Call("GET", path, json_reader(tuple[StandingVerdict, ...], member="verdicts"))
 
 
 def history(
@@ -116,16 +116,16 @@ def history(
 ) -> Call[EventsPage]:
     """Return all events, newest first: of one anchor, of one user, or all."""
     parameters = {"anchor": anchor, "user": user, "limit": limit, "cursor": cursor}
-    return Call(method="GET", path=path_of("feedback", parameters=parameters), read=json_reader(EventsPage))
+    return Call("GET", path_of("feedback", parameters=parameters), json_reader(EventsPage))
 
 
 def pairs() -> Call[tuple[LabelledPair, ...]]:
     """Return the labelled pairs that training reads: one for each pair of companies with a verdict."""
     path = path_of("feedback", "pairs", parameters={"format": "jsonl"})
-    return Call(method="GET", path=path, accept=NDJSON, read=lines_reader(LabelledPair))
+    return Call("GET", path, lines_reader(LabelledPair), accept=NDJSON)
 
 
 def next_to_label(*, k: int | None = None, anchor: str | None = None) -> Call[tuple[Suggestion, ...]]:
     """Return the pairs whose labels are worth most, best first: for `anchor`, or for the most recent queries."""
     path = path_of("feedback", "next", parameters={"k": k, "anchor": anchor})
-    return Call(method="GET", path=path, read=json_reader(tuple[Suggestion, ...], member="pairs"))
+    return Call("GET", path, json_reader(tuple[Suggestion, ...], member="pairs"))

@@ -113,7 +113,7 @@ MatchRow: TypeAlias = str | Mapping[str, str]
 
 def ask(question: Question) -> Call[Ranking]:
     """Return the ranking of `question`."""
-    return Call(method="POST", path="/similar", body=as_json(question.body()), read=json_reader(Ranking))
+    return Call("POST", "/similar", json_reader(Ranking), body=as_json(question.body()))
 
 
 def similar(*anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> Call[Ranking]:
@@ -135,7 +135,7 @@ def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]
 def table(question: Question | str) -> Call[str]:
     """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe."""
     body = as_json(_question(question).body())
-    return Call(method="POST", path="/similar", body=body, accept=CSV, read=read_text)
+    return Call("POST", "/similar", read_text, body=body, accept=CSV)
 
 
 def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, ...]]:
@@ -144,34 +144,34 @@ def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, 
     A str is a query for the competitors of the company with that id, domain, name or alias.
     """
     body = as_json({"questions": [_question(each).body() for each in questions]})
-    return Call(method="POST", path="/similar/batch", body=body, read=_answers)
+    return Call("POST", "/similar/batch", _answers, body=body)
 
 
 def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
     """Return companies found by domain, by the start of a name or alias, then by words."""
     path = path_of("companies", parameters={"q": query, "limit": limit})
-    return Call(method="GET", path=path, read=json_reader(FoundCompanies))
+    return Call("GET", path, json_reader(FoundCompanies))
 
 
 def company(reference: str) -> Call[StoredCompany]:
     """Return one company by its id, domain, name or alias."""
-    return Call(method="GET", path=path_of("companies", reference), read=json_reader(StoredCompany))
+    return Call("GET", path_of("companies", reference), json_reader(StoredCompany))
 
 
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
     """Return the match of each of up to 5,000 rows of names or domains, with its confidence."""
     body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in rows]})
-    return Call(method="POST", path="/match", body=body, read=json_reader(tuple[MatchedRow, ...], member="rows"))
+    return Call("POST", "/match", json_reader(tuple[MatchedRow, ...], member="rows"), body=body)
 
 
 def map_of(question: Question | str) -> Call[CompanyMap]:
     """Return the anchors and hits of a query, or of the query for one company, in two dimensions."""
-    return Call(method="POST", path="/map", body=as_json(_question(question).body()), read=json_reader(CompanyMap))
+    return Call("POST", "/map", json_reader(CompanyMap), body=as_json(_question(question).body()))
 
 
 def ready() -> Call[Ready]:
     """Return the state of the service. Raises `Unavailable` if it is not ready."""
-    return Call(method="GET", path="/readyz", read=json_reader(Ready))
+    return Call("GET", "/readyz", json_reader(Ready))
 
 
 def _question(question: Question | str) -> Question:
