@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import aclosing, closing
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, Unpack, cast, overload
 
 import anyio
 import httpx2
@@ -13,16 +13,15 @@ import httpx2
 from similarity.client import feedback as feedback_calls
 from similarity.client import queries, saved_lists, writes
 from similarity.client.call import Answer, Call, Reply
-from similarity.client.connection import Connection, Incoming
+from similarity.client.connection import Connection, Http, Incoming
 from similarity.client.deadline import bound_connection, deadline
 from similarity.client.problems import Problem, Unreachable
 from similarity.client.question import Anchor, Question, QuestionOptions
 from similarity.client.ranking import Hit, Ranking
-from similarity.client.retries import Attempts, Retries
+from similarity.client.retries import Attempts
 from similarity.client.writes import Change, LineResult
 
 Arguments = ParamSpec("Arguments")
-Http = TypeVar("Http", httpx2.Client, httpx2.AsyncClient)
 
 SELF = Parameter("self", Parameter.POSITIONAL_ONLY)
 
@@ -53,23 +52,8 @@ class Method(Generic[Arguments, Answer]):
         return self._method.__get__(client, owner)
 
 
-class BaseClient(Generic[Http]):
-    """What both clients have in common: the settings, and the methods that send one call."""
-
-    _new_http: Callable[[], Http]
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        api_key: str | None = None,
-        timeout: float = 30.0,
-        retries: Retries | None = None,
-        http: Http | None = None,
-    ) -> None:
-        self._connection = Connection(url, api_key, timeout, retries or Retries())
-        self._http: Http = http or self._new_http()
-        self._owns_http = http is None
+class Methods(Connection[Http]):
+    """The methods of both clients that send one call."""
 
     ask = Method(queries.ask)
     similar = Method(queries.similar)
@@ -102,7 +86,7 @@ class BaseClient(Generic[Http]):
     looked = Method(saved_lists.looked)
 
 
-class Client(BaseClient[httpx2.Client]):
+class Client(Methods[httpx2.Client]):
     """A client of the search service at `url`; a context manager that closes its connections.
 
     `timeout`: seconds that the network may be silent. `retries`: how often and how long a call is tried.
@@ -130,7 +114,7 @@ class Client(BaseClient[httpx2.Client]):
 
     def send(self, call: Call[Answer]) -> Answer:
         """Send a call, with retries, and return its answer."""
-        attempts = self._connection.attempts()
+        attempts = self._attempts()
         while True:
             try:
                 return call.read(self._try(call, attempts))
@@ -139,7 +123,7 @@ class Client(BaseClient[httpx2.Client]):
             time.sleep(pause)
 
     def _try(self, call: Call[Any], attempts: Attempts) -> Reply:
-        arguments = self._connection.request(call, attempts)
+        arguments = self._request(call, attempts)
         request = self._http.build_request(**arguments, extensions={"trace": bound_connection})
         try:
             with (
@@ -150,7 +134,7 @@ class Client(BaseClient[httpx2.Client]):
                 for chunk in response.iter_bytes():
                     incoming.append(chunk)
         except httpx2.RequestError as error:
-            raise self._connection.failure(error, attempts) from error
+            raise self._failure(error, attempts) from error
         return incoming.reply()
 
     def ask_on(self, question: Question) -> Iterator[Ranking]:
@@ -178,7 +162,7 @@ class Client(BaseClient[httpx2.Client]):
             yield from self.send(call)
 
 
-class AsyncClient(BaseClient[httpx2.AsyncClient]):
+class AsyncClient(Methods[httpx2.AsyncClient]):
     """A client of the search service at `url`; an asynchronous context manager that closes its connections.
 
     It has the methods of `Client`; see there. `http`: your own `httpx2.AsyncClient`.
@@ -199,7 +183,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
 
     async def send(self, call: Call[Answer]) -> Answer:
         """Send a call, with retries, and return its answer."""
-        attempts = self._connection.attempts()
+        attempts = self._attempts()
         while True:
             try:
                 return call.read(await self._try(call, attempts))
@@ -208,7 +192,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
             await anyio.sleep(pause)
 
     async def _try(self, call: Call[Any], attempts: Attempts) -> Reply:
-        request = self._http.build_request(**self._connection.request(call, attempts))
+        request = self._http.build_request(**self._request(call, attempts))
         try:
             with anyio.fail_after(attempts.remaining()):
                 async with aclosing(await self._http.send(request, stream=True, follow_redirects=False)) as response:
@@ -216,7 +200,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
                     async for chunk in response.aiter_bytes():
                         incoming.append(chunk)
         except (httpx2.RequestError, TimeoutError) as error:
-            raise self._connection.failure(error, attempts) from error
+            raise self._failure(error, attempts) from error
         return incoming.reply()
 
     async def ask_on(self, question: Question) -> AsyncIterator[Ranking]:

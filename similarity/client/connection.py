@@ -1,9 +1,8 @@
-"""The connection settings of both clients, and the conversion of calls to requests; nothing is sent here."""
+"""The settings of both clients, and the conversion of calls to requests; nothing is sent here."""
 
 import time
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import httpx2
 
@@ -17,9 +16,11 @@ REQUEST_ID = "x-request-id"
 # A full batch, that is 100 rankings with 250 hits each, may have 10 kB for each hit.
 MOST_BYTES = 256_000_000
 
+Http = TypeVar("Http", httpx2.Client, httpx2.AsyncClient)
 
-class Connection:
-    """The URL, API key, timeout and retries of a client.
+
+class Connection(Generic[Http]):
+    """The URL, API key, timeout, retries and httpx2 client of a client.
 
     `url` may have a path, for a service behind a proxy. `timeout`: seconds that the network may be silent.
 
@@ -27,7 +28,17 @@ class Connection:
         InvalidInput: the URL, the key or the timeout is invalid.
     """
 
-    def __init__(self, url: str, api_key: str | None, timeout: float, retries: Retries) -> None:
+    _new_http: Callable[[], Http]
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = 30.0,
+        retries: Retries | None = None,
+        http: Http | None = None,
+    ) -> None:
         try:
             parts = httpx2.URL(url)
         except httpx2.InvalidURL as error:
@@ -43,20 +54,22 @@ class Connection:
         self._url = url.rstrip("/")
         self._authorization = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
         self._timeout = timeout
-        self._retries = retries
+        self._retries = retries or Retries()
+        self._http: Http = http or self._new_http()
+        self._owns_http = http is None
 
-    def attempts(self) -> Attempts:
+    def _attempts(self) -> Attempts:
         """Return the attempts at a call, with this machine's clock and random pauses."""
         pauses = backoff(self._retries.first_pause, self._retries.longest_pause)
         return Attempts(self._retries, clock=time.monotonic, pauses=pauses)
 
-    def request(self, call: Call[Any], attempts: Attempts) -> dict[str, Any]:
+    def _request(self, call: Call[Any], attempts: Attempts) -> dict[str, Any]:
         """Return the arguments of httpx2's `build_request` for the next attempt at `call`."""
         headers = {
             "accept": call.accept,
             # A small compressed answer can unpack to fill the memory.
             "accept-encoding": "identity",
-            "user-agent": user_agent(),
+            "user-agent": "company-similarity",
             REQUEST_ID: attempts.request_id,
             **self._authorization,
         }
@@ -70,7 +83,7 @@ class Connection:
             "timeout": min(self._timeout, attempts.remaining()),
         }
 
-    def failure(self, error: Exception, attempts: Attempts) -> Unreachable:
+    def _failure(self, error: Exception, attempts: Attempts) -> Unreachable:
         """Return the exception for a network error."""
         hint = f"is the service running there? [request {attempts.request_id}]"
         if isinstance(error, httpx2.TimeoutException | TimeoutError):
@@ -104,12 +117,3 @@ class Incoming:
         if not self._response.is_success:
             raise problem_from_reply(reply)
         return reply
-
-
-@cache
-def user_agent() -> str:
-    """Return the User-Agent of this client; the version is read from files once."""
-    try:
-        return f"company-similarity/{version('company-similarity')}"
-    except PackageNotFoundError:
-        return "company-similarity"

@@ -52,7 +52,7 @@ class Problem(SimilarityError):
         self.members = members
         self.status = status
         self.kind = _kind(members)
-        self.detail = str(members.get("detail") or members.get("title") or otherwise)
+        self.detail = str(members.get("detail") or members.get("title") or otherwise or f"status {status}")
         self.request_id = request_id
         self.retry_after = retry_after
         super().__init__(f"{self.detail}{_mark(request_id)}")

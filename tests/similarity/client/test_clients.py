@@ -113,8 +113,7 @@ def test_a_key_that_cannot_be_a_header_is_refused_at_once(key: str) -> None:
 
 
 def test_a_key_is_never_shown() -> None:
-    client = Client("http://service", api_key="sim_1")
-    assert "sim_1" not in repr((client, vars(client)))
+    assert "sim_1" not in repr(Client("http://service", api_key="sim_1"))
 
 
 @both_clients
