@@ -1,6 +1,7 @@
 """Both clients: what they send, and what they make of the answers."""
 
 import json
+import time
 from inspect import signature
 from typing import Any
 
@@ -45,6 +46,15 @@ def test_a_service_that_cannot_be_reached_is_tried_again_and_then_named(call: Ca
     with Service(hanging_up) as service, pytest.raises(Unreachable, match=f"{service.url} cannot be reached \\(Server"):
         call(client_of(service), "similar", "nike")
     assert len(service.requests) == 4
+
+
+@both_clients
+def test_a_client_waits_as_long_as_the_service_asks(call: Calls) -> None:
+    busy = answering(b"{}", "retry-after: 1", status="503 Service Unavailable")
+    with Service(busy, fine(ranking("adidas"))) as service:
+        start = time.monotonic()
+        call(client_of(service), "similar", "nike")
+    assert time.monotonic() - start >= 1
 
 
 @both_clients

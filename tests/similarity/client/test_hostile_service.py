@@ -19,6 +19,8 @@ from tests.similarity.client.replies import ranking
 from tests.similarity.client.service import Answer, Calls, Service, answering, both_clients, fine
 
 DEADLINE = 0.5
+# Without the deadline each of these calls takes more than six seconds; a busy machine needs some time, too.
+TOO_LATE = 4.0
 ONCE = Retries(attempts=1, deadline=DEADLINE)
 DEEP = b'{"hits":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
@@ -63,7 +65,7 @@ def test_the_deadline_bounds_an_answer_that_never_ends(call: Calls, answer: Answ
         start = time.monotonic()
         with pytest.raises(TimedOut, match="did not answer in time"):
             call(client_of(service), "similar", "nike")
-    assert time.monotonic() - start < 4 * DEADLINE
+    assert time.monotonic() - start < TOO_LATE
 
 
 @both_clients
@@ -72,7 +74,7 @@ def test_the_deadline_bounds_a_request_that_is_read_slowly(call: Calls) -> None:
         start = time.monotonic()
         with pytest.raises(TimedOut):
             call(client_of(service), "similar_text", "a" * 40_000_000)
-    assert time.monotonic() - start < 4 * DEADLINE
+    assert time.monotonic() - start < TOO_LATE
 
 
 def test_the_deadline_bounds_an_encrypted_answer_to_a_client_of_the_users_own(tmp_path: Path) -> None:
@@ -83,18 +85,21 @@ def test_the_deadline_bounds_an_encrypted_answer_to_a_client_of_the_users_own(tm
         start = time.monotonic()
         with pytest.raises(TimedOut):
             Client(service.url, retries=ONCE, http=http).similar("nike")
-    assert time.monotonic() - start < 4 * DEADLINE
+    assert time.monotonic() - start < TOO_LATE
 
 
-def test_each_call_on_a_kept_connection_has_its_own_deadline() -> None:
+def test_a_deadline_holds_for_its_call_and_not_for_later_uses_of_the_connection() -> None:
     drip = repeating(b"a", before=b"HTTP/1.1 200 OK\r\nX: ")
     with (
-        Service(fine(ranking("adidas")), fine(ranking("adidas")), drip) as service,
-        Client(service.url, retries=ONCE) as client,
+        Service(fine(ranking("adidas")), fine(ranking("adidas")), fine({}), drip) as service,
+        httpx2.Client() as http,
     ):
+        client = Client(service.url, retries=ONCE, http=http)
         client.similar("nike")
         time.sleep(DEADLINE)
         client.similar("nike")
+        time.sleep(DEADLINE)
+        assert http.get(service.url).is_success
         with pytest.raises(TimedOut):
             client.similar("nike")
 
