@@ -5,7 +5,7 @@ asynchronous client cancels the call instead.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -28,11 +28,18 @@ def deadline(until: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def bound_connection(event: str, info: Mapping[str, Any]) -> None:
-    """Make the reads and writes of a new connection end at the deadline. Pass this to httpx2 as `trace` extension."""
-    if not event.endswith((".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")):
+def bound_connection(event: str, info: dict[str, Any]) -> None:
+    """Make a new connection, its reads and its writes end at the deadline. Pass this to httpx2 as `trace` extension."""
+    _, operation, stage = event.split(".")
+    if operation not in {"connect_tcp", "connect_unix_socket", "start_tls"}:
         return
-    stream = info["return_value"]
+    if stage == "started":
+        info["timeout"] = _remaining(info["timeout"])
+    elif stage == "complete":
+        _bound_stream(info["return_value"])
+
+
+def _bound_stream(stream: Any) -> None:
     read, write = stream.read, stream.write
 
     def bounded_read(max_bytes: int, timeout: float | None = None) -> Any:

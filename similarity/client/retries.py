@@ -21,8 +21,8 @@ class Retries:
     """How often and how long a call is tried; times in seconds.
 
     Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
-    `longest_pause`, in addition to a `Retry-After` of the service. No attempt starts after `deadline`, counted from
-    the first attempt: if the pause would pass it, the last problem is raised at once.
+    `longest_pause`, in addition to a `Retry-After` of the service. All attempts end within `deadline`; if the next
+    pause would pass it, the last error is raised at once.
 
     Raises:
         InvalidInput: there is less than one attempt, or a time is not above 0.
@@ -41,7 +41,7 @@ class Retries:
 
 
 class Attempts:
-    """The attempts at one call, which share a `request_id`; none may last longer than `until` on the `clock`."""
+    """The attempts at one call, which share a `request_id`; all end when the `clock` shows `until`."""
 
     def __init__(self, retries: Retries, *, clock: Callable[[], float], pauses: Iterator[float]) -> None:
         self.request_id = uuid4().hex

@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,27 @@ def test_the_deadline_bounds_an_encrypted_answer_to_a_client_of_the_users_own(tm
         with pytest.raises(TimedOut):
             Client(service.url, retries=ONCE, http=http).similar("nike")
     assert time.monotonic() - start < TOO_LATE
+
+
+def test_the_deadline_bounds_connecting_after_a_wait_for_a_free_connection() -> None:
+    drip = repeating(b"a", before=b"HTTP/1.1 200 OK\r\nX: ")
+    with (
+        Service(drip) as service,
+        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
+        socket.create_connection(full.getsockname()),
+        httpx2.Client(limits=httpx2.Limits(max_connections=1)) as http,
+        ThreadPoolExecutor() as threads,
+    ):
+        first = Client(service.url, retries=Retries(attempts=1, deadline=2), http=http)
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        second = Client(url, retries=Retries(attempts=1, deadline=3), http=http)
+        call = threads.submit(first.similar, "nike")
+        time.sleep(0.1)
+        start = time.monotonic()
+        with pytest.raises(TimedOut, match=url):
+            second.similar("nike")
+        assert time.monotonic() - start < TOO_LATE
+        assert isinstance(call.exception(), TimedOut)
 
 
 def test_a_deadline_holds_for_its_call_and_not_for_later_uses_of_the_connection() -> None:
