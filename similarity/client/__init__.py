@@ -14,7 +14,7 @@ from importlib.util import find_spec
 if find_spec("httpx2") is None:
     raise ImportError("the client needs httpx2: pip install 'company-similarity[client]'")
 
-from similarity.client.asynchronous import AsyncClient
+from similarity.client.clients import AsyncClient, Client
 from similarity.client.problems import (
     ContestedName,
     CursorExpired,
@@ -33,7 +33,6 @@ from similarity.client.problems import (
 )
 from similarity.client.question import Anchor, Question
 from similarity.client.retries import Retries
-from similarity.client.synchronous import Client
 from similarity.index.filters import FieldFilter
 
 __all__ = [

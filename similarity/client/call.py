@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
-from similarity.client.decoding import Undecodable, decode
+from pydantic import TypeAdapter, ValidationError
+
 from similarity.client.problems import UnreadableAnswer
 from similarity.errors import InvalidInput
 
@@ -28,7 +30,7 @@ class Reply:
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
     """One request, and the function that decodes its reply. `path` begins with a slash and is quoted.
 
@@ -45,10 +47,17 @@ class Call(Generic[Answer]):
 
 
 def path_of(*segments: str, parameters: Parameters | None = None) -> str:
-    """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted."""
-    path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+    """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted.
+
+    Raises:
+        InvalidInput: a text cannot be encoded.
+    """
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
-    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    try:
+        path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+        return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{error.object!a:.100} contains half a surrogate pair; remove it") from None
 
 
 def as_json(members: object) -> bytes:
@@ -63,46 +72,42 @@ def as_json(members: object) -> bytes:
         raise InvalidInput(f"the request cannot be sent: {error}; use texts, finite numbers, true and false") from None
 
 
-def json_reader(record: type[Answer]) -> Callable[[Reply], Answer]:
-    """Return a function that decodes a reply with one JSON object into `record`, or raises UnreadableAnswer."""
+def json_reader(kind: type[Answer], *, member: str = "") -> Callable[[Reply], Answer]:
+    """Return a function that decodes the JSON of a reply, or one `member` of it, into a dataclass or a tuple of them.
 
-    def read(reply: Reply) -> Answer:
-        return decode_value(record, parse_json(reply), reply)
-
-    return read
-
-
-def decode_value(record: type[Answer], value: object, reply: Reply) -> Answer:
-    """Return the record decoded from `value`, a part of `reply`. Raises UnreadableAnswer."""
-    try:
-        return decode(record, value)
-    except Undecodable as error:
-        raise UnreadableAnswer(str(error), request_id=reply.request_id) from None
-
-
-def parse_json(reply: Reply) -> Any:
-    """Return the parsed JSON body of a reply. Raises UnreadableAnswer."""
-    try:
-        return json.loads(reply.body)
-    except ValueError:
-        raise UnreadableAnswer(
-            f"it is not JSON: {reply.body[:100]!r}; is this the URL of the search service?",
-            request_id=reply.request_id,
-        ) from None
-
-
-def ignore_body(_: Reply) -> None:
-    """Decode a reply without a body."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One attempt to send a call, with times in seconds.
-
-    Wait `after`, then send. Give up if the network is silent for `timeout`, or if the reply is not complete when the
-    clock shows `until`.
+    Unknown JSON members are ignored, so that answers of a newer service can be read. A field with a default may be
+    absent, so that answers of an older service can be read. Any other JSON raises UnreadableAnswer.
     """
+    return lambda reply: _decode(kind, member, reply.body, reply)
 
-    after: float
-    timeout: float
-    until: float
+
+def lines_reader(kind: type[Answer]) -> Callable[[Reply], tuple[Answer, ...]]:
+    """Return a function that decodes each line of a reply, as `json_reader` does."""
+    return lambda reply: tuple(_decode(kind, "", line, reply) for line in reply.body.splitlines())
+
+
+def read_text(reply: Reply) -> str:
+    """Return the body of a reply as text. Raises UnreadableAnswer."""
+    try:
+        return reply.body.decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableAnswer(f"it is not UTF-8: {error}", request_id=reply.request_id) from None
+
+
+def _decode(kind: Any, member: str, body: bytes, reply: Reply) -> Any:
+    try:
+        decoded = _decoder(kind, member).validate_json(body, strict=True)
+    except ValidationError as failure:
+        error = failure.errors(include_url=False)[0]
+        if error["type"] == "json_invalid":
+            reason = f"{error['msg']}: {body[:100]!r}; is this the URL of the search service?"
+        else:
+            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
+            reason = f"{place or 'JSON'}: {error['msg']}; found {error['input']!a:.60}"
+        raise UnreadableAnswer(reason, request_id=reply.request_id) from None
+    return getattr(decoded, member) if member else decoded
+
+
+@cache
+def _decoder(kind: Any, member: str) -> TypeAdapter[Any]:
+    return TypeAdapter(make_dataclass("Object", [(member, kind)]) if member else kind)

@@ -1,13 +1,11 @@
 """Calls about feedback: verdicts on hits, the labelled pairs that result, and the pairs to label next."""
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, decode_value, json_reader, path_of
-from similarity.client.problems import UnreadableAnswer
+from similarity.client.call import NDJSON, Call, as_json, json_reader, lines_reader, path_of
 from similarity.client.ranking import CompanyReference, Hit, Ranking
 
 Verdict: TypeAlias = Literal["competitor", "not_competitor", "unsure", "withdrawn"]
@@ -69,21 +67,11 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdicts:
-    verdicts: tuple[StandingVerdict, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EventsPage:
     """Events, newest first; `next_cursor` is for the next, older page."""
 
     events: tuple[FeedbackEvent, ...]
     next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Suggestions:
-    pairs: tuple[Suggestion, ...]
 
 
 def feedback(
@@ -114,16 +102,13 @@ def feedback(
         "note": note,
     }
     body = as_json({name: value for name, value in members.items() if value is not None})
-    return Call(method="POST", path="/feedback", body=body, read=json_reader(FeedbackEvent))
+    return Call("POST", "/feedback", json_reader(FeedbackEvent), body=body)
 
 
 def verdicts(anchor: str, *, who: Literal["mine", "all"] = "mine") -> Call[tuple[StandingVerdict, ...]]:
     """Return the latest verdict of each user on each pair with this anchor, newest first."""
-
-    def read(reply: Reply) -> tuple[StandingVerdict, ...]:
-        return json_reader(_Verdicts)(reply).verdicts
-
-    return Call(method="GET", path=path_of("feedback", parameters={"anchor": anchor, "who": who}), read=read)
+    path = path_of("feedback", parameters={"anchor": anchor, "who": who})
+    return Call("GET", path, json_reader(tuple[StandingVerdict, ...], member="verdicts"))
 
 
 def history(
@@ -131,26 +116,16 @@ def history(
 ) -> Call[EventsPage]:
     """Return all events, newest first: of one anchor, of one user, or all."""
     parameters = {"anchor": anchor, "user": user, "limit": limit, "cursor": cursor}
-    return Call(method="GET", path=path_of("feedback", parameters=parameters), read=json_reader(EventsPage))
+    return Call("GET", path_of("feedback", parameters=parameters), json_reader(EventsPage))
 
 
 def pairs() -> Call[tuple[LabelledPair, ...]]:
     """Return the labelled pairs that training reads: one for each pair of companies with a verdict."""
     path = path_of("feedback", "pairs", parameters={"format": "jsonl"})
-
-    def read(reply: Reply) -> tuple[LabelledPair, ...]:
-        try:
-            return tuple(decode_value(LabelledPair, json.loads(line), reply) for line in reply.body.splitlines())
-        except ValueError:
-            raise UnreadableAnswer("a line is not JSON", request_id=reply.request_id) from None
-
-    return Call(method="GET", path=path, accept=NDJSON, read=read)
+    return Call("GET", path, lines_reader(LabelledPair), accept=NDJSON)
 
 
 def next_to_label(*, k: int | None = None, anchor: str | None = None) -> Call[tuple[Suggestion, ...]]:
     """Return the pairs whose labels are worth most, best first: for `anchor`, or for the most recent queries."""
-
-    def read(reply: Reply) -> tuple[Suggestion, ...]:
-        return json_reader(_Suggestions)(reply).pairs
-
-    return Call(method="GET", path=path_of("feedback", "next", parameters={"k": k, "anchor": anchor}), read=read)
+    path = path_of("feedback", "next", parameters={"k": k, "anchor": anchor})
+    return Call("GET", path, json_reader(tuple[Suggestion, ...], member="pairs"))

@@ -4,10 +4,12 @@ A `Problem` is an error response of the service (RFC 9457). The others mean that
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from similarity.client.decoding import Undecodable, decode
+from pydantic import TypeAdapter, ValidationError
+
 from similarity.client.ranking import CompanyReference
 from similarity.errors import SimilarityError
 
@@ -33,39 +35,36 @@ class UnreadableAnswer(SimilarityError):
 class Problem(SimilarityError):
     """An error response. `kind` is the type of problem (`unknown-company`), `detail` says what to do.
 
-    `request_id`: finds the request in the service's log. `members`: the other members of the problem document.
-    `retry_after`: seconds to wait before the next attempt, as the service demands.
+    `request_id`: finds the request in the service's log. `members`: those of the problem document.
+    `retry_after`: seconds to wait before the next attempt, as the service demands. `otherwise` is the detail if the
+    document has none.
     """
 
     def __init__(
         self,
+        members: Mapping[str, Any],
         *,
         status: int,
-        kind: str = "",
-        title: str = "",
-        detail: str = "",
         request_id: str = "",
         retry_after: float | None = None,
-        members: Mapping[str, Any] | None = None,
+        otherwise: str = "",
     ) -> None:
-        super().__init__(f"{detail or title or f'the service answered {status}'}{_mark(request_id)}")
+        self.members = members
         self.status = status
-        self.kind = kind
-        self.title = title
-        self.detail = detail
+        self.kind = _kind(members)
+        self.detail = str(members.get("detail") or members.get("title") or otherwise or f"status {status}")
         self.request_id = request_id
         self.retry_after = retry_after
-        self.members = members or {}
+        super().__init__(f"{self.detail}{_mark(request_id)}")
 
     def listed(self, member: str, record: type[Listed]) -> tuple[Listed, ...]:
         """Return the records in a member of the document, without unreadable ones; empty if it is absent."""
+        adapter = TypeAdapter(record)
         found = []
         values = self.members.get(member)
         for value in values if isinstance(values, list) else ():
-            try:
-                found.append(decode(record, value))
-            except Undecodable:
-                continue
+            with suppress(ValidationError):
+                found.append(adapter.validate_python(value))
         return tuple(found)
 
 
@@ -151,20 +150,15 @@ BY_STATUS: Mapping[int, type[Problem]] = {
 def problem_of(
     document: object, *, status: int, request_id: str = "", retry_after: float | None = None, otherwise: str = ""
 ) -> Problem:
-    """Return the exception for a problem document; `otherwise` is its detail if the document has none."""
-    members = dict(document) if isinstance(document, Mapping) else {}
-    kind = str(members.get("type", "")).rpartition("#")[2]
+    """Return the exception for a problem document, or for something else that came in place of one."""
+    members = document if isinstance(document, Mapping) else {}
     fallback = InternalFailure if status >= 500 else Problem
-    chosen = BY_KIND.get(kind) or BY_STATUS.get(status, fallback)
-    return chosen(
-        status=status,
-        kind=kind,
-        title=str(members.get("title", "")),
-        detail=str(members.get("detail", "")) or otherwise,
-        request_id=request_id,
-        retry_after=retry_after,
-        members={name: value for name, value in members.items() if name not in {"type", "title", "status", "detail"}},
-    )
+    chosen = BY_KIND.get(_kind(members)) or BY_STATUS.get(status, fallback)
+    return chosen(members, status=status, request_id=request_id, retry_after=retry_after, otherwise=otherwise)
+
+
+def _kind(members: Mapping[str, Any]) -> str:
+    return str(members.get("type", "")).rpartition("#")[2]
 
 
 def _mark(request_id: str) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, Unpack
 
-from similarity.client.call import CSV, Call, Reply, as_json, decode_value, json_reader, parse_json, path_of
-from similarity.client.problems import Problem, UnreadableAnswer, problem_of
+from similarity.client.call import CSV, Call, Reply, as_json, json_reader, path_of, read_text
+from similarity.client.problems import Problem, problem_of
 from similarity.client.question import Anchor, Question, QuestionOptions
 from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Model, Ranking
 
@@ -101,8 +101,10 @@ class MatchedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Matches:
-    rows: tuple[MatchedRow, ...]
+class _BatchAnswer:
+    status: int
+    answer: Ranking | None = None
+    problem: Mapping[str, Any] | None = None
 
 
 MatchRow: TypeAlias = str | Mapping[str, str]
@@ -111,7 +113,7 @@ MatchRow: TypeAlias = str | Mapping[str, str]
 
 def ask(question: Question) -> Call[Ranking]:
     """Return the ranking of `question`."""
-    return Call(method="POST", path="/similar", body=as_json(question.body()), read=json_reader(Ranking))
+    return Call("POST", "/similar", json_reader(Ranking), body=as_json(question.body()))
 
 
 def similar(*anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> Call[Ranking]:
@@ -133,7 +135,7 @@ def similar_text(text: str, **options: Unpack[QuestionOptions]) -> Call[Ranking]
 def table(question: Question | str) -> Call[str]:
     """Return one page of hits as CSV. A cell that a spreadsheet would run as a formula begins with an apostrophe."""
     body = as_json(_question(question).body())
-    return Call(method="POST", path="/similar", body=body, accept=CSV, read=lambda reply: reply.body.decode())
+    return Call("POST", "/similar", read_text, body=body, accept=CSV)
 
 
 def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, ...]]:
@@ -142,38 +144,34 @@ def batch(questions: Iterable[Question | str]) -> Call[tuple[Ranking | Problem, 
     A str is a query for the competitors of the company with that id, domain, name or alias.
     """
     body = as_json({"questions": [_question(each).body() for each in questions]})
-    return Call(method="POST", path="/similar/batch", body=body, read=_answers)
+    return Call("POST", "/similar/batch", _answers, body=body)
 
 
 def find(query: str, *, limit: int | None = None) -> Call[FoundCompanies]:
     """Return companies found by domain, by the start of a name or alias, then by words."""
     path = path_of("companies", parameters={"q": query, "limit": limit})
-    return Call(method="GET", path=path, read=json_reader(FoundCompanies))
+    return Call("GET", path, json_reader(FoundCompanies))
 
 
 def company(reference: str) -> Call[StoredCompany]:
     """Return one company by its id, domain, name or alias."""
-    return Call(method="GET", path=path_of("companies", reference), read=json_reader(StoredCompany))
+    return Call("GET", path_of("companies", reference), json_reader(StoredCompany))
 
 
 def match(rows: Sequence[MatchRow]) -> Call[tuple[MatchedRow, ...]]:
     """Return the match of each of up to 5,000 rows of names or domains, with its confidence."""
     body = as_json({"rows": [{"name": row} if isinstance(row, str) else dict(row) for row in rows]})
-
-    def read(reply: Reply) -> tuple[MatchedRow, ...]:
-        return json_reader(_Matches)(reply).rows
-
-    return Call(method="POST", path="/match", body=body, read=read)
+    return Call("POST", "/match", json_reader(tuple[MatchedRow, ...], member="rows"), body=body)
 
 
 def map_of(question: Question | str) -> Call[CompanyMap]:
     """Return the anchors and hits of a query, or of the query for one company, in two dimensions."""
-    return Call(method="POST", path="/map", body=as_json(_question(question).body()), read=json_reader(CompanyMap))
+    return Call("POST", "/map", json_reader(CompanyMap), body=as_json(_question(question).body()))
 
 
 def ready() -> Call[Ready]:
     """Return the state of the service. Raises `Unavailable` if it is not ready."""
-    return Call(method="GET", path="/readyz", read=json_reader(Ready))
+    return Call("GET", "/readyz", json_reader(Ready))
 
 
 def _question(question: Question | str) -> Question:
@@ -181,15 +179,7 @@ def _question(question: Question | str) -> Question:
 
 
 def _answers(reply: Reply) -> tuple[Ranking | Problem, ...]:
-    answers = parse_json(reply)
-    if not isinstance(answers, dict) or not isinstance(answers.get("answers"), list):
-        raise UnreadableAnswer("it has no list of answers", request_id=reply.request_id)
-    return tuple(_answer(each, reply) for each in answers["answers"])
-
-
-def _answer(each: Any, reply: Reply) -> Ranking | Problem:
-    if isinstance(each, dict) and each.get("status") == 200:
-        return decode_value(Ranking, each.get("answer"), reply)
-    document = each.get("problem") if isinstance(each, dict) else None
-    status = each.get("status") if isinstance(each, dict) else None
-    return problem_of(document, status=status if isinstance(status, int) else 500, request_id=reply.request_id)
+    return tuple(
+        each.answer or problem_of(each.problem, status=each.status, request_id=reply.request_id)
+        for each in json_reader(tuple[_BatchAnswer, ...], member="answers")(reply)
+    )

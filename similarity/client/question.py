@@ -1,7 +1,7 @@
 """The query of the client: anchors, negatives, filters and options of one search."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from similarity.errors import InvalidInput
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["vector", "hybrid"]
 
-PAGES = "Yield the pages of the ranking (`k` hits each) until the last one. Options as in `similar`."
-HITS = "Yield the hits of all pages; the next page (`k` hits) is requested when needed. Options as in `similar`."
+# The options that are short for a filter on a field.
+SHORT_FILTERS = {"country": "country", "industry": "industry", "tag": "tags"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
     """A company (by id, domain, name or alias), or a description in free text, that hits should be similar to.
 
-    `weight`: relative to the other anchors; negatives have none.
+    `weight`: relative to the other anchors, by default 1; negatives have none.
 
     Raises:
         InvalidInput: both or neither of company and text are given.
@@ -28,16 +28,11 @@ class Anchor:
 
     company: str | None = None
     text: str | None = None
-    weight: float = 1.0
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         if (self.company is None) == (self.text is None):
             raise InvalidInput("an anchor is either a company or a text: Anchor(company='nike') or Anchor(text='...')")
-
-    def body(self) -> dict[str, Any]:
-        """The anchor as JSON."""
-        named: dict[str, Any] = {"text": self.text} if self.company is None else {"company": self.company}
-        return named if self.weight == 1 else {**named, "weight": self.weight}
 
 
 class QuestionOptions(TypedDict, total=False):
@@ -89,57 +84,25 @@ class Question:
     @classmethod
     def about(cls, *anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> "Question":
         """Return the query for competitors of `anchors`, each a company's id, domain, name or alias, or an `Anchor`."""
-        shorthand = {"country": "country", "industry": "industry", "tag": "tags"}
-        chosen = [
+        given: dict[str, Any] = dict(options)
+        short = [
             FieldFilter(field=field, any_of=_several(values))
-            for option, field in shorthand.items()
-            if (values := options.get(option))
+            for option, field in SHORT_FILTERS.items()
+            if (values := given.pop(option, ()))
         ]
-        return cls(
-            anchors=_anchors(anchors),
-            negatives=_anchors(_several(options.get("negatives", ()))),
-            filters=(*chosen, *options.get("filters", ())),
-            exclude=_several(options.get("exclude", ())),
-            mode=options.get("mode"),
-            min_probability=options.get("min_probability"),
-            k=options.get("k"),
-            reasons=options.get("reasons"),
-            fields=_several(options.get("fields", ())),
-            cursor=options.get("cursor"),
-        )
+        given["filters"] = (*short, *given.get("filters", ()))
+        given["negatives"] = _anchors(_several(given.get("negatives", ())))
+        for option in ("exclude", "fields"):
+            given[option] = _several(given.get(option, ()))
+        return cls(anchors=_anchors(anchors), **given)
 
     def after(self, ranking: "Ranking") -> "Question | None":
         """Return the query for the page after `ranking`; None if that was the last page."""
         return None if ranking.next_cursor is None else replace(self, cursor=ranking.next_cursor)
 
     def body(self) -> dict[str, Any]:
-        """Return the query as JSON, without options that are not set."""
-        return _without_blanks(
-            {
-                "anchors": [anchor.body() for anchor in self.anchors],
-                "negatives": [anchor.body() for anchor in self.negatives],
-                "filters": [_filter_body(each) for each in self.filters],
-                "exclude": list(self.exclude),
-                "mode": self.mode,
-                "min_probability": self.min_probability,
-                "k": self.k,
-                "reasons": self.reasons,
-                "fields": list(self.fields),
-                "cursor": self.cursor,
-            }
-        )
-
-
-def _filter_body(chosen: FieldFilter) -> dict[str, Any]:
-    return _without_blanks(
-        {
-            "field": chosen.field,
-            "any_of": list(chosen.any_of),
-            "none_of": list(chosen.none_of),
-            "at_least": chosen.at_least,
-            "at_most": chosen.at_most,
-        }
-    )
+        """Return the query as the members of a JSON object, without options that are not set."""
+        return asdict(self, dict_factory=_set_members)
 
 
 def _anchors(references: Sequence[str | Anchor]) -> tuple[Anchor, ...]:
@@ -151,5 +114,5 @@ def _several(items: Any) -> tuple[Any, ...]:
     return (items,) if isinstance(items, str | Anchor) else tuple(items)
 
 
-def _without_blanks(members: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None and value != []}
+def _set_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in members if value is not None and value != ()}

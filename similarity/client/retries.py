@@ -1,15 +1,14 @@
-"""The retries of both clients. The clock is an argument; the clients only wait and send.
+"""The retries of both clients. The clock is an argument; the clients only wait and send."""
 
-`attempts_at` yields the attempts at one call and receives the reply or the error of each.
-"""
-
-import json
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
+from uuid import uuid4
 
-from similarity.client.call import Answer, Attempt, Call, Reply
+from pydantic_core import from_json
+
+from similarity.client.call import Reply
 from similarity.client.problems import Problem, Unreachable, problem_of
 from similarity.errors import InvalidInput
 
@@ -22,8 +21,8 @@ class Retries:
     """How often and how long a call is tried; times in seconds.
 
     Pauses are an exponential back-off with full jitter (`similarity.backoff`) from `first_pause` to
-    `longest_pause`, in addition to a `Retry-After` of the service. No attempt starts after `deadline`, counted from
-    the first attempt: if the pause would pass it, the last problem is raised at once.
+    `longest_pause`, in addition to a `Retry-After` of the service. All attempts end within `deadline`; if the next
+    pause would pass it, the last error is raised at once.
 
     Raises:
         InvalidInput: there is less than one attempt, or a time is not above 0.
@@ -41,52 +40,47 @@ class Retries:
             raise InvalidInput("the deadline must be above 0 seconds, and pauses must not be negative")
 
 
-def attempts_at(
-    call: Call[Answer],
-    *,
-    retries: Retries,
-    timeout: float,
-    clock: Callable[[], float],
-    pauses: Iterator[float],
-) -> Generator[Attempt, Reply | Unreachable, Answer]:
-    """Yield the attempts at `call`; send the reply or the error of each into the generator, which returns the answer.
+class Attempts:
+    """The attempts at one call, which share a `request_id`; all end when the `clock` shows `until`."""
 
-    `clock`: monotonic, in seconds. `pauses`: between the attempts.
+    def __init__(self, retries: Retries, *, clock: Callable[[], float], pauses: Iterator[float]) -> None:
+        self.request_id = uuid4().hex
+        self.until = clock() + retries.deadline
+        self._clock = clock
+        self._pauses = islice(pauses, retries.attempts - 1)
 
-    Raises:
-        SimilarityError: the error of the last attempt.
-    """
-    end = clock() + retries.deadline
-    pause = 0.0
-    repetitions = islice(pauses, retries.attempts - 1)
-    while True:
-        outcome = yield Attempt(after=pause, timeout=min(timeout, end - clock() - pause), until=end)
-        if isinstance(outcome, Reply) and 200 <= outcome.status < 300:
-            return call.read(outcome)
-        error = outcome if isinstance(outcome, Unreachable) else problem_from_reply(outcome)
+    def remaining(self) -> float:
+        """Return the seconds until the deadline; a little above 0 after it, because 0 is no time-out."""
+        return max(self.until - self._clock(), 0.001)
+
+    def pause_after(self, error: Problem | Unreachable) -> float:
+        """Return the seconds to wait before the next attempt. Raises `error` if there is to be none."""
         demanded = 0.0
         if isinstance(error, Problem):
             if error.status not in RETRIED_STATUSES:
                 raise error
             demanded = error.retry_after or 0.0
-        wait = next(repetitions, None)
-        if wait is None or demanded + wait >= end - clock():
+        pause = next(self._pauses, None)
+        if pause is None or demanded + pause >= self.remaining():
             raise error
-        pause = demanded + wait
+        return demanded + pause
 
 
 def problem_from_reply(reply: Reply) -> Problem:
     """Return the exception for an unsuccessful reply."""
     try:
-        document: object = json.loads(reply.body)
+        document: object = from_json(reply.body)
     except ValueError:
         document = None
+    otherwise = f"status {reply.status} without a reason; it may come from a proxy in front of the service"
+    if 300 <= reply.status < 400:
+        otherwise = f"the service is at {reply.headers.get('location', 'another address')}; use that as the URL"
     return problem_of(
         document,
         status=reply.status,
         request_id=reply.request_id,
         retry_after=retry_after(reply.headers),
-        otherwise=_without_document(reply),
+        otherwise=otherwise,
     )
 
 
@@ -100,9 +94,3 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except (TypeError, ValueError):
         return None
     return max(0.0, wait.total_seconds())
-
-
-def _without_document(reply: Reply) -> str:
-    if 300 <= reply.status < 400:
-        return f"the service is at {reply.headers.get('location', 'another address')}; use that as the URL"
-    return f"status {reply.status} without a reason; it may come from a proxy in front of the service"

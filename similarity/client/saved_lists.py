@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from similarity.client.call import Call, Reply, as_json, ignore_body, json_reader, path_of
+from similarity.client.call import Call, as_json, json_reader, path_of
 from similarity.client.question import Question
 from similarity.client.ranking import Ranking
 
@@ -46,34 +46,26 @@ class ListRanking(Ranking):
     looked_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Lists:
-    lists: tuple[SavedList, ...]
-
-
 def lists(*, new: bool = False) -> Call[tuple[SavedList, ...]]:
     """Return all saved lists, by name; with `new`, also how many hits of each are new since the caller's last look."""
-
-    def read(reply: Reply) -> tuple[SavedList, ...]:
-        return json_reader(_Lists)(reply).lists
-
-    return Call(method="GET", path=path_of("lists", parameters={"new": "true" if new else None}), read=read)
+    path = path_of("lists", parameters={"new": "true" if new else None})
+    return Call("GET", path, json_reader(tuple[SavedList, ...], member="lists"))
 
 
 def saved_list(name: str) -> Call[SavedList]:
     """Return one saved list with its query."""
-    return Call(method="GET", path=path_of("lists", name), read=json_reader(SavedList))
+    return Call("GET", path_of("lists", name), json_reader(SavedList))
 
 
 def save_list(name: str, question: Question) -> Call[SavedList]:
     """Save a query under a name, in place of an earlier one. A query with a cursor cannot be saved."""
     body = as_json({"question": question.body()})
-    return Call(method="PUT", path=path_of("lists", name), body=body, read=json_reader(SavedList))
+    return Call("PUT", path_of("lists", name), json_reader(SavedList), body=body)
 
 
 def delete_list(name: str) -> Call[None]:
     """Delete a saved list; its companies are not deleted."""
-    return Call(method="DELETE", path=path_of("lists", name), read=ignore_body)
+    return Call("DELETE", path_of("lists", name), lambda _: None)
 
 
 def list_hits(
@@ -84,10 +76,10 @@ def list_hits(
     `k` and `reasons`: by default those of the saved query.
     """
     path = path_of("lists", name, "hits", parameters={"k": k, "reasons": reasons, "cursor": cursor})
-    return Call(method="GET", path=path, read=json_reader(ListRanking))
+    return Call("GET", path, json_reader(ListRanking))
 
 
 def looked(name: str, *, ids: Sequence[str] | None = None) -> Call[Look]:
     """Store which hits of a list the caller has seen, in place of the last look: `ids`, by default its current hits."""
     body = as_json({} if ids is None else {"ids": list(ids)})
-    return Call(method="POST", path=path_of("lists", name, "looked"), body=body, read=json_reader(Look))
+    return Call("POST", path_of("lists", name, "looked"), json_reader(Look), body=body)

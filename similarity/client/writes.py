@@ -1,13 +1,11 @@
 """Calls that change companies. Each is safe to repeat: the version decides, not the order of arrival."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from similarity.client.call import NDJSON, Call, Reply, as_json, decode_value, json_reader, path_of
-from similarity.client.problems import UnreadableAnswer
+from similarity.client.call import NDJSON, Call, Reply, as_json, json_reader, lines_reader, path_of
 from similarity.company import Company
 
 LINES_PER_REQUEST = 500
@@ -99,22 +97,18 @@ def put(company: Company, *, event_time: datetime | None = None) -> Call[Written
     members = company.content()
     if event_time is not None:
         members["event_time"] = event_time.isoformat()
-    return Call(method="PUT", path=path_of("companies", company.id), body=as_json(members), read=json_reader(Written))
+    return Call("PUT", path_of("companies", company.id), json_reader(Written), body=as_json(members))
 
 
 def delete(company_id: str, *, event_time: datetime | None = None) -> Call[Written]:
     """Delete a company as of `event_time` (by default the time of receipt)."""
     parameters = {"event_time": None if event_time is None else event_time.isoformat()}
-    return Call(
-        method="DELETE", path=path_of("companies", company_id, parameters=parameters), read=json_reader(Written)
-    )
+    return Call("DELETE", path_of("companies", company_id, parameters=parameters), json_reader(Written))
 
 
 def write_status(company_id: str, version: int) -> Call[WriteStatus]:
     """Return the state of the accepted change with this `version`, by comparing it with the stored version."""
-    return Call(
-        method="GET", path=path_of("companies", company_id, "writes", str(version)), read=json_reader(WriteStatus)
-    )
+    return Call("GET", path_of("companies", company_id, "writes", str(version)), json_reader(WriteStatus))
 
 
 def erase(company_id: str) -> Call[Erasure]:
@@ -122,12 +116,12 @@ def erase(company_id: str) -> Call[Erasure]:
 
     Returns when the company is no longer found. The service does the rest in the background; see `erasure`.
     """
-    return Call(method="POST", path=path_of("companies", company_id, "erasure"), read=json_reader(Erasure))
+    return Call("POST", path_of("companies", company_id, "erasure"), json_reader(Erasure))
 
 
 def erasure(company_id: str) -> Call[Erasure]:
     """Return the progress of the last erasure of a company."""
-    return Call(method="GET", path=path_of("companies", company_id, "erasure"), read=json_reader(Erasure))
+    return Call("GET", path_of("companies", company_id, "erasure"), json_reader(Erasure))
 
 
 def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iterator[Call[tuple[LineResult, ...]]]:
@@ -147,17 +141,6 @@ def bulk(changes: Iterable[Change], *, at_once: int = LINES_PER_REQUEST) -> Iter
 
 def _bulk(lines: list[bytes], sent: int) -> Call[tuple[LineResult, ...]]:
     def read(reply: Reply) -> tuple[LineResult, ...]:
-        results = [decode_value(LineResult, value, reply) for value in _lines(reply)]
-        return tuple(replace(result, line=result.line + sent) for result in results)
+        return tuple(replace(result, line=result.line + sent) for result in lines_reader(LineResult)(reply))
 
-    return Call(
-        method="POST", path="/companies/bulk", body=b"".join(lines), media_type=NDJSON, accept=NDJSON, read=read
-    )
-
-
-def _lines(reply: Reply) -> Iterator[object]:
-    for line in reply.body.splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            raise UnreadableAnswer(f"a line is not JSON: {line[:100]!r}", request_id=reply.request_id) from None
+    return Call("POST", "/companies/bulk", read, body=b"".join(lines), media_type=NDJSON, accept=NDJSON)

@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from similarity.cli.main import main
 from similarity.client import Client
 from similarity.index.sqlite import SqliteIndex
 from tests.fakes import CountingEncoder
+from tests.similarity.client.service import Service, answering
 
 
 @pytest.fixture(scope="module")
@@ -93,22 +93,9 @@ def test_the_address_may_come_from_the_environment(run: Run, url: str) -> None:
 
 
 def test_the_key_is_that_of_the_environment(run: Run) -> None:
-    keys: list[str | None] = []
-
-    class Door(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            keys.append(self.headers["Authorization"])
-            self.send_response(401)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_request(self, *_: object) -> None:
-            """Says nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Door) as server:
-        threading.Thread(target=server.handle_request).start()
-        said = run("find", "boo", SIMILARITY_URL=f"http://127.0.0.1:{server.server_port}", SIMILARITY_API_KEY="sim_1")
-    assert keys == ["Bearer sim_1"]
+    with Service(answering(b"", status="401 Unauthorized")) as service:
+        said = run("find", "boo", SIMILARITY_URL=service.url, SIMILARITY_API_KEY="sim_1")
+    assert [request.headers["authorization"] for request in service.requests] == ["Bearer sim_1"]
     assert (said.status, len(said.error.splitlines())) == (1, 1)
     assert "sim_1" not in said.error
 

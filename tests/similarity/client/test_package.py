@@ -56,6 +56,6 @@ def test_the_guides_examples_are_python(block: str) -> None:
 
 def test_the_guide_names_every_method_and_no_other() -> None:
     guide = GUIDE.read_text()
-    methods = {name for name in vars(Client) if not name.startswith("_")} - {"close", "send"}
+    methods = {name for name in dir(Client) if not name.startswith("_")} - {"close", "send"}
     assert {name for name in methods if not re.search(rf"(service\.|`){name}\b", guide)} == set()
     assert set(re.findall(r"service\.([a-z_]+)\(", guide)) - methods == set()

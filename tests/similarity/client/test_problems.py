@@ -12,13 +12,10 @@ from similarity.client.problems import (
     Unavailable,
     UnknownCompany,
     UnknownList,
-    Unreachable,
-    UnreadableAnswer,
     problem_of,
 )
 from similarity.client.ranking import CompanyReference
 from similarity.client.retries import problem_from_reply, retry_after
-from similarity.errors import SimilarityError
 from tests.similarity.client.replies import problem, reply
 
 
@@ -43,10 +40,6 @@ def test_each_meaning_has_its_class(status: int, kind: str, meaning: type[Proble
     error = problem_of(problem(status, kind, "so it is"), status=status)
     assert type(error) is meaning
     assert (error.status, error.kind, error.detail) == (status, kind, "so it is")
-
-
-def test_every_error_of_the_client_is_one_of_the_librarys() -> None:
-    assert all(issubclass(each, SimilarityError) for each in (Problem, Unreachable, UnreadableAnswer))
 
 
 def test_an_unknown_company_comes_with_suggestions() -> None:

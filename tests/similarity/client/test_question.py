@@ -1,15 +1,17 @@
+import json
+
 import pytest
 
-from similarity.client.decoding import decode
+from similarity.client.call import as_json, json_reader
 from similarity.client.question import Anchor, Question
 from similarity.client.ranking import Ranking
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
-from tests.similarity.client.replies import ranking
+from tests.similarity.client.replies import ranking, reply
 
 
 def test_only_what_is_said_is_sent() -> None:
-    assert Question.about("nike").body() == {"anchors": [{"company": "nike"}]}
+    assert json.loads(as_json(Question.about("nike").body())) == {"anchors": [{"company": "nike"}]}
 
 
 def test_everything_that_can_be_said_is_sent() -> None:
@@ -28,7 +30,7 @@ def test_everything_that_can_be_said_is_sent() -> None:
         fields=["name"],
         cursor="c",
     )
-    assert question.body() == {
+    assert json.loads(as_json(question.body())) == {
         "anchors": [{"company": "nike"}, {"text": "rents out e-scooters", "weight": 2}],
         "negatives": [{"company": "zalando"}],
         "filters": [
@@ -67,7 +69,7 @@ def test_an_anchor_is_a_company_or_a_text(said: dict[str, str]) -> None:
 
 def test_the_next_page_is_the_same_question_with_the_cursor() -> None:
     question = Question.about("nike", k=5, country="Japan")
-    following = question.after(decode(Ranking, ranking("a", next_cursor="c2")))
+    following = question.after(json_reader(Ranking)(reply(200, ranking("a", next_cursor="c2"))))
     assert following is not None
     assert following.body() == question.body() | {"cursor": "c2"}
-    assert question.after(decode(Ranking, ranking("a", next_cursor=None))) is None
+    assert question.after(json_reader(Ranking)(reply(200, ranking("a", next_cursor=None)))) is None
