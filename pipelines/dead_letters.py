@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.file_systems import finish_writing, located, matches, open_to_write, require_file_system
+from pipelines.file_systems import finish_writing, located, matches, open_to_write
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
 from similarity.ingest.dead_letters import DeadLetter
@@ -46,12 +46,7 @@ class WriteDeadLetters(beam.PTransform):
 
     @classmethod
     def to_folder(cls, folder: str, *, clock: Callable[[], datetime] = utc_now) -> "WriteDeadLetters":
-        """Write to files of a folder, which is created if it is missing.
-
-        Raises:
-            InvalidInput: Beam cannot write to such a path in this installation.
-        """
-        require_file_system(folder)
+        """Write to files of a folder, which is created if it is missing."""
         return cls(_WriteFile(located(folder), clock))
 
     @classmethod

@@ -18,8 +18,8 @@ from similarity.errors import InvalidInput
 from similarity.ingest.delivery import PATIENCE_SECONDS
 from similarity.ingest.records import Columns
 
-SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
-SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
+SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic"]
+SOURCES: tuple[SourceKind, ...] = get_args(SourceKind)
 SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
 # Offsets are committed when a checkpoint is complete; without checkpoints they are never committed.
 CHECKPOINTS, CHECKPOINT_MS = "--checkpointing_interval", 5_000
@@ -36,7 +36,7 @@ DEFAULT_DEAD_LETTERS = "dead-letters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The source of messages. `names` are the file patterns, or the one folder, topic or subscription."""
+    """The source of messages. `names` are the file patterns, or the one folder or topic."""
 
     kind: SourceKind
     names: tuple[str, ...]
@@ -89,7 +89,6 @@ def add_stream_options(parser: ArgumentParser) -> None:
     source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
     source.add_argument("--folder", help="every file that is put there; it is moved to FOLDER/done then")
     source.add_argument("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables say where and how")
-    source.add_argument("--pubsub", metavar="SUBSCRIPTION", help="projects/PROJECT/subscriptions/NAME")
     reading = parser.add_argument_group("how to read")
     reading.add_argument("--once", action="store_true", help="read what is there now, then end")
     reading.add_argument("--kafka-group", default="similarity", help="whose offsets are committed [similarity]")
@@ -153,15 +152,13 @@ def source_of(given: Namespace) -> Source:
     """Return the source that the options name.
 
     Raises:
-        InvalidInput: no source or several are named, or --once is given for a source without an end.
+        InvalidInput: no source or several are named.
     """
     named = {kind: getattr(given, kind.replace("-", "_")) for kind in SOURCES}
     kinds = [kind for kind in SOURCES if named[kind]]
     if len(kinds) != 1:
-        raise InvalidInput("name one source: --files PATTERN, --folder FOLDER, --kafka-topic TOPIC or --pubsub NAME")
+        raise InvalidInput("name one source: --files PATTERN, --folder FOLDER or --kafka-topic TOPIC")
     [kind] = kinds
-    if kind == "pubsub" and given.once:
-        raise InvalidInput("a Pub/Sub subscription has no end to read to; leave --once out")
     names = named[kind]
     return Source(
         kind=kind,

@@ -39,7 +39,6 @@ from pipelines.options import (
 from pipelines.sources.files import ReadFiles
 from pipelines.sources.folder import ReadFolder
 from pipelines.sources.kafka import ReadKafka
-from pipelines.sources.pubsub import ReadPubSub
 from pipelines.transforms import Ingest, Ingested
 from pipelines.watch import (
     Log,
@@ -104,8 +103,6 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
                 max_messages=max_messages,
                 max_seconds=max_seconds,
             )
-        case "pubsub", [subscription]:
-            return ReadPubSub(subscription)
     raise NotImplementedError(f"no transform reads the source {source}")
 
 

@@ -83,12 +83,6 @@ def test_a_file_has_its_name_only_when_its_bundle_is_finished(tmp_path: Path) ->
     assert len(names(tmp_path)) == 2, "what the failed bundle left is there until it expires"
 
 
-def test_a_folder_that_beam_cannot_write_is_refused_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.file_systems.is_installed", lambda library: False)
-    with pytest.raises(InvalidInput, match=r"apache-beam\[aws\]"):
-        WriteDeadLetters.to_folder("s3://bucket/dead")
-
-
 @given(st.lists(st.integers(0, 4 * 10**15), min_size=1))
 def test_names_sort_by_time_and_tell_it(microseconds: list[int]) -> None:
     times = [EPOCH + timedelta(microseconds=since) for since in microseconds]

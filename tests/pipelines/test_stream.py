@@ -115,7 +115,6 @@ def given(*arguments: str) -> StreamOptions:
     [
         ([], "name one source"),
         (["--folder", "in", "--kafka-topic", "companies"], "name one source"),
-        (["--pubsub", "projects/p/subscriptions/s", "--once"], "no end"),
         (["--folder", "in", "--dead-letters", "dead", "--dead-letter-topic", "dead"], "to a folder or to a topic"),
         (["--folder", "in", "--column", "id"], "FIELD=COLUMN"),
     ],
