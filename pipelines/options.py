@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 from apache_beam.runners.runner import create_runner
 
-from pipelines.arguments import amount, count, days, name_of, port
+from pipelines.arguments import amount, count, days, name_of, port, same_named
 from pipelines.prism import forgive_unknown_progress, is_installed
 from pipelines.sources.kafka_reader import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
@@ -78,11 +78,6 @@ def add_work_options(parser: ArgumentParser) -> None:
     work.add_argument("--threads", type=count, help="of the encoder in each worker process [all cores]")
 
 
-def workplace_of(given: Namespace) -> Workplace:
-    """Return the workplace that the workers open."""
-    return Workplace(index=given.index, bundles=given.bundles, threads=given.threads)
-
-
 def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
     source = parser.add_argument_group("what to read (one of them)")
@@ -132,20 +127,14 @@ def stream_options(given: Namespace) -> StreamOptions:
     """
     if given.dead_letters and given.dead_letter_topic:
         raise InvalidInput("dead letters go to a folder or to a topic: give --dead-letters or --dead-letter-topic")
-    return StreamOptions(
-        source=source_of(given),
-        workplace=workplace_of(given),
-        columns=Columns.from_pairs(given.column, given.attribute),
-        dead_letters=given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
-        dead_letter_topic=given.dead_letter_topic,
-        keep_dead_letters=given.keep_dead_letters,
-        batch_messages=given.batch_messages,
-        bundle_messages=given.bundle_messages,
-        bundle_seconds=given.bundle_seconds,
-        patience=given.patience,
-        stalled_after=given.stalled_after,
-        metrics_port=given.metrics_port,
-    )
+    taken = {
+        **same_named(given, StreamOptions),
+        "dead_letters": given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
+        "source": source_of(given),
+        "workplace": Workplace(**same_named(given, Workplace)),
+        "columns": Columns.from_pairs(given.column, given.attribute),
+    }
+    return StreamOptions(**taken)
 
 
 def source_of(given: Namespace) -> Source:
@@ -221,11 +210,7 @@ def _for_flink(rest: Sequence[str]) -> list[str]:
         )
     if PipelineOptions(list(rest)).view_as(StandardOptions).runner not in BY_JOB_SERVER:
         return []
-    more = []
-    if CHECKPOINTS not in named:
-        more.append(f"{CHECKPOINTS}={CHECKPOINT_MS}")
-    if FINISH_BUNDLES not in named:
-        # A checkpoint inside a Beam bundle holds its output back until the next bundle ends (BEAM-6733). No bundle
-        # follows the impulse that starts a source, so such a job would read nothing.
-        more.append(FINISH_BUNDLES)
-    return more
+    # A checkpoint inside a Beam bundle holds its output back until the next bundle ends (BEAM-6733). No bundle follows
+    # the impulse that starts a source, so without FINISH_BUNDLES such a job would read nothing.
+    needed = {CHECKPOINTS: f"{CHECKPOINTS}={CHECKPOINT_MS}", FINISH_BUNDLES: FINISH_BUNDLES}
+    return [option for name, option in needed.items() if name not in named]

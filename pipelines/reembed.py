@@ -19,10 +19,10 @@ from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
-from pipelines.arguments import amount, amount_or_zero, count, parse, port
+from pipelines.arguments import amount, amount_or_zero, count, parse, port, same_named
 from pipelines.console import say
 from pipelines.metrics import NAMESPACE, counted
-from pipelines.options import add_work_options, beam_options, workplace_of
+from pipelines.options import add_work_options, beam_options
 from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle
@@ -132,7 +132,15 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
     keep_bundle(bundle, work.store)
     encoder = work.encoders[bundle.encoder_id] if plan(work.index, candidate).encodes else None
     trained_on = options.trained_on or gate.companies_trained_on(bundle.folder)
-    run_options = reembed_options(work.index, options, to_beam, trained_on=trained_on)
+    run_options = Options(
+        gate=gate.gate_from_file(work.index, options.judged, trained_on=trained_on) if options.judged else None,
+        promote=options.promote,
+        compact=options.compact,
+        max_docs_per_second=options.max_rate,
+        writers_timeout=options.wait,
+        fill_pass=job_pass(options, to_beam),
+        on_step=lambda name, detail: say(f"{name:<10} {detail}"),
+    )
     return reembed(work.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
 
 
@@ -150,21 +158,6 @@ def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
                 f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; put a "
                 "newer one there, or name this one with --bundle"
             )
-
-
-def reembed_options(
-    index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions, *, trained_on: Path | None
-) -> Options:
-    """Return the options of `similarity.generations.reembed.reembed`."""
-    return Options(
-        gate=gate.gate_from_file(index, options.judged, trained_on=trained_on) if options.judged else None,
-        promote=options.promote,
-        compact=options.compact,
-        max_docs_per_second=options.max_rate,
-        writers_timeout=options.wait,
-        fill_pass=job_pass(options, to_beam),
-        on_step=lambda name, detail: say(f"{name:<10} {detail}"),
-    )
 
 
 def succeeded(report: ReembedReport, options: ReembedOptions) -> bool:
@@ -227,24 +220,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
         parser.error("--metrics-port serves the metrics of runs by --cron; leave it out, or give --cron")
-    options = ReembedOptions(
-        workplace=workplace_of(given),
-        judged=given.judged,
-        trained_on=given.trained_on,
-        promote=given.promote,
-        compact=given.compact,
-        max_rate=given.max_rate,
-        wait=given.wait,
-        range_documents=given.range_documents,
-    )
+    workplace = Workplace(**same_named(given, Workplace))
+    options = ReembedOptions(workplace=workplace, **same_named(given, ReembedOptions))
 
     def run() -> ReembedReport:
         if given.bundle:
             bundle = ModelBundle.load(given.bundle)
         else:
             bundle = newest_bundle(given.models)
-            place = options.workplace.open()
-            refuse_rolled_back(place.index, bundle)
+            refuse_rolled_back(workplace.open().index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(summary(report))
         return report

@@ -27,13 +27,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.arguments import parse
+from pipelines.arguments import parse, same_named
 from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
 from pipelines.file_systems import located, matches, move, open_to_read
-from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options, workplace_of
+from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options
 from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
+from pipelines.workplace import Workplace
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest.dead_letters import DeadLetter, Stage
@@ -63,8 +64,9 @@ class ReadDeadLetters(beam.PTransform):
             begin
             | "Files" >> beam.Create(self._paths, reshuffle=False)
             | "Letters" >> beam.FlatMap(letters_in)
-            | "OfStages" >> beam.Filter(_died_at, self._stages)
-            | "ByIdentity" >> beam.Map(_with_identity).with_output_types(tuple[bytes, Message])
+            | "OfStages" >> beam.Filter(lambda letter, stages: letter.stage in stages, self._stages)
+            | "ByIdentity"
+            >> beam.Map(lambda letter: (letter.identity, letter.message)).with_output_types(tuple[bytes, Message])
             | "OncePerMessage" >> beam.GroupByKey()
             | "Message" >> beam.Map(_newest).with_output_types(Message)
         )
@@ -179,7 +181,7 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     Console(stderr=True).print(table_of(found))
     if given.dry_run:
         return
-    workplace = workplace_of(given)
+    workplace = Workplace(**same_named(given, Workplace))
     ensure_write_target(workplace, os.environ, now=utc_now())
     pipeline = beam.Pipeline(options=to_beam)
     ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
@@ -217,14 +219,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run(*parse(parser, arguments))
     except SimilarityError as error:
         sys.exit(f"refused: {error}")
-
-
-def _died_at(letter: DeadLetter, stages: frozenset[Stage]) -> bool:
-    return letter.stage in stages
-
-
-def _with_identity(letter: DeadLetter) -> tuple[bytes, Message]:
-    return letter.identity, letter.message
 
 
 def _newest(of_identity: tuple[bytes, Iterable[Message]]) -> Message:

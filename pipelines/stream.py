@@ -13,8 +13,9 @@ guarantees of each runner when its processes are killed, see docs/pipelines.md.
 import argparse
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from datetime import datetime, timedelta
@@ -30,7 +31,6 @@ from pipelines.flink import master_of
 from pipelines.metrics import counted
 from pipelines.options import (
     BY_JOB_SERVER,
-    Source,
     StreamOptions,
     add_stream_options,
     beam_options,
@@ -44,7 +44,6 @@ from pipelines.watch import (
     Log,
     Progress,
     StallWatch,
-    Stop,
     StreamFailed,
     cancel,
     seconds_to_wait,
@@ -161,7 +160,7 @@ def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[st
 
 
 def keep_running(
-    options: StreamOptions, to_beam: PipelineOptions, stop: Stop, *, environ: Mapping[str, str], log: Log
+    options: StreamOptions, to_beam: PipelineOptions, stop: threading.Event, *, environ: Mapping[str, str], log: Log
 ) -> None:
     """Run the streaming job until `stop` is set; cancel and restart it if it makes no progress.
 
@@ -171,14 +170,15 @@ def keep_running(
         StreamFailed: the job ended by itself, or cannot be cancelled.
         FlinkUnavailable: Flink does not answer, or does not cancel the job.
     """
-    flink, name, restarts_without_progress = master_of(to_beam), job_name_of(to_beam), 0
+    flink, restarts_without_progress = master_of(to_beam), 0
+    name = str(to_beam.view_as(GoogleCloudOptions).job_name)
     if flink and flink.end(name):
         log(f"cancelled the job {name} that an earlier command had left on Flink")
-    while not stop.asked:
+    while not stop.is_set():
         submitted_at, result = time.monotonic(), submit_job(options, to_beam)
         stalls = StallWatch(seconds_to_wait(options.stalled_after, restarts_without_progress=restarts_without_progress))
         log("running; stop it with Ctrl-C or SIGTERM")
-        stalled = watch(result, stop, stalls, progress=progress_reader(options, environ), clock=time.monotonic)
+        stalled = watch(result, stop, stalls, progress=lambda: progress_of(options, environ), clock=time.monotonic)
         if stalled:
             log(f"no offset was committed for {stalls.seconds:.0f} seconds although the topic has a backlog")
         restarts_without_progress = 0 if stalls.moved else restarts_without_progress + 1
@@ -192,11 +192,6 @@ def keep_running(
             log("restarting the job")
 
 
-def job_name_of(to_beam: PipelineOptions) -> str:
-    """Return the name of the job."""
-    return str(to_beam.view_as(GoogleCloudOptions).job_name)
-
-
 def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
     """Submit the job, with a copy of the options, because runners modify theirs."""
     pipeline = beam.Pipeline(options=deepcopy(to_beam))
@@ -204,33 +199,19 @@ def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResu
     return pipeline.run()
 
 
-def progress_reader(options: StreamOptions, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
-    """Return a function that reads the committed offsets and the lag of the consumer group.
+def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:
+    """Make a first generation with companies live; return the sums of committed offsets and of the lag of the topic.
 
-    The function returns None if the source has no offsets, or if Kafka or the index is unavailable (the job can only
-    wait then). Each call also makes a first generation live if it contains companies.
+    Returns None if the source has no offsets, or if Kafka or the index is unavailable: the job can only wait then.
     """
-
-    def promote_and_read() -> Progress | None:
-        try:
-            promote_first_generation(options.workplace, environ)
-            return kafka_progress(options.source, environ)
-        except (IndexUnavailable, KafkaUnavailable):
+    source = options.source
+    try:
+        promote_first_generation(options.workplace, environ)
+        if source.kind != "kafka-topic":
             return None
-
-    return promote_and_read
-
-
-def kafka_progress(source: Source, environ: Mapping[str, str]) -> Progress | None:
-    """Return the sums of committed offsets and of the lag of a Kafka topic; None for other sources.
-
-    Raises:
-        KafkaUnavailable: no broker answers.
-    """
-    if source.kind != "kafka-topic":
+        positions = group_positions(KafkaSettings.from_environment(environ), topic=source.names[0], group=source.group)
+    except (IndexUnavailable, KafkaUnavailable):
         return None
-    [topic] = source.names
-    positions = group_positions(KafkaSettings.from_environment(environ), topic=topic, group=source.group)
     return Progress(
         acknowledged=sum(position.committed for position in positions),
         backlog=sum(position.lag for position in positions),

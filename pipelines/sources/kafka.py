@@ -11,7 +11,8 @@ detected within a minute and read from their beginning.
 import logging
 import time
 from collections.abc import Iterable
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.coders import Coder
@@ -40,7 +41,7 @@ class ReadKafka(beam.PTransform):
     goes on with the "earliest" that is left.
 
     Raises:
-        InvalidInput: an option is out of its range.
+        InvalidInput: the name of the topic or of the group is empty.
     """
 
     def __init__(
@@ -57,13 +58,8 @@ class ReadKafka(beam.PTransform):
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         super().__init__()
-        for name, given, known in (("start", start, get_args(Start)), ("on_lost", on_lost, get_args(OnLost))):
-            if given not in known:
-                raise InvalidInput(f"{name} is {given!r:.40}; it must be one of {', '.join(known)}")
         if not topic or not group:
             raise InvalidInput("reading Kafka needs the name of a topic and of a group")
-        if max_messages < 1 or not max_seconds > 0 or idle_seconds < 0:
-            raise InvalidInput("a bundle needs at least one message and some time: max_messages, max_seconds")
         self._source = KafkaSource(
             reading=GroupTopic(servers=settings.servers, topic=topic, group=group),
             how=HowToRead(start=start, on_lost=on_lost, until_end=until_end),
@@ -91,12 +87,7 @@ class KafkaSource(TopicShare, UnboundedSource):
             return [self]  # one reader then reads all of them, once it can
         shares = [partitions[start::desired_num_splits] for start in range(min(desired_num_splits, len(partitions)))]
         return [
-            KafkaSource(
-                reading=self.reading,
-                how=self.how,
-                partitions=share,
-                and_from=max(partitions) + 1 if share is shares[0] else None,
-            )
+            replace(self, partitions=share, and_from=max(partitions) + 1 if share is shares[0] else None)
             for share in shares
         ]
 
