@@ -228,7 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             bundle = ModelBundle.load(given.bundle)
         else:
             bundle = newest_bundle(given.models)
-            refuse_rolled_back(workplace.open().index, bundle)
+            place = workplace.open()  # while it has a name, its index stays open
+            refuse_rolled_back(place.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(summary(report))
         return report

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.stream_kill import Stage, missing
-from tests.faults.stream_nursery import MISTAKES
+from tests.faults.stream_victim import MISTAKES
 
 pytestmark = pytest.mark.faults
 

@@ -20,8 +20,7 @@ from similarity.errors import InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.dead_letters import DeadLetter
 from similarity.ingest.messages import Message
-from tests.servers.prism import Prism
-from tests.servers.prism_installation import unavailable_reason
+from tests.servers.prism import Prism, unavailable_reason
 
 pytestmark = pytest.mark.pipelines
 ROOT = Path(__file__).parents[2]
