@@ -4,7 +4,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 from apache_beam.runners.runner import create_runner
@@ -18,8 +18,6 @@ from similarity.errors import InvalidInput
 from similarity.ingest.delivery import PATIENCE_SECONDS
 from similarity.ingest.records import Columns
 
-SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic"]
-SOURCES: tuple[SourceKind, ...] = get_args(SourceKind)
 SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
 # Offsets are committed when a checkpoint is complete; without checkpoints they are never committed.
 CHECKPOINTS, CHECKPOINT_MS = "--checkpointing_interval", 5_000
@@ -36,20 +34,27 @@ DEFAULT_DEAD_LETTERS = "dead-letters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The source of messages. `names` are the file patterns, or the one folder or topic."""
+    """The source of messages: files that match patterns or, without patterns, a Kafka topic.
 
-    kind: SourceKind
-    names: tuple[str, ...]
-    bounded: bool
+    A source that is `once` is read up to what it contains when the job starts.
+    """
+
+    files: tuple[str, ...] = ()
+    topic: str = ""
+    once: bool = False
     group: str = "similarity"
     start: Start = "earliest"
     on_lost: OnLost = "fail"
 
     @property
+    def bounded(self) -> bool:
+        """Whether a job that reads this source ends by itself."""
+        return self.once or bool(self.files)
+
+    @property
     def job_name(self) -> str:
-        """The name of a job that reads this source: the same at each start, with characters that runners allow."""
-        by = (self.group,) if self.kind == "kafka-topic" else ()
-        return re.sub("[^a-z0-9]+", "-", "-".join(["similarity", *self.names, *by]).lower()).rstrip("-")
+        """The name of a job that reads the topic: the same at each start, with characters that runners allow."""
+        return re.sub("[^a-z0-9]+", "-", f"similarity-{self.topic}-{self.group}".lower()).rstrip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +87,6 @@ def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
     source = parser.add_argument_group("what to read (one of them)")
     source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
-    source.add_argument("--folder", help="every file that is put there; it is moved to FOLDER/done then")
     source.add_argument("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables say where and how")
     reading = parser.add_argument_group("how to read")
     reading.add_argument("--once", action="store_true", help="read what is there now, then end")
@@ -141,18 +145,14 @@ def source_of(given: Namespace) -> Source:
     """Return the source that the options name.
 
     Raises:
-        InvalidInput: no source or several are named.
+        InvalidInput: no source, or both are named.
     """
-    named = {kind: getattr(given, kind.replace("-", "_")) for kind in SOURCES}
-    kinds = [kind for kind in SOURCES if named[kind]]
-    if len(kinds) != 1:
-        raise InvalidInput("name one source: --files PATTERN, --folder FOLDER or --kafka-topic TOPIC")
-    [kind] = kinds
-    names = named[kind]
+    if bool(given.files) == bool(given.kafka_topic):
+        raise InvalidInput("name one source: --files PATTERN or --kafka-topic TOPIC")
     return Source(
-        kind=kind,
-        names=tuple(names) if isinstance(names, list) else (names,),
-        bounded=kind == "files" or given.once,
+        files=tuple(given.files or ()),
+        topic=given.kafka_topic or "",
+        once=given.once,
         group=given.kafka_group,
         start=given.kafka_start,
         on_lost=given.kafka_lost,

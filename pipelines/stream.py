@@ -6,7 +6,7 @@ r"""Beam job that reads company changes from a source, embeds them and writes th
         --flink_master flink:8081 ...
 
 Messages that cannot be processed become dead letters. Delivery is at least once and writes are idempotent: a message is
-acknowledged (its offset committed, its file moved) after it is in the index or among the dead letters. For the
+acknowledged (its offset committed) after it is in the index or among the dead letters. For the
 guarantees of each runner when its processes are killed, see docs/pipelines.md.
 """
 
@@ -37,7 +37,6 @@ from pipelines.options import (
     stream_options,
 )
 from pipelines.sources.files import ReadFiles
-from pipelines.sources.folder import ReadFolder
 from pipelines.sources.kafka import ReadKafka
 from pipelines.transforms import Ingest, Ingested
 from pipelines.watch import (
@@ -85,24 +84,18 @@ def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> 
 def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransform:
     """Return the transform that reads the source named in the options."""
     source = options.source
-    max_messages, max_seconds = options.bundle_messages, options.bundle_seconds
-    match source.kind, source.names:
-        case "files", names:
-            return ReadFiles(names, now=now)
-        case "folder", [folder]:
-            return ReadFolder(folder, until_end=source.bounded, max_messages=max_messages, max_seconds=max_seconds)
-        case "kafka-topic", [topic]:
-            return ReadKafka(
-                KafkaSettings.from_environment(os.environ),
-                topic=topic,
-                group=source.group,
-                until_end=source.bounded,
-                start=source.start,
-                on_lost=source.on_lost,
-                max_messages=max_messages,
-                max_seconds=max_seconds,
-            )
-    raise NotImplementedError(f"no transform reads the source {source}")
+    if source.files:
+        return ReadFiles(source.files, now=now)
+    return ReadKafka(
+        KafkaSettings.from_environment(os.environ),
+        topic=source.topic,
+        group=source.group,
+        until_end=source.once,
+        start=source.start,
+        on_lost=source.on_lost,
+        max_messages=options.bundle_messages,
+        max_seconds=options.bundle_seconds,
+    )
 
 
 def dead_letter_sink(options: StreamOptions) -> beam.PTransform:
@@ -202,14 +195,12 @@ def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResu
 def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:
     """Make a first generation with companies live; return the sums of committed offsets and of the lag of the topic.
 
-    Returns None if the source has no offsets, or if Kafka or the index is unavailable: the job can only wait then.
+    Returns None if Kafka or the index is unavailable: the job can only wait then.
     """
     source = options.source
     try:
         promote_first_generation(options.workplace, environ)
-        if source.kind != "kafka-topic":
-            return None
-        positions = group_positions(KafkaSettings.from_environment(environ), topic=source.names[0], group=source.group)
+        positions = group_positions(KafkaSettings.from_environment(environ), topic=source.topic, group=source.group)
     except (IndexUnavailable, KafkaUnavailable):
         return None
     return Progress(

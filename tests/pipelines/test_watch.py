@@ -55,9 +55,8 @@ def test_starts_in_vain_make_the_next_one_wait_longer() -> None:
 
 
 def test_a_job_has_the_same_name_at_each_start() -> None:
-    topic = Source(kind="kafka-topic", names=("EU.companies_v2",), bounded=False, group="g1")
+    topic = Source(topic="EU.companies_v2", group="g1")
     assert topic.job_name == "similarity-eu-companies-v2-g1"
-    assert Source(kind="folder", names=("/data/in/",), bounded=False).job_name == "similarity-data-in"
     given = [beam_options(rest, bounded=False, job_name="ours") for rest in ([], ["--job_name=theirs"])]
     assert [options.get_all_options()["job_name"] for options in given] == ["ours", "theirs"]
 
