@@ -1,7 +1,7 @@
 r"""Writes dead letters to files in a folder (on a disk, S3 or GCS), or to a Kafka topic.
 
-    _ = ingested.dead | WriteDeadLetters.to_folder("s3://bucket/dead-letters")
-    _ = ingested.dead | WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), "companies.dead")
+    _ = ingested.dead | write_to_folder("s3://bucket/dead-letters")
+    _ = ingested.dead | write_to_topic(KafkaSettings.from_environment(os.environ), "companies.dead")
 
 Both write before the Beam bundle is committed, without state or shuffle, so no acknowledged message is lost. A retried
 Beam bundle may write a letter twice; both copies have the same position.
@@ -37,30 +37,18 @@ FILE_TIME = "%Y%m%dT%H%M%S.%fZ"
 FILE_NAME = re.compile(r"\.?dead-(\d{8}T\d{6}\.\d{6}Z)-[0-9a-f]{8}\.jsonl(\.part)?")
 
 
-class WriteDeadLetters(beam.PTransform):
-    """PCollection[DeadLetter] -> empty PCollection."""
+def write_to_folder(folder: str, *, clock: Callable[[], datetime] = utc_now) -> beam.PTransform:
+    """Return a transform that writes dead letters to files of a folder, which is created if it is missing."""
+    return beam.ParDo(_WriteFile(located(folder), clock)).with_output_types(None)
 
-    def __init__(self, writing: beam.DoFn) -> None:
-        super().__init__()
-        self._writing = writing
 
-    @classmethod
-    def to_folder(cls, folder: str, *, clock: Callable[[], datetime] = utc_now) -> "WriteDeadLetters":
-        """Write to files of a folder, which is created if it is missing."""
-        return cls(_WriteFile(located(folder), clock))
+def write_to_topic(settings: KafkaSettings, topic: str) -> beam.PTransform:
+    """Return a transform that writes dead letters to a Kafka topic.
 
-    @classmethod
-    def to_topic(cls, settings: KafkaSettings, topic: str) -> "WriteDeadLetters":
-        """Write to a Kafka topic.
-
-        Only the addresses of `settings` are part of the job; each worker reads its login from the SIMILARITY_KAFKA_
-        variables of its own environment.
-        """
-        return cls(_WriteTopic(settings.servers, topic))
-
-    def expand(self, letters: "beam.PCollection[DeadLetter]") -> "beam.PCollection[None]":
-        """Write the dead letters."""
-        return letters | "Write" >> beam.ParDo(self._writing).with_output_types(None)
+    Only the addresses of `settings` are part of the job; each worker reads its login from the SIMILARITY_KAFKA_
+    variables of its own environment.
+    """
+    return beam.ParDo(_WriteTopic(settings.servers, topic)).with_output_types(None)
 
 
 class _WriteFile(beam.DoFn):

@@ -29,7 +29,7 @@ from rich.text import Text
 
 from pipelines.arguments import parse, same_named
 from pipelines.console import say
-from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
+from pipelines.dead_letters import REPLAYED, LetterFile, begun_at, write_to_folder
 from pipelines.file_systems import located, matches, move, open_to_read
 from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options
 from pipelines.stream import ensure_write_target, summary
@@ -162,7 +162,7 @@ def build(
     """Add reading, writing and new dead letters to `pipeline`; `ingest` is a `pipelines.transforms.Ingest`."""
     messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
     ingested = messages | "Ingest" >> ingest
-    _ = ingested.dead | "KeepDeadLetters" >> WriteDeadLetters.to_folder(folder)
+    _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(folder)
 
 
 def run(given: argparse.Namespace, rest: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from pipelines.arguments import parse
 from pipelines.console import say
-from pipelines.dead_letters import WriteDeadLetters, remove_expired
+from pipelines.dead_letters import remove_expired, write_to_folder, write_to_topic
 from pipelines.flink import master_of
 from pipelines.metrics import counted
 from pipelines.options import (
@@ -101,8 +101,8 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
 def dead_letter_sink(options: StreamOptions) -> beam.PTransform:
     """Return the transform that writes dead letters to the folder or topic named in the options."""
     if options.dead_letter_topic:
-        return WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
-    return WriteDeadLetters.to_folder(options.dead_letters)
+        return write_to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
+    return write_to_folder(options.dead_letters)
 
 
 def ensure_write_target(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:

@@ -5,7 +5,7 @@
         flink.kill_taskmanager(0)            # SIGKILL
         flink.start_taskmanager(0)
         flink.kill_worker()                  # SIGKILL of a Python worker
-        flink.rest.jobs()                    # and cancel: Flink's REST API
+        flink.rest.jobs()                    # Flink's REST API
 
 `python -m tests.servers.flink` installs what the tests need, or says why it cannot.
 """
@@ -127,21 +127,6 @@ class FlinkCluster(Server):
     def jobs(self) -> list[Job]:
         """All jobs that the cluster knows, the newest first."""
         return self.rest.jobs()
-
-    def wait_for_job(self, name: str, *, timeout: float = SECONDS_TO_START) -> Job:
-        """The newest job of this name (`--job_name`), once all its tasks run: a while after it was submitted."""
-        found: list[Job] = []
-
-        def running() -> bool:
-            found[:] = [job for job in self.rest.jobs() if job.name == name][:1]
-            return bool(found) and self.rest.all_tasks_run(found[0].id)
-
-        self.job_server.wait_until(running, timeout=timeout)
-        return found[0]
-
-    def cancel(self, job: Job) -> None:
-        """Asks for the job's end; returns at once."""
-        self.rest.cancel(job.id)
 
     def kill_taskmanager(self, number: int) -> None:
         """Ends one TaskManager with SIGKILL, and whatever it had not checkpointed is lost."""
