@@ -136,13 +136,13 @@ def expired(paths: Iterable[str], *, before: datetime) -> list[str]:
 
 
 def remove_expired(folder: str, *, keep: timedelta, now: datetime) -> int:
-    """Removes the files of dead letters that are older than `keep`, replayed ones too; returns how many.
+    """Remove the files of dead letters that are older than `keep`, replayed ones too; return their number.
 
     Raises:
-        InvalidInput: the folder cannot be read, or `keep` is no time at all.
+        InvalidInput: the folder cannot be read, or `keep` is not above 0.
     """
     if keep <= timedelta(0):
-        raise InvalidInput("dead letters are kept for some time: say how many days, more than 0")
+        raise InvalidInput(f"dead letters cannot be kept for {keep}; give more than 0 days")
     patterns = [FileSystems.join(located(folder), name) for name in ("dead-*", ".dead-*", f"{REPLAYED}/dead-*")]
     old = expired([path for pattern in patterns for path in matches(pattern)], before=now - keep)
     FileSystems.delete(old)

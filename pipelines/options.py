@@ -77,48 +77,67 @@ class StreamOptions:
 
 def add_work_options(parser: ArgumentParser) -> None:
     """Add the options of every job: the index, the bundles and the threads."""
-    work = parser.add_argument_group("where to work")
+    work = parser.add_argument_group("index and encoder")
     work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
-    work.add_argument("--bundles", default="", help="folder of the index's bundles, reached by all workers")
-    work.add_argument("--threads", type=count, help="of the encoder in each worker process [all cores]")
+    work.add_argument("--bundles", default="", help="folder of the index's bundles, the same for all workers")
+    work.add_argument("--threads", type=count, help="encoder threads of each worker process [all cores]")
 
 
 def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
-    source = parser.add_argument_group("what to read (one of them)")
+    source = parser.add_argument_group("source (name one)")
     source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
-    source.add_argument("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables say where and how")
-    reading = parser.add_argument_group("how to read")
-    reading.add_argument("--once", action="store_true", help="read what is there now, then end")
-    reading.add_argument("--kafka-group", default="similarity", help="whose offsets are committed [similarity]")
+    source.add_argument(
+        "--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables name the brokers and the login"
+    )
+    reading = parser.add_argument_group("reading")
+    reading.add_argument("--once", action="store_true", help="read up to the current end of the topic, then end")
     reading.add_argument(
-        "--kafka-start", choices=get_args(Start), default="earliest", help="where a group without offsets starts"
+        "--kafka-group", default="similarity", help="consumer group whose offsets are committed [similarity]"
+    )
+    reading.add_argument(
+        "--kafka-start", choices=get_args(Start), default="earliest", help="start of a group without offsets [earliest]"
     )
     reading.add_argument(
         "--kafka-lost",
         choices=get_args(OnLost),
         default="fail",
-        help="where retention has deleted what was not read: fail, or go on with the earliest that is left [fail]",
+        help="if retention deleted unread messages: fail, or continue with the earliest offset that is left [fail]",
     )
-    reading.add_argument("--bundle-messages", type=count, default=1_000, help="at most, between commits [1000]")
-    reading.add_argument("--bundle-seconds", type=amount, default=1.0, help="at most, between commits [1]")
-    reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
+    reading.add_argument("--bundle-messages", type=count, default=1_000, help="maximum between commits [1000]")
+    reading.add_argument("--bundle-seconds", type=amount, default=1.0, help="maximum between commits [1]")
+    reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="column of a field")
     reading.add_argument(
-        "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
+        "--attribute",
+        action="append",
+        default=[],
+        metavar="NAME[:number][=COLUMN]",
+        help="column to keep as an attribute, for filters",
     )
-    writing = parser.add_argument_group("how to write")
-    writing.add_argument("--metrics-port", type=port, help="serve Prometheus' metrics of each worker process there")
-    writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")
-    writing.add_argument("--dead-letter-topic", default="", metavar="TOPIC", help="or this Kafka topic for it")
+    writing = parser.add_argument_group("writing")
+    writing.add_argument("--metrics-port", type=port, help="port of the Prometheus metrics of each worker process")
+    writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="folder of dead letters [dead-letters]")
     writing.add_argument(
-        "--keep-dead-letters", type=days, default=90.0, metavar="DAYS", help="older files are removed at start [90]"
-    )
-    writing.add_argument("--batch-messages", type=count, default=BATCH_MESSAGES, help="at most, encoded at once [1024]")
-    writing.add_argument(
-        "--patience", type=amount, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
+        "--dead-letter-topic", default="", metavar="TOPIC", help="Kafka topic of dead letters, instead of a folder"
     )
     writing.add_argument(
-        "--stalled-after", type=amount, default=120.0, help="seconds without progress, then the job is restarted [120]"
+        "--keep-dead-letters",
+        type=days,
+        default=90.0,
+        metavar="DAYS",
+        help="files of dead letters that are older are removed at the start [90]",
+    )
+    writing.add_argument(
+        "--batch-messages", type=count, default=BATCH_MESSAGES, help="maximum number encoded at once [1024]"
+    )
+    writing.add_argument(
+        "--patience",
+        type=amount,
+        default=PATIENCE_SECONDS,
+        help="seconds to retry while the index accepts no write [600]",
+    )
+    writing.add_argument(
+        "--stalled-after", type=amount, default=120.0, help="seconds without progress until the job is restarted [120]"
     )
     add_work_options(parser)
 
@@ -130,7 +149,9 @@ def stream_options(given: Namespace) -> StreamOptions:
         InvalidInput: the options contradict each other.
     """
     if given.dead_letters and given.dead_letter_topic:
-        raise InvalidInput("dead letters go to a folder or to a topic: give --dead-letters or --dead-letter-topic")
+        raise InvalidInput(
+            "dead letters go to a folder or to a topic: give only one of --dead-letters, --dead-letter-topic"
+        )
     taken = {
         **same_named(given, StreamOptions),
         "dead_letters": given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
@@ -205,8 +226,8 @@ def _for_flink(rest: Sequence[str]) -> list[str]:
     named = {argument.partition("=")[0] for argument in rest}
     if SAVEPOINT in named:
         raise InvalidInput(
-            f"a stream takes no {SAVEPOINT}: it goes on from what its source says is settled. A savepoint fits only "
-            "the very same transforms, and may be older than that"
+            f"a stream cannot start from {SAVEPOINT}: it continues at the committed offsets. A savepoint fits only the "
+            "transforms that wrote it, and may be older than these offsets"
         )
     if PipelineOptions(list(rest)).view_as(StandardOptions).runner not in BY_JOB_SERVER:
         return []

@@ -155,8 +155,8 @@ def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
     for generation in index.generations():
         if generation.state is GenerationState.PREVIOUS and generation.bundle_id == bundle.bundle_id:
             raise InvalidInput(
-                f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; put a "
-                "newer one there, or name this one with --bundle"
+                f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; add a "
+                "newer bundle, or name this one with --bundle"
             )
 
 
@@ -177,39 +177,51 @@ def summary(report: ReembedReport) -> str:
         return f"not live: {report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}"
     if not report.promoted:
         return f"{report.generation} is filled; to make it live: similarity generations promote {report.generation}"
-    return f"{report.generation} is live; back with: similarity generations rollback"
+    return f"{report.generation} is live; to go back: similarity generations rollback"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description="Re-embed all companies with a new model, judge it, make it live.",
+        description="Re-embed all companies with a new model, and promote the new generation if it passes the gate.",
         epilog="Other options go to Beam: --runner, --job_endpoint, ... Without a runner, it runs in this process.",
     )
     model = parser.add_mutually_exclusive_group(required=True)
     model.add_argument("--bundle", type=Path, help="folder of the new model bundle")
-    model.add_argument("--models", type=Path, metavar="FOLDER", help="folder of bundles: the newest is taken")
+    model.add_argument("--models", type=Path, metavar="FOLDER", help="folder of bundles; the newest one is used")
     judging = parser.add_mutually_exclusive_group(required=True)
-    judging.add_argument("--judged", type=Path, help="judged pairs (TSV: anchor, candidate, grade) never trained on")
     judging.add_argument(
-        "--without-gate", action="store_true", help="go live unjudged: nothing keeps a worse model out"
+        "--judged", type=Path, help="judged pairs of the gate (TSV: anchor, candidate, grade), never trained on"
+    )
+    judging.add_argument(
+        "--without-gate", action="store_true", help="promote without a gate, even if the new model is worse"
     )
     parser.add_argument(
         "--trained-on",
         type=Path,
-        help="ids of companies that were trained on: not judged by [what training.export left beside the bundle]",
+        help="ids of companies that were trained on, which the gate leaves out [the file beside the bundle]",
     )
-    parser.add_argument("--no-promote", dest="promote", action="store_false", help="stop before it goes live")
-    parser.add_argument("--compact", action="store_true", help="merge it on disk before it goes live")
-    parser.add_argument("--max-rate", type=amount, help="documents a second, at most, of each worker")
     parser.add_argument(
-        "--range-documents", type=count, default=RANGE_DOCUMENTS, help="that a worker takes at once [5000]"
+        "--no-promote", dest="promote", action="store_false", help="fill the new generation, but do not promote it"
     )
-    parser.add_argument("--wait", type=amount_or_zero, default=600.0, help="seconds for writers to notice it [600]")
+    parser.add_argument("--compact", action="store_true", help="merge the new generation on disk before it is promoted")
+    parser.add_argument("--max-rate", type=amount, help="maximum number of documents per second and worker")
     parser.add_argument(
-        "--cron", metavar="EXPRESSION", help="run at these times instead of once, such as '0 3 * * sat'"
+        "--range-documents",
+        type=count,
+        default=RANGE_DOCUMENTS,
+        help="documents in a range, the unit of work of a worker [5000]",
+    )
+    parser.add_argument(
+        "--wait",
+        type=amount_or_zero,
+        default=600.0,
+        help="seconds to wait until all writers know the new generation [600]",
+    )
+    parser.add_argument(
+        "--cron", metavar="EXPRESSION", help="run at these times instead of once, for example '0 3 * * sat'"
     )
     parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
-    parser.add_argument("--metrics-port", type=port, help="with --cron: serve Prometheus' metrics of the runs there")
+    parser.add_argument("--metrics-port", type=port, help="with --cron: port of the Prometheus metrics of the runs")
     add_work_options(parser)
     return parser
 
@@ -219,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
-        parser.error("--metrics-port serves the metrics of runs by --cron; leave it out, or give --cron")
+        parser.error("--metrics-port serves the metrics of scheduled runs; leave it out, or give --cron")
     workplace = Workplace(**same_named(given, Workplace))
     options = ReembedOptions(workplace=workplace, **same_named(given, ReembedOptions))
 
@@ -238,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             return "done" if succeeded(run(), options) else "refused"
         except SimilarityError as error:
-            say(f"this run failed: {error}; the next one goes on where it was")
+            say(f"this run failed: {error}; the next run continues it")
             return "failed"
 
     try:

@@ -156,15 +156,6 @@ def table_of(found: Sequence[Cause]) -> Table:
     return table
 
 
-def build(
-    pipeline: beam.Pipeline, *, folder: str, paths: Sequence[str], stages: frozenset[Stage], ingest: beam.PTransform
-) -> None:
-    """Add reading, writing and new dead letters to `pipeline`; `ingest` is a `pipelines.transforms.Ingest`."""
-    messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
-    ingested = messages | "Ingest" >> ingest
-    _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(folder)
-
-
 def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     """Print the causes of the dead letters and, unless it is a dry run, replay them.
 
@@ -184,11 +175,12 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     workplace = Workplace(**same_named(given, Workplace))
     ensure_write_target(workplace, os.environ, now=utc_now())
     pipeline = beam.Pipeline(options=to_beam)
-    ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
-    build(pipeline, folder=given.dead_letters, paths=paths, stages=stages, ingest=ingest)
+    messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
+    ingested = messages | "Ingest" >> Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
+    _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(given.dead_letters)
     result = pipeline.run()
     if (state := result.wait_until_finish()) != PipelineState.DONE:
-        raise InvalidInput(f"the job ended as {state}; the dead letters are where they were, so replay them again")
+        raise InvalidInput(f"the job ended as {state}; the dead letters were not moved: run the same command again")
     set_aside(given.dead_letters, paths, stages=stages)
     say(summary(result))
 
@@ -204,15 +196,34 @@ def moment(text: str) -> datetime:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options and replay."""
     parser = argparse.ArgumentParser(
-        description="Try dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
+        description="Process dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
-    parser.add_argument("--dead-letters", default=DEFAULT_DEAD_LETTERS, metavar="FOLDER", help="where they are kept")
-    parser.add_argument("--stage", action="append", default=[], choices=list(Stage), help="only what died there")
-    parser.add_argument("--until", type=moment, metavar="TIME", help="only files begun before, e.g. 2026-01-31T12:00Z")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be replayed, and what it died of")
-    parser.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
     parser.add_argument(
-        "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
+        "--dead-letters",
+        default=DEFAULT_DEAD_LETTERS,
+        metavar="FOLDER",
+        help="folder of the dead letters [dead-letters]",
+    )
+    parser.add_argument(
+        "--stage",
+        action="append",
+        default=[],
+        choices=list(Stage),
+        help="replay only letters of this stage (repeatable)",
+    )
+    parser.add_argument(
+        "--until", type=moment, metavar="TIME", help="only files begun before this time, for example 2026-01-31T12:00Z"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the letters that would be replayed and their causes"
+    )
+    parser.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="column of a field")
+    parser.add_argument(
+        "--attribute",
+        action="append",
+        default=[],
+        metavar="NAME[:number][=COLUMN]",
+        help="column to keep as an attribute, for filters",
     )
     add_work_options(parser)
     try:

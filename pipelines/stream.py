@@ -77,7 +77,11 @@ def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> 
         patience=options.patience,
         metrics_port=options.metrics_port,
     )
-    _ = ingested.dead | "KeepDeadLetters" >> dead_letter_sink(options)
+    if options.dead_letter_topic:
+        write = write_to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
+    else:
+        write = write_to_folder(options.dead_letters)
+    _ = ingested.dead | "KeepDeadLetters" >> write
     return ingested
 
 
@@ -96,13 +100,6 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
         max_messages=options.bundle_messages,
         max_seconds=options.bundle_seconds,
     )
-
-
-def dead_letter_sink(options: StreamOptions) -> beam.PTransform:
-    """Return the transform that writes dead letters to the folder or topic named in the options."""
-    if options.dead_letter_topic:
-        return write_to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
-    return write_to_folder(options.dead_letters)
 
 
 def ensure_write_target(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:

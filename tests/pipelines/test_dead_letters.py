@@ -120,7 +120,7 @@ def test_a_folder_that_is_not_there_yet_has_no_old_files(tmp_path: Path) -> None
 
 
 def test_keeping_for_no_time_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="more than 0"):
+    with pytest.raises(InvalidInput, match="give more than 0 days"):
         remove_expired(str(tmp_path), keep=timedelta(0), now=NOW)
 
 

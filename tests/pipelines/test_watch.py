@@ -83,7 +83,7 @@ def test_a_stream_on_flink_has_checkpoints_that_hold_nothing_back(said: list[str
 
 
 def test_a_stream_starts_from_no_savepoint() -> None:
-    with pytest.raises(InvalidInput, match="goes on from what its source says"):
+    with pytest.raises(InvalidInput, match="continues at the committed offsets"):
         beam_options(["--savepoint_path=file:/s"], bounded=False)
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def main(what: str, reason: str | None, *installs: Callable[[], object]) -> None
             raise InstallFailed(reason)
         for install in installs:
             install()
-    except InstallFailed as error:
+    except (InstallFailed, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"not run: the tests on {what}. {error}\n")
         sys.exit(1)
 

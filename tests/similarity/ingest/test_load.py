@@ -145,13 +145,6 @@ def test_a_sync_keeps_companies_whose_row_was_rejected(loader: Loader) -> None:
     assert (report.rejected, report.deleted, loader.companies()) == (1, 0, 40)
 
 
-def test_a_sync_refuses_to_guess_when_a_row_has_no_id(loader: Loader) -> None:
-    loader.load(many(40))
-    with pytest.raises(InvalidInput, match="row 40 has no readable id"):
-        loader.load([*many(39), "{broken\n"], sync=True)
-    assert loader.companies() == 40
-
-
 @pytest.mark.parametrize(
     "row", ['"",Firm,Makes things.', " ,Firm,Makes things.", "Firm 39, Inc.,Makes 39 things.,c039", 'c039,"Firm'],
 )  # fmt: skip
