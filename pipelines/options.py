@@ -4,7 +4,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 from apache_beam.runners.runner import create_runner
@@ -77,68 +77,42 @@ class StreamOptions:
 
 def add_work_options(parser: ArgumentParser) -> None:
     """Add the options of every job: the index, the bundles and the threads."""
-    work = parser.add_argument_group("index and encoder")
-    work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
-    work.add_argument("--bundles", default="", help="folder of the index's bundles, the same for all workers")
-    work.add_argument("--threads", type=count, help="encoder threads of each worker process [all cores]")
+    add = parser.add_argument_group("index and encoder").add_argument
+    add("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
+    add("--bundles", default="", help="folder of the index's bundles, the same for all workers")
+    add("--threads", type=count, help="encoder threads of each worker process [all cores]")
+
+
+def add_column_options(parser: ArgumentParser) -> None:
+    """Add the options that map columns of records to fields and attributes."""
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    add = parser.add_argument_group("columns").add_argument
+    add("--column", metavar="FIELD=COLUMN", help="column of a field (repeatable)", **repeated)
+    add("--attribute", metavar="NAME[:number][=COLUMN]", help="column to keep for filters (repeatable)", **repeated)
 
 
 def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
-    source = parser.add_argument_group("source (name one)")
-    source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
-    source.add_argument(
-        "--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables name the brokers and the login"
-    )
-    reading = parser.add_argument_group("reading")
-    reading.add_argument("--once", action="store_true", help="read up to the current end of the topic, then end")
-    reading.add_argument(
-        "--kafka-group", default="similarity", help="consumer group whose offsets are committed [similarity]"
-    )
-    reading.add_argument(
-        "--kafka-start", choices=get_args(Start), default="earliest", help="start of a group without offsets [earliest]"
-    )
-    reading.add_argument(
-        "--kafka-lost",
-        choices=get_args(OnLost),
-        default="fail",
-        help="if retention deleted unread messages: fail, or continue with the earliest offset that is left [fail]",
-    )
-    reading.add_argument("--bundle-messages", type=count, default=1_000, help="maximum between commits [1000]")
-    reading.add_argument("--bundle-seconds", type=amount, default=1.0, help="maximum between commits [1]")
-    reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="column of a field")
-    reading.add_argument(
-        "--attribute",
-        action="append",
-        default=[],
-        metavar="NAME[:number][=COLUMN]",
-        help="column to keep as an attribute, for filters",
-    )
-    writing = parser.add_argument_group("writing")
-    writing.add_argument("--metrics-port", type=port, help="port of the Prometheus metrics of each worker process")
-    writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="folder of dead letters [dead-letters]")
-    writing.add_argument(
-        "--dead-letter-topic", default="", metavar="TOPIC", help="Kafka topic of dead letters, instead of a folder"
-    )
-    writing.add_argument(
-        "--keep-dead-letters",
-        type=days,
-        default=90.0,
-        metavar="DAYS",
-        help="files of dead letters that are older are removed at the start [90]",
-    )
-    writing.add_argument(
-        "--batch-messages", type=count, default=BATCH_MESSAGES, help="maximum number encoded at once [1024]"
-    )
-    writing.add_argument(
-        "--patience",
-        type=amount,
-        default=PATIENCE_SECONDS,
-        help="seconds to retry while the index accepts no write [600]",
-    )
-    writing.add_argument(
-        "--stalled-after", type=amount, default=120.0, help="seconds without progress until the job is restarted [120]"
-    )
+    add = parser.add_argument_group("source (name one)").add_argument
+    add("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
+    add("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables name the brokers and the login")
+    add = parser.add_argument_group("reading").add_argument
+    add("--once", action="store_true", help="read up to the current end of the topic, then end")
+    add("--kafka-group", default="similarity", help="consumer group whose offsets are committed [similarity]")
+    add("--kafka-start", choices=get_args(Start), default="earliest", help="start of a group without offsets")
+    lost = "if retention deleted unread messages: fail, or continue at the earliest that is left [fail]"
+    add("--kafka-lost", choices=get_args(OnLost), default="fail", help=lost)
+    add("--bundle-messages", type=count, default=1_000, help="maximum between commits [1000]")
+    add("--bundle-seconds", type=amount, default=1.0, help="maximum between commits [1]")
+    add_column_options(parser)
+    add = parser.add_argument_group("writing").add_argument
+    add("--metrics-port", type=port, help="port of the Prometheus metrics of each worker process")
+    add("--dead-letters", default="", metavar="FOLDER", help="folder of dead letters [dead-letters]")
+    add("--dead-letter-topic", default="", metavar="TOPIC", help="Kafka topic of dead letters, instead of a folder")
+    add("--keep-dead-letters", type=days, default=90.0, metavar="DAYS", help="remove older dead letters at start [90]")
+    add("--batch-messages", type=count, default=BATCH_MESSAGES, help="maximum number encoded at once [1024]")
+    add("--patience", type=amount, default=PATIENCE_SECONDS, help="seconds to retry a write that fails [600]")
+    add("--stalled-after", type=amount, default=120.0, help="seconds without progress until a restart [120]")
     add_work_options(parser)
 
 
@@ -149,9 +123,7 @@ def stream_options(given: Namespace) -> StreamOptions:
         InvalidInput: the options contradict each other.
     """
     if given.dead_letters and given.dead_letter_topic:
-        raise InvalidInput(
-            "dead letters go to a folder or to a topic: give only one of --dead-letters, --dead-letter-topic"
-        )
+        raise InvalidInput("dead letters go to a folder or to a topic: give --dead-letters or --dead-letter-topic")
     taken = {
         **same_named(given, StreamOptions),
         "dead_letters": given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),

@@ -185,43 +185,23 @@ def _parser() -> argparse.ArgumentParser:
         description="Re-embed all companies with a new model, and promote the new generation if it passes the gate.",
         epilog="Other options go to Beam: --runner, --job_endpoint, ... Without a runner, it runs in this process.",
     )
-    model = parser.add_mutually_exclusive_group(required=True)
-    model.add_argument("--bundle", type=Path, help="folder of the new model bundle")
-    model.add_argument("--models", type=Path, metavar="FOLDER", help="folder of bundles; the newest one is used")
-    judging = parser.add_mutually_exclusive_group(required=True)
-    judging.add_argument(
-        "--judged", type=Path, help="judged pairs of the gate (TSV: anchor, candidate, grade), never trained on"
-    )
-    judging.add_argument(
-        "--without-gate", action="store_true", help="promote without a gate, even if the new model is worse"
-    )
-    parser.add_argument(
-        "--trained-on",
-        type=Path,
-        help="ids of companies that were trained on, which the gate leaves out [the file beside the bundle]",
-    )
-    parser.add_argument(
-        "--no-promote", dest="promote", action="store_false", help="fill the new generation, but do not promote it"
-    )
-    parser.add_argument("--compact", action="store_true", help="merge the new generation on disk before it is promoted")
-    parser.add_argument("--max-rate", type=amount, help="maximum number of documents per second and worker")
-    parser.add_argument(
-        "--range-documents",
-        type=count,
-        default=RANGE_DOCUMENTS,
-        help="documents in a range, the unit of work of a worker [5000]",
-    )
-    parser.add_argument(
-        "--wait",
-        type=amount_or_zero,
-        default=600.0,
-        help="seconds to wait until all writers know the new generation [600]",
-    )
-    parser.add_argument(
-        "--cron", metavar="EXPRESSION", help="run at these times instead of once, for example '0 3 * * sat'"
-    )
-    parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
-    parser.add_argument("--metrics-port", type=port, help="with --cron: port of the Prometheus metrics of the runs")
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    add("--bundle", type=Path, help="folder of the new model bundle")
+    add("--models", type=Path, metavar="FOLDER", help="folder of bundles; the newest one is used")
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    add("--judged", type=Path, help="judged pairs of the gate (TSV: anchor, candidate, grade), never trained on")
+    add("--without-gate", action="store_true", help="promote without a gate, even if the new model is worse")
+    add = parser.add_argument
+    trained_on = "ids of companies that were trained on, which the gate leaves out [the file beside the bundle]"
+    add("--trained-on", type=Path, help=trained_on)
+    add("--no-promote", dest="promote", action="store_false", help="fill the new generation, but do not promote it")
+    add("--compact", action="store_true", help="merge the new generation on disk before it is promoted")
+    add("--max-rate", type=amount, help="maximum number of documents per second and worker")
+    add("--range-documents", type=count, default=RANGE_DOCUMENTS, help="documents that a worker takes at once [5000]")
+    add("--wait", type=amount_or_zero, default=600.0, help="seconds until all writers must know the generation [600]")
+    add("--cron", metavar="EXPRESSION", help="run at these times instead of once, for example '0 3 * * sat'")
+    add("--zone", default="UTC", help="time zone of --cron [UTC]")
+    add("--metrics-port", type=port, help="with --cron: port of the Prometheus metrics of the runs")
     add_work_options(parser)
     return parser
 

@@ -31,7 +31,7 @@ from pipelines.arguments import parse, same_named
 from pipelines.console import say
 from pipelines.dead_letters import REPLAYED, LetterFile, begun_at, write_to_folder
 from pipelines.file_systems import located, matches, move, open_to_read
-from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options
+from pipelines.options import DEFAULT_DEAD_LETTERS, add_column_options, add_work_options, beam_options
 from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
 from pipelines.workplace import Workplace
@@ -198,33 +198,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description="Process dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
-    parser.add_argument(
-        "--dead-letters",
-        default=DEFAULT_DEAD_LETTERS,
-        metavar="FOLDER",
-        help="folder of the dead letters [dead-letters]",
-    )
-    parser.add_argument(
-        "--stage",
-        action="append",
-        default=[],
-        choices=list(Stage),
-        help="replay only letters of this stage (repeatable)",
-    )
-    parser.add_argument(
-        "--until", type=moment, metavar="TIME", help="only files begun before this time, for example 2026-01-31T12:00Z"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the letters that would be replayed and their causes"
-    )
-    parser.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="column of a field")
-    parser.add_argument(
-        "--attribute",
-        action="append",
-        default=[],
-        metavar="NAME[:number][=COLUMN]",
-        help="column to keep as an attribute, for filters",
-    )
+    add = parser.add_argument
+    add("--dead-letters", default=DEFAULT_DEAD_LETTERS, metavar="FOLDER", help="their folder [dead-letters]")
+    add("--stage", action="append", default=[], choices=list(Stage), help="only letters of this stage (repeatable)")
+    add("--until", type=moment, metavar="TIME", help="only files begun before this time, as 2026-01-31T12:00Z")
+    add("--dry-run", action="store_true", help="show the letters that would be replayed and their causes")
+    add_column_options(parser)
     add_work_options(parser)
     try:
         run(*parse(parser, arguments))
