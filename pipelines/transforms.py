@@ -148,7 +148,7 @@ class EmbedAndWrite(beam.DoFn):
             self._writer,
             self._open.encoders,
             patience=self._patience,
-            on_retry=lambda changes, _: self._metrics.retried(changes),
+            on_retry=lambda changes, _: self._metrics.count("retries", changes),
         )
 
     def teardown(self) -> None:
@@ -193,9 +193,9 @@ class EmbedAndWrite(beam.DoFn):
         self._metrics.batch(len(batch), seconds)
         texts = self._open.encoded.texts
         companies = sum(isinstance(decoded.change, VersionedCompany) for decoded in batch)
-        self._metrics.embedded(texts)
+        self._metrics.count("embedded_texts", texts)
         # With two encoders (live and candidate generation) a company is encoded twice: `texts` can exceed `companies`.
-        self._metrics.reused(max(0, companies - texts))
+        self._metrics.count("reused_vectors", max(0, companies - texts))
         for decoded, result in zip(batch, results, strict=True):
             self._metrics.ended(DEAD if result.stage else result.outcome.value)
             if result.outcome is WriteOutcome.APPLIED:
