@@ -1,12 +1,14 @@
 """Parses the arguments of commands; an invalid or misspelt one is refused before anything runs."""
 
 import math
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from typing import Any
 
 LIKE = 0.8
-HUNDRED_YEARS = 36_500.0
 
 
 def parse(parser: ArgumentParser, arguments: Sequence[str] | None) -> tuple[Namespace, list[str]]:
@@ -28,51 +30,38 @@ def name_of(word: str) -> str:
     return option[2:].replace("-", "_") if option.startswith("--") else ""
 
 
-def count(text: str) -> int:
-    """Parse a whole number of 1 or more."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ArgumentTypeError(f"{text!r:.40} is not a whole number of 1 or more")
-    return number
+@dataclass(frozen=True)
+class Number:
+    """Parses a number in a range, as `type` of an argument; `description` says which numbers are in it."""
+
+    kind: type[int] | type[float]
+    least: float
+    most: float
+    description: str
+
+    def __call__(self, text: str) -> Any:
+        """Return the number.
+
+        Raises:
+            ArgumentTypeError: the text is not a number in the range.
+        """
+        try:
+            number = self.kind(text)
+        except ValueError:
+            number = math.nan
+        if not self.least <= number <= self.most:
+            raise ArgumentTypeError(f"{text!r:.40} is not {self.description}")
+        return number
 
 
-def amount(text: str) -> float:
-    """Parse a number above 0, for example of seconds."""
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise ArgumentTypeError(f"{text!r:.40} is not a number above 0")
-    return number
+SMALLEST, LARGEST = math.nextafter(0, 1), sys.float_info.max
+count = Number(int, 1, math.inf, "a whole number of 1 or more")
+amount = Number(float, SMALLEST, LARGEST, "a number above 0")
+amount_or_zero = Number(float, 0, LARGEST, "a number of 0 or more")
+days = Number(float, SMALLEST, 36_500, "a number of days above 0 and up to 36,500")
+port = Number(int, 1, 65_535, "a port from 1 to 65535")
 
 
-def amount_or_zero(text: str) -> float:
-    """Parse a number of 0 or more."""
-    number = _number(text)
-    if not 0 <= number < math.inf:
-        raise ArgumentTypeError(f"{text!r:.40} is not a number of 0 or more")
-    return number
-
-
-def days(text: str) -> float:
-    """Parse a number of days, at most a hundred years."""
-    number = _number(text)
-    if not 0 < number <= HUNDRED_YEARS:
-        raise ArgumentTypeError(f"{text!r:.40} is not a number of days above 0 and up to {HUNDRED_YEARS:,.0f}")
-    return number
-
-
-def port(text: str) -> int:
-    """Parse a port number."""
-    number = count(text)
-    if number > 65_535:
-        raise ArgumentTypeError(f"{text!r:.40} is not a port; ports go up to 65535")
-    return number
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def same_named(given: Namespace, record: type) -> dict[str, Any]:
+    """Return the parsed options that have the names of fields of a dataclass."""
+    return {field.name: getattr(given, field.name) for field in fields(record) if field.name in given}

@@ -1,7 +1,7 @@
 r"""Writes dead letters to files in a folder (on a disk, S3 or GCS), or to a Kafka topic.
 
-    _ = ingested.dead | WriteDeadLetters.to_folder("s3://bucket/dead-letters")
-    _ = ingested.dead | WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), "companies.dead")
+    _ = ingested.dead | write_to_folder("s3://bucket/dead-letters")
+    _ = ingested.dead | write_to_topic(KafkaSettings.from_environment(os.environ), "companies.dead")
 
 Both write before the Beam bundle is committed, without state or shuffle, so no acknowledged message is lost. A retried
 Beam bundle may write a letter twice; both copies have the same position.
@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.file_systems import finish_writing, located, matches, open_to_write, require_file_system
+from pipelines.file_systems import finish_writing, located, matches, open_to_write
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
 from similarity.ingest.dead_letters import DeadLetter
@@ -37,35 +37,18 @@ FILE_TIME = "%Y%m%dT%H%M%S.%fZ"
 FILE_NAME = re.compile(r"\.?dead-(\d{8}T\d{6}\.\d{6}Z)-[0-9a-f]{8}\.jsonl(\.part)?")
 
 
-class WriteDeadLetters(beam.PTransform):
-    """PCollection[DeadLetter] -> empty PCollection."""
+def write_to_folder(folder: str, *, clock: Callable[[], datetime] = utc_now) -> beam.PTransform:
+    """Return a transform that writes dead letters to files of a folder, which is created if it is missing."""
+    return beam.ParDo(_WriteFile(located(folder), clock)).with_output_types(None)
 
-    def __init__(self, writing: beam.DoFn) -> None:
-        super().__init__()
-        self._writing = writing
 
-    @classmethod
-    def to_folder(cls, folder: str, *, clock: Callable[[], datetime] = utc_now) -> "WriteDeadLetters":
-        """Write to files of a folder, which is created if it is missing.
+def write_to_topic(settings: KafkaSettings, topic: str) -> beam.PTransform:
+    """Return a transform that writes dead letters to a Kafka topic.
 
-        Raises:
-            InvalidInput: Beam cannot write to such a path in this installation.
-        """
-        require_file_system(folder)
-        return cls(_WriteFile(located(folder), clock))
-
-    @classmethod
-    def to_topic(cls, settings: KafkaSettings, topic: str) -> "WriteDeadLetters":
-        """Write to a Kafka topic.
-
-        Only the addresses of `settings` are part of the job; each worker reads its login from the SIMILARITY_KAFKA_
-        variables of its own environment.
-        """
-        return cls(_WriteTopic(settings.servers, topic))
-
-    def expand(self, letters: "beam.PCollection[DeadLetter]") -> "beam.PCollection[None]":
-        """Write the dead letters."""
-        return letters | "Write" >> beam.ParDo(self._writing).with_output_types(None)
+    Only the addresses of `settings` are part of the job; each worker reads its login from the SIMILARITY_KAFKA_
+    variables of its own environment.
+    """
+    return beam.ParDo(_WriteTopic(settings.servers, topic)).with_output_types(None)
 
 
 class _WriteFile(beam.DoFn):
@@ -153,13 +136,13 @@ def expired(paths: Iterable[str], *, before: datetime) -> list[str]:
 
 
 def remove_expired(folder: str, *, keep: timedelta, now: datetime) -> int:
-    """Removes the files of dead letters that are older than `keep`, replayed ones too; returns how many.
+    """Remove the files of dead letters that are older than `keep`, replayed ones too; return their number.
 
     Raises:
-        InvalidInput: the folder cannot be read, or `keep` is no time at all.
+        InvalidInput: the folder cannot be read, or `keep` is not above 0.
     """
     if keep <= timedelta(0):
-        raise InvalidInput("dead letters are kept for some time: say how many days, more than 0")
+        raise InvalidInput(f"dead letters cannot be kept for {keep}; give more than 0 days")
     patterns = [FileSystems.join(located(folder), name) for name in ("dead-*", ".dead-*", f"{REPLAYED}/dead-*")]
     old = expired([path for pattern in patterns for path in matches(pattern)], before=now - keep)
     FileSystems.delete(old)

@@ -4,7 +4,6 @@ import io
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -12,9 +11,6 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from similarity.errors import InvalidInput
-
-# scheme -> the library that Beam needs for it, and Beam's extra that installs the library
-LIBRARIES = {"s3": ("boto3", "aws"), "gs": ("google.cloud.storage", "gcp")}
 
 
 def matching(patterns: Sequence[str]) -> list[str]:
@@ -40,32 +36,14 @@ def matches(pattern: str) -> list[str]:
     Raises:
         InvalidInput: the store cannot be listed.
     """
-    require_file_system(pattern)
     try:
         result = FileSystems.match([located(pattern)])[0]
     except (BeamIOError, ValueError) as error:
-        raise InvalidInput(f"{pattern} cannot be listed, check the address and the credentials: {error}") from error
+        raise InvalidInput(
+            f"{pattern} cannot be listed ({error}); check the address and the credentials. Local paths need nothing, "
+            "s3:// needs apache-beam[aws], gs:// needs apache-beam[gcp]"
+        ) from error
     return [entry.path for entry in result.metadata_list if not Path(entry.path).is_dir()]
-
-
-def require_file_system(path: str) -> None:
-    """Raise InvalidInput if Beam cannot read such a path in this installation; the message says what to install."""
-    scheme = FileSystems.get_scheme(path)
-    if scheme is None:
-        return
-    if scheme not in LIBRARIES:
-        known = ", ".join(f"{name}://" for name in LIBRARIES)
-        raise InvalidInput(f"{path}: files are read from local paths, {known}, not from {scheme}://")
-    library, extra = LIBRARIES[scheme]
-    if not is_installed(library):
-        raise InvalidInput(f"{path} needs Beam's {extra} extra: pip install 'apache-beam[{extra}]'")
-
-
-def is_installed(library: str) -> bool:
-    """Return whether a module can be imported."""
-    with suppress(ModuleNotFoundError):  # of a parent package
-        return find_spec(library) is not None
-    return False
 
 
 def located(path: str) -> str:

@@ -37,9 +37,12 @@ class WorkerMetrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.messages = Counter("similarity_messages", "Messages by end", ["end"], registry=self.registry)
-        self.embedded = Counter("similarity_embedded_texts", "Texts the encoder read", registry=self.registry)
-        self.reused = Counter("similarity_reused_vectors", "Vectors taken over", registry=self.registry)
-        self.retries = Counter("similarity_retries", "Changes sent again", registry=self.registry)
+        self.counters = {
+            "embedded_texts": Counter("similarity_embedded_texts", "Texts the encoder read", registry=self.registry),
+            "reused_vectors": Counter("similarity_reused_vectors", "Vectors taken over", registry=self.registry),
+            "retries": Counter("similarity_retries", "Changes sent again", registry=self.registry),
+        }
+        """Counters without labels, by the names of Beam's counters."""
         self.batch = Histogram("similarity_batch_messages", "Batch sizes", buckets=BATCH_SIZES, registry=self.registry)
         self.seconds = Histogram("similarity_batch_seconds", "Batch times", buckets=SECONDS, registry=self.registry)
         self.delay = Histogram("similarity_delay_seconds", "Age when written", buckets=SECONDS, registry=self.registry)
@@ -54,11 +57,10 @@ class WorkerMetrics:
 
     def counts(self) -> dict[str, int]:
         """Return the counts of this process so far, by the names of Beam's counters."""
-        found = {"embedded_texts": self.embedded, "reused_vectors": self.reused, "retries": self.retries}
         ends = [sample for sample in self.messages.collect()[0].samples if sample.name.endswith("_total")]
         return {
             **{f"messages_{sample.labels['end']}": int(sample.value) for sample in ends if sample.value},
-            **{name: int(counter.collect()[0].samples[0].value) for name, counter in found.items()},
+            **{name: int(counter.collect()[0].samples[0].value) for name, counter in self.counters.items()},
         }
 
     def serve(self, port: int) -> int:
@@ -88,9 +90,6 @@ class JobMetrics:
 
     def __init__(self) -> None:
         self._worker = worker_metrics()
-        self._embedded = Metrics.counter(NAMESPACE, "embedded_texts")
-        self._reused = Metrics.counter(NAMESPACE, "reused_vectors")
-        self._retries = Metrics.counter(NAMESPACE, "retries")
         self._batch = Metrics.distribution(NAMESPACE, "batch_messages")
         self._delay = Metrics.distribution(NAMESPACE, "delay_milliseconds")
 
@@ -99,20 +98,10 @@ class JobMetrics:
         Metrics.counter(NAMESPACE, f"messages_{end}").inc()
         self._worker.messages.labels(end).inc()
 
-    def embedded(self, texts: int) -> None:
-        """Count encoded texts."""
-        self._embedded.inc(texts)
-        self._worker.embedded.inc(texts)
-
-    def reused(self, vectors: int) -> None:
-        """Count stored vectors that were reused."""
-        self._reused.inc(vectors)
-        self._worker.reused.inc(vectors)
-
-    def retried(self, changes: int) -> None:
-        """Count changes that are sent again."""
-        self._retries.inc(changes)
-        self._worker.retries.inc(changes)
+    def count(self, name: str, number: int) -> None:
+        """Count embedded_texts, reused_vectors, or retries: changes that are sent again."""
+        Metrics.counter(NAMESPACE, name).inc(number)
+        self._worker.counters[name].inc(number)
 
     def batch(self, messages: int, seconds: float) -> None:
         """Record the size and the duration of a batch."""

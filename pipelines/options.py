@@ -4,12 +4,12 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions, StandardOptions
 from apache_beam.runners.runner import create_runner
 
-from pipelines.arguments import amount, count, days, name_of, port
+from pipelines.arguments import amount, count, days, name_of, port, same_named
 from pipelines.prism import forgive_unknown_progress, is_installed
 from pipelines.sources.kafka_reader import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
@@ -18,8 +18,6 @@ from similarity.errors import InvalidInput
 from similarity.ingest.delivery import PATIENCE_SECONDS
 from similarity.ingest.records import Columns
 
-SourceKind: TypeAlias = Literal["files", "folder", "kafka-topic", "pubsub"]
-SOURCES: tuple[SourceKind, ...] = ("files", "folder", "kafka-topic", "pubsub")
 SECONDS_OF_A_STREAM = 10 * 365 * 24 * 3600
 # Offsets are committed when a checkpoint is complete; without checkpoints they are never committed.
 CHECKPOINTS, CHECKPOINT_MS = "--checkpointing_interval", 5_000
@@ -36,20 +34,27 @@ DEFAULT_DEAD_LETTERS = "dead-letters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The source of messages. `names` are the file patterns, or the one folder, topic or subscription."""
+    """The source of messages: files that match patterns or, without patterns, a Kafka topic.
 
-    kind: SourceKind
-    names: tuple[str, ...]
-    bounded: bool
+    A source that is `once` is read up to what it contains when the job starts.
+    """
+
+    files: tuple[str, ...] = ()
+    topic: str = ""
+    once: bool = False
     group: str = "similarity"
     start: Start = "earliest"
     on_lost: OnLost = "fail"
 
     @property
+    def bounded(self) -> bool:
+        """Whether a job that reads this source ends by itself."""
+        return self.once or bool(self.files)
+
+    @property
     def job_name(self) -> str:
-        """The name of a job that reads this source: the same at each start, with characters that runners allow."""
-        by = (self.group,) if self.kind == "kafka-topic" else ()
-        return re.sub("[^a-z0-9]+", "-", "-".join(["similarity", *self.names, *by]).lower()).rstrip("-")
+        """The name of a job that reads the topic: the same at each start, with characters that runners allow."""
+        return re.sub("[^a-z0-9]+", "-", f"similarity-{self.topic}-{self.group}".lower()).rstrip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,56 +77,42 @@ class StreamOptions:
 
 def add_work_options(parser: ArgumentParser) -> None:
     """Add the options of every job: the index, the bundles and the threads."""
-    work = parser.add_argument_group("where to work")
-    work.add_argument("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
-    work.add_argument("--bundles", default="", help="folder of the index's bundles, reached by all workers")
-    work.add_argument("--threads", type=count, help="of the encoder in each worker process [all cores]")
+    add = parser.add_argument_group("index and encoder").add_argument
+    add("--index", default="", help="index file, or https://HOST:9200/NAME [SIMILARITY_INDEX]")
+    add("--bundles", default="", help="folder of the index's bundles, the same for all workers")
+    add("--threads", type=count, help="encoder threads of each worker process [all cores]")
 
 
-def workplace_of(given: Namespace) -> Workplace:
-    """Return the workplace that the workers open."""
-    return Workplace(index=given.index, bundles=given.bundles, threads=given.threads)
+def add_column_options(parser: ArgumentParser) -> None:
+    """Add the options that map columns of records to fields and attributes."""
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    add = parser.add_argument_group("columns").add_argument
+    add("--column", metavar="FIELD=COLUMN", help="column of a field (repeatable)", **repeated)
+    add("--attribute", metavar="NAME[:number][=COLUMN]", help="column to keep for filters (repeatable)", **repeated)
 
 
 def add_stream_options(parser: ArgumentParser) -> None:
     """Add the options of `pipelines.stream`."""
-    source = parser.add_argument_group("what to read (one of them)")
-    source.add_argument("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
-    source.add_argument("--folder", help="every file that is put there; it is moved to FOLDER/done then")
-    source.add_argument("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables say where and how")
-    source.add_argument("--pubsub", metavar="SUBSCRIPTION", help="projects/PROJECT/subscriptions/NAME")
-    reading = parser.add_argument_group("how to read")
-    reading.add_argument("--once", action="store_true", help="read what is there now, then end")
-    reading.add_argument("--kafka-group", default="similarity", help="whose offsets are committed [similarity]")
-    reading.add_argument(
-        "--kafka-start", choices=get_args(Start), default="earliest", help="where a group without offsets starts"
-    )
-    reading.add_argument(
-        "--kafka-lost",
-        choices=get_args(OnLost),
-        default="fail",
-        help="where retention has deleted what was not read: fail, or go on with the earliest that is left [fail]",
-    )
-    reading.add_argument("--bundle-messages", type=count, default=1_000, help="at most, between commits [1000]")
-    reading.add_argument("--bundle-seconds", type=amount, default=1.0, help="at most, between commits [1]")
-    reading.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
-    reading.add_argument(
-        "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
-    )
-    writing = parser.add_argument_group("how to write")
-    writing.add_argument("--metrics-port", type=port, help="serve Prometheus' metrics of each worker process there")
-    writing.add_argument("--dead-letters", default="", metavar="FOLDER", help="what cannot be taken [dead-letters]")
-    writing.add_argument("--dead-letter-topic", default="", metavar="TOPIC", help="or this Kafka topic for it")
-    writing.add_argument(
-        "--keep-dead-letters", type=days, default=90.0, metavar="DAYS", help="older files are removed at start [90]"
-    )
-    writing.add_argument("--batch-messages", type=count, default=BATCH_MESSAGES, help="at most, encoded at once [1024]")
-    writing.add_argument(
-        "--patience", type=amount, default=PATIENCE_SECONDS, help="seconds to wait for a store that takes nothing [600]"
-    )
-    writing.add_argument(
-        "--stalled-after", type=amount, default=120.0, help="seconds without progress, then the job is restarted [120]"
-    )
+    add = parser.add_argument_group("source (name one)").add_argument
+    add("--files", nargs="+", metavar="PATTERN", help="JSONL, CSV, TSV or Parquet; also s3://, gs://")
+    add("--kafka-topic", metavar="TOPIC", help="SIMILARITY_KAFKA_ variables name the brokers and the login")
+    add = parser.add_argument_group("reading").add_argument
+    add("--once", action="store_true", help="read up to the current end of the topic, then end")
+    add("--kafka-group", default="similarity", help="consumer group whose offsets are committed [similarity]")
+    add("--kafka-start", choices=get_args(Start), default="earliest", help="start of a group without offsets")
+    lost = "if retention deleted unread messages: fail, or continue at the earliest that is left [fail]"
+    add("--kafka-lost", choices=get_args(OnLost), default="fail", help=lost)
+    add("--bundle-messages", type=count, default=1_000, help="maximum between commits [1000]")
+    add("--bundle-seconds", type=amount, default=1.0, help="maximum between commits [1]")
+    add_column_options(parser)
+    add = parser.add_argument_group("writing").add_argument
+    add("--metrics-port", type=port, help="port of the Prometheus metrics of each worker process")
+    add("--dead-letters", default="", metavar="FOLDER", help="folder of dead letters [dead-letters]")
+    add("--dead-letter-topic", default="", metavar="TOPIC", help="Kafka topic of dead letters, instead of a folder")
+    add("--keep-dead-letters", type=days, default=90.0, metavar="DAYS", help="remove older dead letters at start [90]")
+    add("--batch-messages", type=count, default=BATCH_MESSAGES, help="maximum number encoded at once [1024]")
+    add("--patience", type=amount, default=PATIENCE_SECONDS, help="seconds to retry a write that fails [600]")
+    add("--stalled-after", type=amount, default=120.0, help="seconds without progress until a restart [120]")
     add_work_options(parser)
 
 
@@ -133,40 +124,28 @@ def stream_options(given: Namespace) -> StreamOptions:
     """
     if given.dead_letters and given.dead_letter_topic:
         raise InvalidInput("dead letters go to a folder or to a topic: give --dead-letters or --dead-letter-topic")
-    return StreamOptions(
-        source=source_of(given),
-        workplace=workplace_of(given),
-        columns=Columns.from_pairs(given.column, given.attribute),
-        dead_letters=given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
-        dead_letter_topic=given.dead_letter_topic,
-        keep_dead_letters=given.keep_dead_letters,
-        batch_messages=given.batch_messages,
-        bundle_messages=given.bundle_messages,
-        bundle_seconds=given.bundle_seconds,
-        patience=given.patience,
-        stalled_after=given.stalled_after,
-        metrics_port=given.metrics_port,
-    )
+    taken = {
+        **same_named(given, StreamOptions),
+        "dead_letters": given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
+        "source": source_of(given),
+        "workplace": Workplace(**same_named(given, Workplace)),
+        "columns": Columns.from_pairs(given.column, given.attribute),
+    }
+    return StreamOptions(**taken)
 
 
 def source_of(given: Namespace) -> Source:
     """Return the source that the options name.
 
     Raises:
-        InvalidInput: no source or several are named, or --once is given for a source without an end.
+        InvalidInput: no source, or both are named.
     """
-    named = {kind: getattr(given, kind.replace("-", "_")) for kind in SOURCES}
-    kinds = [kind for kind in SOURCES if named[kind]]
-    if len(kinds) != 1:
-        raise InvalidInput("name one source: --files PATTERN, --folder FOLDER, --kafka-topic TOPIC or --pubsub NAME")
-    [kind] = kinds
-    if kind == "pubsub" and given.once:
-        raise InvalidInput("a Pub/Sub subscription has no end to read to; leave --once out")
-    names = named[kind]
+    if bool(given.files) == bool(given.kafka_topic):
+        raise InvalidInput("name one source: --files PATTERN or --kafka-topic TOPIC")
     return Source(
-        kind=kind,
-        names=tuple(names) if isinstance(names, list) else (names,),
-        bounded=kind == "files" or given.once,
+        files=tuple(given.files or ()),
+        topic=given.kafka_topic or "",
+        once=given.once,
         group=given.kafka_group,
         start=given.kafka_start,
         on_lost=given.kafka_lost,
@@ -219,16 +198,12 @@ def _for_flink(rest: Sequence[str]) -> list[str]:
     named = {argument.partition("=")[0] for argument in rest}
     if SAVEPOINT in named:
         raise InvalidInput(
-            f"a stream takes no {SAVEPOINT}: it goes on from what its source says is settled. A savepoint fits only "
-            "the very same transforms, and may be older than that"
+            f"a stream cannot start from {SAVEPOINT}: it continues at the committed offsets. A savepoint fits only the "
+            "transforms that wrote it, and may be older than these offsets"
         )
     if PipelineOptions(list(rest)).view_as(StandardOptions).runner not in BY_JOB_SERVER:
         return []
-    more = []
-    if CHECKPOINTS not in named:
-        more.append(f"{CHECKPOINTS}={CHECKPOINT_MS}")
-    if FINISH_BUNDLES not in named:
-        # A checkpoint inside a Beam bundle holds its output back until the next bundle ends (BEAM-6733). No bundle
-        # follows the impulse that starts a source, so such a job would read nothing.
-        more.append(FINISH_BUNDLES)
-    return more
+    # A checkpoint inside a Beam bundle holds its output back until the next bundle ends (BEAM-6733). No bundle follows
+    # the impulse that starts a source, so without FINISH_BUNDLES such a job would read nothing.
+    needed = {CHECKPOINTS: f"{CHECKPOINTS}={CHECKPOINT_MS}", FINISH_BUNDLES: FINISH_BUNDLES}
+    return [option for name, option in needed.items() if name not in named]

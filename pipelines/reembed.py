@@ -19,10 +19,10 @@ from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
-from pipelines.arguments import amount, amount_or_zero, count, parse, port
+from pipelines.arguments import amount, amount_or_zero, count, parse, port, same_named
 from pipelines.console import say
 from pipelines.metrics import NAMESPACE, counted
-from pipelines.options import add_work_options, beam_options, workplace_of
+from pipelines.options import add_work_options, beam_options
 from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
 from pipelines.workplace import OpenWorkplace, Workplace
 from similarity.bundle import ModelBundle
@@ -132,7 +132,15 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
     keep_bundle(bundle, work.store)
     encoder = work.encoders[bundle.encoder_id] if plan(work.index, candidate).encodes else None
     trained_on = options.trained_on or gate.companies_trained_on(bundle.folder)
-    run_options = reembed_options(work.index, options, to_beam, trained_on=trained_on)
+    run_options = Options(
+        gate=gate.gate_from_file(work.index, options.judged, trained_on=trained_on) if options.judged else None,
+        promote=options.promote,
+        compact=options.compact,
+        max_docs_per_second=options.max_rate,
+        writers_timeout=options.wait,
+        fill_pass=job_pass(options, to_beam),
+        on_step=lambda name, detail: say(f"{name:<10} {detail}"),
+    )
     return reembed(work.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
 
 
@@ -147,24 +155,9 @@ def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
     for generation in index.generations():
         if generation.state is GenerationState.PREVIOUS and generation.bundle_id == bundle.bundle_id:
             raise InvalidInput(
-                f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; put a "
-                "newer one there, or name this one with --bundle"
+                f"the newest bundle, {bundle.folder}, was live before as {generation.name} and was rolled back; add a "
+                "newer bundle, or name this one with --bundle"
             )
-
-
-def reembed_options(
-    index: CompanyIndex, options: ReembedOptions, to_beam: PipelineOptions, *, trained_on: Path | None
-) -> Options:
-    """Return the options of `similarity.generations.reembed.reembed`."""
-    return Options(
-        gate=gate.gate_from_file(index, options.judged, trained_on=trained_on) if options.judged else None,
-        promote=options.promote,
-        compact=options.compact,
-        max_docs_per_second=options.max_rate,
-        writers_timeout=options.wait,
-        fill_pass=job_pass(options, to_beam),
-        on_step=lambda name, detail: say(f"{name:<10} {detail}"),
-    )
 
 
 def succeeded(report: ReembedReport, options: ReembedOptions) -> bool:
@@ -184,39 +177,31 @@ def summary(report: ReembedReport) -> str:
         return f"not live: {report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}"
     if not report.promoted:
         return f"{report.generation} is filled; to make it live: similarity generations promote {report.generation}"
-    return f"{report.generation} is live; back with: similarity generations rollback"
+    return f"{report.generation} is live; to go back: similarity generations rollback"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description="Re-embed all companies with a new model, judge it, make it live.",
+        description="Re-embed all companies with a new model, and promote the new generation if it passes the gate.",
         epilog="Other options go to Beam: --runner, --job_endpoint, ... Without a runner, it runs in this process.",
     )
-    model = parser.add_mutually_exclusive_group(required=True)
-    model.add_argument("--bundle", type=Path, help="folder of the new model bundle")
-    model.add_argument("--models", type=Path, metavar="FOLDER", help="folder of bundles: the newest is taken")
-    judging = parser.add_mutually_exclusive_group(required=True)
-    judging.add_argument("--judged", type=Path, help="judged pairs (TSV: anchor, candidate, grade) never trained on")
-    judging.add_argument(
-        "--without-gate", action="store_true", help="go live unjudged: nothing keeps a worse model out"
-    )
-    parser.add_argument(
-        "--trained-on",
-        type=Path,
-        help="ids of companies that were trained on: not judged by [what training.export left beside the bundle]",
-    )
-    parser.add_argument("--no-promote", dest="promote", action="store_false", help="stop before it goes live")
-    parser.add_argument("--compact", action="store_true", help="merge it on disk before it goes live")
-    parser.add_argument("--max-rate", type=amount, help="documents a second, at most, of each worker")
-    parser.add_argument(
-        "--range-documents", type=count, default=RANGE_DOCUMENTS, help="that a worker takes at once [5000]"
-    )
-    parser.add_argument("--wait", type=amount_or_zero, default=600.0, help="seconds for writers to notice it [600]")
-    parser.add_argument(
-        "--cron", metavar="EXPRESSION", help="run at these times instead of once, such as '0 3 * * sat'"
-    )
-    parser.add_argument("--zone", default="UTC", help="time zone of --cron [UTC]")
-    parser.add_argument("--metrics-port", type=port, help="with --cron: serve Prometheus' metrics of the runs there")
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    add("--bundle", type=Path, help="folder of the new model bundle")
+    add("--models", type=Path, metavar="FOLDER", help="folder of bundles; the newest one is used")
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    add("--judged", type=Path, help="judged pairs of the gate (TSV: anchor, candidate, grade), never trained on")
+    add("--without-gate", action="store_true", help="promote without a gate, even if the new model is worse")
+    add = parser.add_argument
+    trained_on = "ids of companies that were trained on, which the gate leaves out [the file beside the bundle]"
+    add("--trained-on", type=Path, help=trained_on)
+    add("--no-promote", dest="promote", action="store_false", help="fill the new generation, but do not promote it")
+    add("--compact", action="store_true", help="merge the new generation on disk before it is promoted")
+    add("--max-rate", type=amount, help="maximum number of documents per second and worker")
+    add("--range-documents", type=count, default=RANGE_DOCUMENTS, help="documents that a worker takes at once [5000]")
+    add("--wait", type=amount_or_zero, default=600.0, help="seconds until all writers must know the generation [600]")
+    add("--cron", metavar="EXPRESSION", help="run at these times instead of once, for example '0 3 * * sat'")
+    add("--zone", default="UTC", help="time zone of --cron [UTC]")
+    add("--metrics-port", type=port, help="with --cron: port of the Prometheus metrics of the runs")
     add_work_options(parser)
     return parser
 
@@ -226,24 +211,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
-        parser.error("--metrics-port serves the metrics of runs by --cron; leave it out, or give --cron")
-    options = ReembedOptions(
-        workplace=workplace_of(given),
-        judged=given.judged,
-        trained_on=given.trained_on,
-        promote=given.promote,
-        compact=given.compact,
-        max_rate=given.max_rate,
-        wait=given.wait,
-        range_documents=given.range_documents,
-    )
+        parser.error("--metrics-port serves the metrics of scheduled runs; leave it out, or give --cron")
+    workplace = Workplace(**same_named(given, Workplace))
+    options = ReembedOptions(workplace=workplace, **same_named(given, ReembedOptions))
 
     def run() -> ReembedReport:
         if given.bundle:
             bundle = ModelBundle.load(given.bundle)
         else:
             bundle = newest_bundle(given.models)
-            place = options.workplace.open()
+            place = workplace.open()  # while it has a name, its index stays open
             refuse_rolled_back(place.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(summary(report))
@@ -253,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             return "done" if succeeded(run(), options) else "refused"
         except SimilarityError as error:
-            say(f"this run failed: {error}; the next one goes on where it was")
+            say(f"this run failed: {error}; the next run continues it")
             return "failed"
 
     try:

@@ -27,13 +27,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.arguments import parse
+from pipelines.arguments import parse, same_named
 from pipelines.console import say
-from pipelines.dead_letters import REPLAYED, LetterFile, WriteDeadLetters, begun_at
+from pipelines.dead_letters import REPLAYED, LetterFile, begun_at, write_to_folder
 from pipelines.file_systems import located, matches, move, open_to_read
-from pipelines.options import DEFAULT_DEAD_LETTERS, add_work_options, beam_options, workplace_of
+from pipelines.options import DEFAULT_DEAD_LETTERS, add_column_options, add_work_options, beam_options
 from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
+from pipelines.workplace import Workplace
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest.dead_letters import DeadLetter, Stage
@@ -63,8 +64,9 @@ class ReadDeadLetters(beam.PTransform):
             begin
             | "Files" >> beam.Create(self._paths, reshuffle=False)
             | "Letters" >> beam.FlatMap(letters_in)
-            | "OfStages" >> beam.Filter(_died_at, self._stages)
-            | "ByIdentity" >> beam.Map(_with_identity).with_output_types(tuple[bytes, Message])
+            | "OfStages" >> beam.Filter(lambda letter, stages: letter.stage in stages, self._stages)
+            | "ByIdentity"
+            >> beam.Map(lambda letter: (letter.identity, letter.message)).with_output_types(tuple[bytes, Message])
             | "OncePerMessage" >> beam.GroupByKey()
             | "Message" >> beam.Map(_newest).with_output_types(Message)
         )
@@ -154,15 +156,6 @@ def table_of(found: Sequence[Cause]) -> Table:
     return table
 
 
-def build(
-    pipeline: beam.Pipeline, *, folder: str, paths: Sequence[str], stages: frozenset[Stage], ingest: beam.PTransform
-) -> None:
-    """Add reading, writing and new dead letters to `pipeline`; `ingest` is a `pipelines.transforms.Ingest`."""
-    messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
-    ingested = messages | "Ingest" >> ingest
-    _ = ingested.dead | "KeepDeadLetters" >> WriteDeadLetters.to_folder(folder)
-
-
 def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     """Print the causes of the dead letters and, unless it is a dry run, replay them.
 
@@ -179,14 +172,15 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     Console(stderr=True).print(table_of(found))
     if given.dry_run:
         return
-    workplace = workplace_of(given)
+    workplace = Workplace(**same_named(given, Workplace))
     ensure_write_target(workplace, os.environ, now=utc_now())
     pipeline = beam.Pipeline(options=to_beam)
-    ingest = Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
-    build(pipeline, folder=given.dead_letters, paths=paths, stages=stages, ingest=ingest)
+    messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
+    ingested = messages | "Ingest" >> Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
+    _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(given.dead_letters)
     result = pipeline.run()
     if (state := result.wait_until_finish()) != PipelineState.DONE:
-        raise InvalidInput(f"the job ended as {state}; the dead letters are where they were, so replay them again")
+        raise InvalidInput(f"the job ended as {state}; the dead letters were not moved: run the same command again")
     set_aside(given.dead_letters, paths, stages=stages)
     say(summary(result))
 
@@ -202,29 +196,19 @@ def moment(text: str) -> datetime:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options and replay."""
     parser = argparse.ArgumentParser(
-        description="Try dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
+        description="Process dead letters again.", epilog="Other options go to Beam: --runner, --job_endpoint, ..."
     )
-    parser.add_argument("--dead-letters", default=DEFAULT_DEAD_LETTERS, metavar="FOLDER", help="where they are kept")
-    parser.add_argument("--stage", action="append", default=[], choices=list(Stage), help="only what died there")
-    parser.add_argument("--until", type=moment, metavar="TIME", help="only files begun before, e.g. 2026-01-31T12:00Z")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be replayed, and what it died of")
-    parser.add_argument("--column", action="append", default=[], metavar="FIELD=COLUMN", help="what holds a field")
-    parser.add_argument(
-        "--attribute", action="append", default=[], metavar="NAME[:number][=COLUMN]", help="a free filter"
-    )
+    add = parser.add_argument
+    add("--dead-letters", default=DEFAULT_DEAD_LETTERS, metavar="FOLDER", help="their folder [dead-letters]")
+    add("--stage", action="append", default=[], choices=list(Stage), help="only letters of this stage (repeatable)")
+    add("--until", type=moment, metavar="TIME", help="only files begun before this time, as 2026-01-31T12:00Z")
+    add("--dry-run", action="store_true", help="show the letters that would be replayed and their causes")
+    add_column_options(parser)
     add_work_options(parser)
     try:
         run(*parse(parser, arguments))
     except SimilarityError as error:
         sys.exit(f"refused: {error}")
-
-
-def _died_at(letter: DeadLetter, stages: frozenset[Stage]) -> bool:
-    return letter.stage in stages
-
-
-def _with_identity(letter: DeadLetter) -> tuple[bytes, Message]:
-    return letter.identity, letter.message
 
 
 def _newest(of_identity: tuple[bytes, Iterable[Message]]) -> Message:

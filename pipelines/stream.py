@@ -6,15 +6,16 @@ r"""Beam job that reads company changes from a source, embeds them and writes th
         --flink_master flink:8081 ...
 
 Messages that cannot be processed become dead letters. Delivery is at least once and writes are idempotent: a message is
-acknowledged (its offset committed, its file moved) after it is in the index or among the dead letters. For the
+acknowledged (its offset committed) after it is in the index or among the dead letters. For the
 guarantees of each runner when its processes are killed, see docs/pipelines.md.
 """
 
 import argparse
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from datetime import datetime, timedelta
@@ -25,27 +26,23 @@ from apache_beam.runners.runner import PipelineResult
 
 from pipelines.arguments import parse
 from pipelines.console import say
-from pipelines.dead_letters import WriteDeadLetters, remove_expired
+from pipelines.dead_letters import remove_expired, write_to_folder, write_to_topic
 from pipelines.flink import master_of
 from pipelines.metrics import counted
 from pipelines.options import (
     BY_JOB_SERVER,
-    Source,
     StreamOptions,
     add_stream_options,
     beam_options,
     stream_options,
 )
 from pipelines.sources.files import ReadFiles
-from pipelines.sources.folder import ReadFolder
 from pipelines.sources.kafka import ReadKafka
-from pipelines.sources.pubsub import ReadPubSub
 from pipelines.transforms import Ingest, Ingested
 from pipelines.watch import (
     Log,
     Progress,
     StallWatch,
-    Stop,
     StreamFailed,
     cancel,
     seconds_to_wait,
@@ -80,40 +77,29 @@ def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> 
         patience=options.patience,
         metrics_port=options.metrics_port,
     )
-    _ = ingested.dead | "KeepDeadLetters" >> dead_letter_sink(options)
+    if options.dead_letter_topic:
+        write = write_to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
+    else:
+        write = write_to_folder(options.dead_letters)
+    _ = ingested.dead | "KeepDeadLetters" >> write
     return ingested
 
 
 def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransform:
     """Return the transform that reads the source named in the options."""
     source = options.source
-    max_messages, max_seconds = options.bundle_messages, options.bundle_seconds
-    match source.kind, source.names:
-        case "files", names:
-            return ReadFiles(names, now=now)
-        case "folder", [folder]:
-            return ReadFolder(folder, until_end=source.bounded, max_messages=max_messages, max_seconds=max_seconds)
-        case "kafka-topic", [topic]:
-            return ReadKafka(
-                KafkaSettings.from_environment(os.environ),
-                topic=topic,
-                group=source.group,
-                until_end=source.bounded,
-                start=source.start,
-                on_lost=source.on_lost,
-                max_messages=max_messages,
-                max_seconds=max_seconds,
-            )
-        case "pubsub", [subscription]:
-            return ReadPubSub(subscription)
-    raise NotImplementedError(f"no transform reads the source {source}")
-
-
-def dead_letter_sink(options: StreamOptions) -> beam.PTransform:
-    """Return the transform that writes dead letters to the folder or topic named in the options."""
-    if options.dead_letter_topic:
-        return WriteDeadLetters.to_topic(KafkaSettings.from_environment(os.environ), options.dead_letter_topic)
-    return WriteDeadLetters.to_folder(options.dead_letters)
+    if source.files:
+        return ReadFiles(source.files, now=now)
+    return ReadKafka(
+        KafkaSettings.from_environment(os.environ),
+        topic=source.topic,
+        group=source.group,
+        until_end=source.once,
+        start=source.start,
+        on_lost=source.on_lost,
+        max_messages=options.bundle_messages,
+        max_seconds=options.bundle_seconds,
+    )
 
 
 def ensure_write_target(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:
@@ -164,7 +150,7 @@ def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[st
 
 
 def keep_running(
-    options: StreamOptions, to_beam: PipelineOptions, stop: Stop, *, environ: Mapping[str, str], log: Log
+    options: StreamOptions, to_beam: PipelineOptions, stop: threading.Event, *, environ: Mapping[str, str], log: Log
 ) -> None:
     """Run the streaming job until `stop` is set; cancel and restart it if it makes no progress.
 
@@ -174,14 +160,15 @@ def keep_running(
         StreamFailed: the job ended by itself, or cannot be cancelled.
         FlinkUnavailable: Flink does not answer, or does not cancel the job.
     """
-    flink, name, restarts_without_progress = master_of(to_beam), job_name_of(to_beam), 0
+    flink, restarts_without_progress = master_of(to_beam), 0
+    name = str(to_beam.view_as(GoogleCloudOptions).job_name)
     if flink and flink.end(name):
         log(f"cancelled the job {name} that an earlier command had left on Flink")
-    while not stop.asked:
+    while not stop.is_set():
         submitted_at, result = time.monotonic(), submit_job(options, to_beam)
         stalls = StallWatch(seconds_to_wait(options.stalled_after, restarts_without_progress=restarts_without_progress))
         log("running; stop it with Ctrl-C or SIGTERM")
-        stalled = watch(result, stop, stalls, progress=progress_reader(options, environ), clock=time.monotonic)
+        stalled = watch(result, stop, stalls, progress=lambda: progress_of(options, environ), clock=time.monotonic)
         if stalled:
             log(f"no offset was committed for {stalls.seconds:.0f} seconds although the topic has a backlog")
         restarts_without_progress = 0 if stalls.moved else restarts_without_progress + 1
@@ -195,11 +182,6 @@ def keep_running(
             log("restarting the job")
 
 
-def job_name_of(to_beam: PipelineOptions) -> str:
-    """Return the name of the job."""
-    return str(to_beam.view_as(GoogleCloudOptions).job_name)
-
-
 def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
     """Submit the job, with a copy of the options, because runners modify theirs."""
     pipeline = beam.Pipeline(options=deepcopy(to_beam))
@@ -207,33 +189,17 @@ def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResu
     return pipeline.run()
 
 
-def progress_reader(options: StreamOptions, environ: Mapping[str, str]) -> Callable[[], Progress | None]:
-    """Return a function that reads the committed offsets and the lag of the consumer group.
+def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:
+    """Make a first generation with companies live; return the sums of committed offsets and of the lag of the topic.
 
-    The function returns None if the source has no offsets, or if Kafka or the index is unavailable (the job can only
-    wait then). Each call also makes a first generation live if it contains companies.
+    Returns None if Kafka or the index is unavailable: the job can only wait then.
     """
-
-    def promote_and_read() -> Progress | None:
-        try:
-            promote_first_generation(options.workplace, environ)
-            return kafka_progress(options.source, environ)
-        except (IndexUnavailable, KafkaUnavailable):
-            return None
-
-    return promote_and_read
-
-
-def kafka_progress(source: Source, environ: Mapping[str, str]) -> Progress | None:
-    """Return the sums of committed offsets and of the lag of a Kafka topic; None for other sources.
-
-    Raises:
-        KafkaUnavailable: no broker answers.
-    """
-    if source.kind != "kafka-topic":
+    source = options.source
+    try:
+        promote_first_generation(options.workplace, environ)
+        positions = group_positions(KafkaSettings.from_environment(environ), topic=source.topic, group=source.group)
+    except (IndexUnavailable, KafkaUnavailable):
         return None
-    [topic] = source.names
-    positions = group_positions(KafkaSettings.from_environment(environ), topic=topic, group=source.group)
     return Progress(
         acknowledged=sum(position.committed for position in positions),
         backlog=sum(position.lag for position in positions),

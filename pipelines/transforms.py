@@ -12,17 +12,15 @@ message changes nothing.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.shared import Shared
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
-from numpy.typing import NDArray
 
 from pipelines.metrics import JobMetrics, worker_metrics
 from pipelines.workplace import OpenWorkplace, Workplace
@@ -35,8 +33,6 @@ from similarity.ingest.delivery import PATIENCE_SECONDS, Delivery, DeliveryResul
 from similarity.ingest.messages import NO_COLUMNS, Message
 from similarity.ingest.records import Change, Columns, VersionedCompany
 from similarity.ingest.writer_leases import WriterLease
-from similarity.model.encoder_protocol import Encoder
-from similarity.text import TextSettings
 
 # Large batches let the encoder group texts of similar length. If one text makes the encoder fail, it is found by
 # bisection: about 2 * log2(BATCH_MESSAGES) extra calls.
@@ -146,14 +142,13 @@ class EmbedAndWrite(beam.DoFn):
             worker_metrics().serve(self._metrics_port)
         self._metrics = JobMetrics()
         self._open: OpenWorkplace = self._shared.acquire(self._workplace.open)
-        self._encoders = CountingEncoders(self._open.encoders)
         self._writer = WriterLease(self._open.index)
         self._writer.__enter__()
         self._delivery = Delivery(
             self._writer,
-            self._encoders,
+            self._open.encoders,
             patience=self._patience,
-            on_retry=lambda changes, _: self._metrics.retried(changes),
+            on_retry=lambda changes, _: self._metrics.count("retries", changes),
         )
 
     def teardown(self) -> None:
@@ -188,6 +183,7 @@ class EmbedAndWrite(beam.DoFn):
             return []
         batch, self._buffer, self._bytes = self._buffer, [], 0
         start = time.monotonic()
+        self._open.encoded.texts = 0
         results = self._delivery.deliver([decoded.change for decoded, _ in batch])
         self._count([decoded for decoded, _ in batch], results, seconds=time.monotonic() - start)
         return [_output(decoded.message, result, when) for (decoded, when), result in zip(batch, results, strict=True)]
@@ -195,60 +191,15 @@ class EmbedAndWrite(beam.DoFn):
     def _count(self, batch: Sequence[Decoded], results: Sequence[DeliveryResult], *, seconds: float) -> None:
         now = utc_now()
         self._metrics.batch(len(batch), seconds)
-        texts = self._encoders.pop_count()
+        texts = self._open.encoded.texts
         companies = sum(isinstance(decoded.change, VersionedCompany) for decoded in batch)
-        self._metrics.embedded(texts)
+        self._metrics.count("embedded_texts", texts)
         # With two encoders (live and candidate generation) a company is encoded twice: `texts` can exceed `companies`.
-        self._metrics.reused(max(0, companies - texts))
+        self._metrics.count("reused_vectors", max(0, companies - texts))
         for decoded, result in zip(batch, results, strict=True):
             self._metrics.ended(DEAD if result.stage else result.outcome.value)
             if result.outcome is WriteOutcome.APPLIED:
                 self._metrics.delay(max(0.0, (now - decoded.message.time).total_seconds()))
-
-
-class CountingEncoders(Mapping[str, Encoder]):
-    """Encoders that count the texts they encode. Not safe to share between threads."""
-
-    def __init__(self, encoders: Mapping[str, Encoder]) -> None:
-        self._encoders = encoders
-        self._texts = 0
-
-    def pop_count(self) -> int:
-        """Return the number of texts encoded since the last call, and reset it."""
-        texts, self._texts = self._texts, 0
-        return texts
-
-    def count(self, texts: int) -> None:
-        """Add `texts` to the counter."""
-        self._texts += texts
-
-    def __getitem__(self, encoder_id: str) -> Encoder:
-        return _CountingEncoder(self._encoders[encoder_id], self)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._encoders)
-
-    def __len__(self) -> int:
-        return len(self._encoders)
-
-
-class _CountingEncoder:
-    def __init__(self, encoder: Encoder, counter: CountingEncoders) -> None:
-        self._encoder = encoder
-        self._counter = counter
-
-    @property
-    def encoder_id(self) -> str:
-        return self._encoder.encoder_id
-
-    @property
-    def text_settings(self) -> TextSettings:
-        return self._encoder.text_settings
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors = self._encoder.encode(texts)
-        self._counter.count(len(texts))
-        return vectors
 
 
 def _output(message: Message, result: DeliveryResult, timestamp: Timestamp) -> "Output":

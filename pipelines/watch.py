@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import TypeAlias
 
 import grpc
@@ -60,29 +59,12 @@ def seconds_to_wait(seconds: float, *, restarts_without_progress: int) -> float:
     return seconds * 2.0 ** min(restarts_without_progress, 4)
 
 
-class Stop:
-    """A flag that is set when the process should end (SIGTERM, Ctrl-C)."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self._event.set()
-
-    @property
-    def asked(self) -> bool:
-        return self._event.is_set()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for `seconds` seconds, or until the flag is set."""
-        self._event.wait(seconds)
-
-
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """Catch SIGTERM and Ctrl-C inside the context."""
-    stop = Stop()
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+def stop_on_signals() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM and Ctrl-C set, instead of ending the process, inside the context."""
+    stop = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
         yield stop
     finally:
@@ -92,7 +74,7 @@ def stop_on_signals() -> Iterator[Stop]:
 
 def watch(
     result: PipelineResult,
-    stop: Stop,
+    stop: threading.Event,
     stalls: StallWatch,
     *,
     progress: Callable[[], Progress | None],
@@ -105,7 +87,7 @@ def watch(
     Raises:
         StreamFailed: the job ended by itself, or its runner does not answer.
     """
-    while not stop.asked:
+    while not stop.is_set():
         stop.wait(LOOK_SECONDS)
         state = _state(result)
         if PipelineState.is_terminal(state):

@@ -8,10 +8,14 @@ environment.
 """
 
 import os
+import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
@@ -48,21 +52,48 @@ class Workplace:
         store = watched(open_index(settings.index, os.environ), Outage("the index"))
         index = audited(store, AuditRecord(audit_target(settings)), who=system_user())
 
+        encoded = EncodedTexts()
+
         def open_encoder(bundle: ModelBundle) -> Encoder:
-            return TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime)
+            return CountingEncoder(TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime), encoded)
 
         bundles = store_folder(settings.index, settings.bundles)
-        return OpenWorkplace(index, bundles, StoredEncoders(bundles, open_encoder))
+        return OpenWorkplace(index, bundles, StoredEncoders(bundles, open_encoder), encoded)
+
+
+class EncodedTexts(threading.local):
+    """The number of texts that the current thread has encoded; each thread has its own, which it may reset."""
+
+    texts = 0
+
+
+class CountingEncoder:
+    """An encoder that counts the texts it encodes."""
+
+    def __init__(self, encoder: Encoder, encoded: EncodedTexts) -> None:
+        self.encoder_id = encoder.encoder_id
+        self.text_settings = encoder.text_settings
+        self._encoder = encoder
+        self._encoded = encoded
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of the texts."""
+        vectors = self._encoder.encode(texts)
+        self._encoded.texts += len(texts)
+        return vectors
 
 
 class OpenWorkplace:
-    """An open index, the folder of its bundles, and its encoders by id.
+    """An open index, the folder of its bundles, its encoders by id, and the number of texts that they have encoded.
 
     Safe to share between threads; the index is closed when the object is garbage-collected.
     """
 
-    def __init__(self, index: CompanyIndex, store: Path, encoders: Mapping[str, Encoder]) -> None:
+    def __init__(
+        self, index: CompanyIndex, store: Path, encoders: Mapping[str, Encoder], encoded: EncodedTexts
+    ) -> None:
         self.index = index
         self.store = store
         self.encoders = encoders
+        self.encoded = encoded
         weakref.finalize(self, index.close)

@@ -59,7 +59,9 @@ class _ReadFile(beam.DoFn):
                     number = row.number
                     yield message_of(row, position=f"file:{path}#{number}", time=self._now)
             except InvalidInput as error:
-                yield unreadable_rest(error, position=f"file:{path}#{number + 1}", time=self._now)
+                # The file, or its rest, is one unreadable message.
+                position = f"file:{path}#{number + 1}"
+                yield Message(position=position, value=None, time=self._now, unreadable=str(error))
 
 
 def message_of(row: Row, *, position: str, time: datetime) -> Message:
@@ -67,11 +69,6 @@ def message_of(row: Row, *, position: str, time: datetime) -> Message:
     if row.unreadable:
         return Message(position=position, value=row.raw, time=time, unreadable=row.unreadable)
     return Message(position=position, value=row.raw or _as_json(row.record), time=time)
-
-
-def unreadable_rest(error: Exception, *, position: str, time: datetime) -> Message:
-    """Return the message that represents a file, or the rest of a file, that cannot be read."""
-    return Message(position=position, value=None, time=time, unreadable=str(error))
 
 
 def _as_json(record: Mapping[str, object]) -> bytes:

@@ -8,25 +8,19 @@ job fails before, its messages are read again: at least once, never skipped. Par
 detected within a minute and read from their beginning.
 """
 
-import logging
-import time
-from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any
 
 import apache_beam as beam
-from apache_beam.coders import Coder
-from apache_beam.io.unbounded_source import ReadFromUnboundedSource, UnboundedSource
+from apache_beam.io.unbounded_source import ReadFromUnboundedSource
 
 from pipelines.sources.kafka_consumers import GroupTopic
-from pipelines.sources.kafka_reader import HowToRead, KafkaMark, KafkaMarkCoder, KafkaReader, OnLost, Start, TopicShare
+from pipelines.sources.kafka_reader import KafkaSource, OnLost, Start
 from similarity.errors import InvalidInput
 from similarity.ingest.messages import Message
-from similarity.kafka import KafkaSettings, KafkaUnavailable, topic_partitions
+from similarity.kafka import KafkaSettings
 
 # Seconds until an idle reader is polled again. Each poll costs Flink some state (Beam issue 27648, fixed since).
 IDLE_SECONDS = 0.5
-SPLIT_SECONDS = 30.0
-LOGGER = logging.getLogger(__name__)
 
 
 class ReadKafka(beam.PTransform):
@@ -40,7 +34,7 @@ class ReadKafka(beam.PTransform):
     goes on with the "earliest" that is left.
 
     Raises:
-        InvalidInput: an option is out of its range.
+        InvalidInput: the name of the topic or of the group is empty.
     """
 
     def __init__(
@@ -57,16 +51,13 @@ class ReadKafka(beam.PTransform):
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         super().__init__()
-        for name, given, known in (("start", start, get_args(Start)), ("on_lost", on_lost, get_args(OnLost))):
-            if given not in known:
-                raise InvalidInput(f"{name} is {given!r:.40}; it must be one of {', '.join(known)}")
         if not topic or not group:
             raise InvalidInput("reading Kafka needs the name of a topic and of a group")
-        if max_messages < 1 or not max_seconds > 0 or idle_seconds < 0:
-            raise InvalidInput("a bundle needs at least one message and some time: max_messages, max_seconds")
         self._source = KafkaSource(
             reading=GroupTopic(servers=settings.servers, topic=topic, group=group),
-            how=HowToRead(start=start, on_lost=on_lost, until_end=until_end),
+            start=start,
+            on_lost=on_lost,
+            until_end=until_end,
         )
         self._caps = {"max_records_per_bundle": max_messages, "max_read_time_seconds": max_seconds}
         self._idle_seconds = idle_seconds
@@ -75,48 +66,5 @@ class ReadKafka(beam.PTransform):
         """Read the topic, fused with the following transforms."""
         read = ReadFromUnboundedSource(self._source, poll_interval=self._idle_seconds, **self._caps)
         messages = pbegin | "ReadTopic" >> read.with_output_types(Message)
-        messages.is_bounded = self._source.how.until_end
+        messages.is_bounded = self._source.until_end
         return messages
-
-
-class KafkaSource(TopicShare, UnboundedSource):
-    """A share of a topic as a Beam source; a whole topic is split into one share for each worker."""
-
-    def split(self, desired_num_splits: int, options: Any = None) -> Iterable["KafkaSource"]:
-        """Return one source for each partition; if there are more than `desired_num_splits`, partitions share one."""
-        if self.partitions is not None:
-            return [self]
-        partitions = self._all_partitions()
-        if partitions is None:
-            return [self]  # one reader then reads all of them, once it can
-        shares = [partitions[start::desired_num_splits] for start in range(min(desired_num_splits, len(partitions)))]
-        return [
-            KafkaSource(
-                reading=self.reading,
-                how=self.how,
-                partitions=share,
-                and_from=max(partitions) + 1 if share is shares[0] else None,
-            )
-            for share in shares
-        ]
-
-    def create_reader(self, options: Any, checkpoint_mark: KafkaMark | None) -> KafkaReader:
-        """Return a reader that continues after the mark."""
-        return KafkaReader(self, checkpoint_mark)
-
-    def get_checkpoint_mark_coder(self) -> Coder:
-        """Return the coder of marks, which are JSON."""
-        return KafkaMarkCoder(self.reading)
-
-    def _all_partitions(self) -> tuple[int, ...] | None:
-        """Return the numbers of all partitions; None if Kafka is unavailable for SPLIT_SECONDS."""
-        deadline = time.monotonic() + SPLIT_SECONDS
-        while True:
-            try:
-                return topic_partitions(self.reading.settings(), self.reading.topic)
-            except KafkaUnavailable as error:
-                if time.monotonic() > deadline:
-                    LOGGER.warning("%s; one worker will read all partitions when it is back", error)
-                    return None
-            except InvalidInput:
-                return None  # Beam would swallow it here; the reader will raise it

@@ -1,24 +1,24 @@
-"""The reader of a topic's partitions, and its checkpoint mark: the offsets up to which a Beam bundle has read."""
+"""A Kafka topic as a Beam source: its split by partitions, its reader, and the checkpoint marks of the reader."""
 
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from apache_beam.coders import Coder
-from apache_beam.io.unbounded_source import CheckpointMark, UnboundedReader
+from apache_beam.io.unbounded_source import CheckpointMark, UnboundedReader, UnboundedSource
 from apache_beam.metrics import Metrics
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 
 from pipelines.metrics import NAMESPACE, worker_metrics
 from pipelines.sources.kafka_consumers import GroupTopic, committer, consumer_pool
 from similarity.company import utc_now
-from similarity.errors import SimilarityError
+from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest.messages import Message
-from similarity.kafka import End, KafkaUnavailable, Lost, Record, TopicConsumer
+from similarity.kafka import End, KafkaUnavailable, Lost, Record, TopicConsumer, topic_partitions
 
 Start: TypeAlias = Literal["earliest", "latest"]
 OnLost: TypeAlias = Literal["fail", "earliest"]
@@ -28,6 +28,7 @@ OnLost: TypeAlias = Literal["fail", "earliest"]
 WAIT_SECONDS = 0.25
 # Wait for a further record; short, because the records read so far are written at the end of the Beam bundle.
 LINGER_SECONDS = 0.01
+SPLIT_SECONDS = 30.0
 NEW_PARTITIONS_SECONDS = 60.0
 # The largest expected delay between the time of a record and its arrival in the topic.
 WATERMARK_DELAY_SECONDS = 10.0
@@ -38,25 +39,18 @@ class OffsetsLost(SimilarityError):
     """Messages were deleted from the topic before they were read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HowToRead:
-    """The options of reading a topic; see `ReadKafka`."""
-
-    start: Start = "earliest"
-    on_lost: OnLost = "fail"
-    until_end: bool = False
-
-
 @dataclass(frozen=True, kw_only=True)
-class TopicShare:
-    """A topic, or the partitions of it that one reader reads.
+class KafkaSource(UnboundedSource):
+    """A topic, or the partitions of it that one reader reads. For the options of reading see `ReadKafka`.
 
     If `partitions` is None, these are all partitions. `and_from`: the reader also reads partitions with this number or
     above that are added later.
     """
 
     reading: GroupTopic
-    how: HowToRead = field(default_factory=HowToRead)
+    start: Start = "earliest"
+    on_lost: OnLost = "fail"
+    until_end: bool = False
     partitions: tuple[int, ...] | None = None
     and_from: int | None = None
 
@@ -66,6 +60,40 @@ class TopicShare:
             return tuple(partitions)
         added_from = self.and_from
         return (*self.partitions, *(number for number in partitions if added_from is not None and number >= added_from))
+
+    def split(self, desired_num_splits: int, options: Any = None) -> Iterable["KafkaSource"]:
+        """Return one source for each partition; if there are more than `desired_num_splits`, partitions share one."""
+        if self.partitions is not None:
+            return [self]
+        partitions = self._all_partitions()
+        if partitions is None:
+            return [self]  # one reader then reads all of them, once it can
+        shares = [partitions[start::desired_num_splits] for start in range(min(desired_num_splits, len(partitions)))]
+        return [
+            replace(self, partitions=share, and_from=max(partitions) + 1 if share is shares[0] else None)
+            for share in shares
+        ]
+
+    def create_reader(self, options: Any, checkpoint_mark: "KafkaMark | None") -> "KafkaReader":
+        """Return a reader that continues after the mark."""
+        return KafkaReader(self, checkpoint_mark)
+
+    def get_checkpoint_mark_coder(self) -> Coder:
+        """Return the coder of marks, which are JSON."""
+        return KafkaMarkCoder(self.reading)
+
+    def _all_partitions(self) -> tuple[int, ...] | None:
+        """Return the numbers of all partitions; None if Kafka is unavailable for SPLIT_SECONDS."""
+        deadline = time.monotonic() + SPLIT_SECONDS
+        while True:
+            try:
+                return topic_partitions(self.reading.settings(), self.reading.topic)
+            except KafkaUnavailable as error:
+                if time.monotonic() > deadline:
+                    LOGGER.warning("%s; one worker will read all partitions when it is back", error)
+                    return None
+            except InvalidInput:
+                return None  # Beam would swallow it here; the reader will raise it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +139,7 @@ class KafkaMarkCoder(Coder):
 class KafkaReader(UnboundedReader):
     """Reads the partitions of a share, one record after the other."""
 
-    def __init__(self, source: TopicShare, mark: KafkaMark | None, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, source: KafkaSource, mark: KafkaMark | None, *, now: Callable[[], datetime] = utc_now) -> None:
         self._source = source
         self._positions = dict(mark.positions) if mark else {}
         self._ends = dict(mark.ends) if mark else {}
@@ -243,22 +271,22 @@ class KafkaReader(UnboundedReader):
 
     def _settle_positions(self, consumer: TopicConsumer) -> None:
         """Set the start of partitions without a position: the committed offset, else the one that `start` selects."""
-        how, first_time = self._source.how, not self._positions
-        if how.until_end and not first_time:
+        source, first_time = self._source, not self._positions
+        if source.until_end and not first_time:
             return  # only what was there when the job started
-        wanted = self._source.wanted(consumer.partitions(max_age=NEW_PARTITIONS_SECONDS))
+        wanted = source.wanted(consumer.partitions(max_age=NEW_PARTITIONS_SECONDS))
         unknown = [partition for partition in wanted if partition not in self._positions]
         if not unknown:
             return
-        committed = committer(self._source.reading).committed(unknown)
+        committed = committer(source.reading).committed(unknown)
         positions, ends = dict(self._positions), dict(self._ends)
         for partition in unknown:
             low, high = consumer.bounds(partition)
             # A partition that is added while the job runs is read from its beginning.
-            chosen = high if how.start == "latest" and first_time else low
+            chosen = high if source.start == "latest" and first_time else low
             position = committed.get(partition, chosen)
             positions[partition] = self._kept_or_lost(partition, position, low=low, high=high)
-            if how.until_end:
+            if source.until_end:
                 ends[partition] = high
         self._positions, self._ends = positions, ends
 
@@ -273,7 +301,7 @@ class KafkaReader(UnboundedReader):
             else f"the topic ends at {high}: it was made anew, or it lost its end"
         )
         lost = f"{reading.topic}/{partition}: group {reading.group} has read up to {position}, but {what}"
-        if self._source.how.on_lost == "fail":
+        if self._source.on_lost == "fail":
             raise OffsetsLost(
                 f"{lost}. Send what is missing again from where it is kept, and let the job go on with what is left "
                 "(--kafka-lost earliest)"

@@ -8,11 +8,8 @@ import typer
 from similarity.cli.context import IndexOption, fail, opened
 from similarity.errors import InvalidInput
 
-check = typer.Typer()
 
-
-@check.command("check")
-def check_files(index: IndexOption = None) -> None:
+def check(index: IndexOption = None) -> None:
     """Read the whole index file and its workspace, and list what is damaged; the exit status is 1 if anything is.
 
     Searches continue meanwhile; writes wait.

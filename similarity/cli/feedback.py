@@ -12,10 +12,7 @@ import typer
 from similarity.cli.http import UrlOption, connected, service_address
 from similarity.errors import InvalidInput
 
-feedback = typer.Typer()
 
-
-@feedback.command()
 def pairs(
     file: Annotated[Path, typer.Argument(help="The JSONL file to write")],
     companies: Annotated[

@@ -1,6 +1,6 @@
 """The commands `similarity ingest` and `similarity sync`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from similarity.index.protocol import GenerationStats, WriteResult
     from similarity.ingest.files import RejectsFile
     from similarity.ingest.load import LoadReport
+    from similarity.ingest.records import Columns
 
 load_commands = typer.Typer()
 
@@ -51,21 +52,11 @@ def ingest(
 
     Running it again is cheap and safe: only new or changed texts are encoded.
     """
-    from similarity.ingest.load import load_file
-
     if only_if_new and (live := _live_generation(index)):
         typer.echo(f"nothing was done: generation {live} is live already")
         return
-    _load(
-        load_file,
-        file,
-        column=column,
-        attribute=attribute,
-        rejects=rejects,
-        index=index,
-        bundle=bundle,
-        is_first=only_if_new,
-    )
+    columns = columns_of(column, attribute)
+    _load(file, columns=columns, rejects=rejects, index=index, bundle=bundle, is_first=only_if_new)
 
 
 @load_commands.command()
@@ -79,12 +70,8 @@ def sync(
     bundle: BundleOption = None,
 ) -> None:
     """Make the index hold exactly a file's companies: ingest it and delete those that it lacks."""
-    from functools import partial
-
-    from similarity.ingest.load import sync_file
-
-    load = partial(sync_file, force=force)
-    _load(load, file, column=column, attribute=attribute, rejects=rejects, index=index, bundle=bundle)
+    columns = columns_of(column, attribute)
+    _load(file, columns=columns, rejects=rejects, index=index, bundle=bundle, sync=True, force=force)
 
 
 def _live_generation(index: str | None) -> str | None:
@@ -99,15 +86,15 @@ def _live_generation(index: str | None) -> str | None:
 
 
 def _load(
-    load: "Callable[..., LoadReport]",
     file: Path,
     *,
-    column: list[str] | None,
-    attribute: list[str] | None,
+    columns: "Columns",
     rejects: Path | None,
     index: str | None,
     bundle: Path | None,
     is_first: bool = False,
+    sync: bool = False,
+    force: bool = False,
 ) -> None:
     from similarity.company import utc_now
     from similarity.generations.first import ensure_generation, promote_first
@@ -130,7 +117,6 @@ def _load(
             ]
         )
 
-    columns = columns_of(column, attribute)
     check_columns(file, columns)
     now = utc_now()
     with opened(index, bundle, create=True) as work:
@@ -139,19 +125,19 @@ def _load(
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
         with (
-            record.recorded(
-                Action.INGEST if load is load_file else Action.SYNC, who=who, subject=file_subject(file)
-            ) as act,
+            record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
             RejectsFile(rejects or rejects_path(file)) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
-            report = load(
+            report = load_file(
                 file,
                 index=work.index,
                 encoders=work.encoders(loaded),
                 columns=columns,
                 rejects=rejected,
                 now=now,
+                sync=sync,
+                force=force,
                 on_rows=on_rows,
                 on_deletes=on_deletes,
             )

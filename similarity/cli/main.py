@@ -14,7 +14,7 @@ import typer
 from similarity.cli.audit import audit
 from similarity.cli.check import check
 from similarity.cli.context import BundleOption, IndexOption, fail, opened
-from similarity.cli.feedback import feedback
+from similarity.cli.feedback import pairs
 from similarity.cli.generations import generations
 from similarity.cli.info_backup_erase import info_backup_erase_commands
 from similarity.cli.load import load_commands
@@ -79,10 +79,10 @@ def serve(
 app.add_typer(load_commands)
 app.add_typer(search_commands)
 app.command()(serve)
-app.add_typer(feedback)
+app.command()(pairs)
 app.add_typer(generations, name="generations")
 app.add_typer(info_backup_erase_commands)
-app.add_typer(check)
+app.command()(check)
 app.command()(audit)
 
 

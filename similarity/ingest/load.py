@@ -5,7 +5,7 @@ some rows, they are counted as failed and the load continues; loading the file a
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -82,60 +82,30 @@ def load_file(
     columns: Columns,
     rejects: RejectsFile,
     now: datetime,
+    sync: bool = False,
+    force: bool = False,
     on_rows: OnRows = lambda rows: None,
     on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
     """Write every valid row to the index; the others go to `rejects`, each with its reason.
 
-    `now`: the start of the run, which is the version of rows without an event time.
+    `now`: the start of the run, which is the version of rows without an event time. `sync`: the file is a complete
+    snapshot, so the companies that it does not contain are deleted.
 
     Raises:
         IndexUnavailable: the store accepted no row of a chunk.
+        InvalidInput: a sync would delete more than 5 % of the companies, or a row of its snapshot has no readable
+            id, so that the companies to delete are not certain (unless `force`). Nothing was written.
     """
+    missing = _missing_from(path, index, columns, force=force) if sync else []
+    report = LoadReport()
+    rows = read_rows(path)
     with WriterLease(index) as writer:
-        return _load_rows(
-            path,
-            writer=writer,
-            encoders=encoders,
-            columns=columns,
-            rejects=rejects,
-            now=now,
-            on_rows=on_rows,
-            on_deletes=on_deletes,
-        )
-
-
-def sync_file(
-    path: Path,
-    *,
-    index: CompanyIndex,
-    encoders: Mapping[str, Encoder],
-    columns: Columns,
-    rejects: RejectsFile,
-    now: datetime,
-    force: bool = False,
-    on_rows: OnRows = lambda rows: None,
-    on_deletes: OnDeletes = lambda deletes: None,
-) -> LoadReport:
-    """Load a complete snapshot, and delete the companies that it does not contain.
-
-    Raises:
-        InvalidInput: more than 5 % of the companies would be deleted, or a row has no readable id, so that the
-            companies in the snapshot are not known (unless `force`). Nothing was written.
-    """
-    missing = _missing_from(path, index, columns, force=force)
-    version = version_of(now, now=now, deleted=True)
-    with WriterLease(index) as writer:
-        report = _load_rows(
-            path,
-            writer=writer,
-            encoders=encoders,
-            columns=columns,
-            rejects=rejects,
-            now=now,
-            on_rows=on_rows,
-            on_deletes=on_deletes,
-        )
+        while chunk := list(islice(rows, CHUNK_ROWS)):
+            written = _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
+            on_deletes([(change, result) for change, result in written if isinstance(change, DeletedCompany)])
+            on_rows(len(chunk))
+        version = version_of(now, now=now, deleted=True)
         for start in range(0, len(missing), CHUNK_ROWS):
             ids = missing[start : start + CHUNK_ROWS]
             deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in ids]
@@ -143,26 +113,6 @@ def sync_file(
             on_deletes(list(zip(deletes, results, strict=True)))
             report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in results)
-    return report
-
-
-def _load_rows(
-    path: Path,
-    *,
-    writer: WriterLease,
-    encoders: Mapping[str, Encoder],
-    columns: Columns,
-    rejects: RejectsFile,
-    now: datetime,
-    on_rows: OnRows,
-    on_deletes: OnDeletes,
-) -> LoadReport:
-    report = LoadReport()
-    rows = read_rows(path)
-    while chunk := list(islice(rows, CHUNK_ROWS)):
-        written = _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
-        on_deletes([(change, result) for change, result in written if isinstance(change, DeletedCompany)])
-        on_rows(len(chunk))
     return report
 
 
@@ -181,7 +131,13 @@ def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: b
                 "correct the row, or use --force to delete anyway"
             )
     targets = index.write_targets()
-    stored = {company_id for target in targets for company_id in _stored_ids(index, target.name)}
+    stored = {
+        document.id
+        for target in targets
+        for batch in index.scan(target.name)
+        for document in batch
+        if not isinstance(document, DeletedCompany)
+    }
     missing = sorted(stored - named)
     if len(missing) > MAX_DELETED_SHARE * len(stored) and not force:
         raise InvalidInput(
@@ -189,11 +145,6 @@ def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: b
             "If this is intended, use --force"
         )
     return missing
-
-
-def _stored_ids(index: CompanyIndex, generation: str) -> Iterator[str]:
-    for batch in index.scan(generation):
-        yield from (document.id for document in batch if not isinstance(document, DeletedCompany))
 
 
 def _load_chunk(
@@ -237,19 +188,14 @@ def _write(
     present = utc_now()
     latest = version_of(present + CLOCK_SKEW_ALLOWANCE, now=present, deleted=True)
     results = write_changes(writer, encoders, changes, now=now, bump_above=latest)
-    _require_some_accepted(results)
+    if results and all(result.outcome is WriteOutcome.FAILED for result in results):  # it is down, or full
+        raise IndexUnavailable(
+            f"the index accepted none of {len(results):,} companies ({results[0].reason}); earlier ones are written. "
+            "Run the same command again when the index is available"
+        )
     return [
         replace(result, outcome=WriteOutcome.FAILED, reason="other writers changed it at the same time")
         if change.untimed and result.outcome is WriteOutcome.SUPERSEDED and (result.version or 0) > latest
         else result
         for change, result in zip(changes, results, strict=True)
     ]
-
-
-def _require_some_accepted(results: Sequence[WriteResult]) -> None:
-    """Raise IndexUnavailable if the store accepted nothing of a chunk: it is down or full, so stop the load."""
-    if results and all(result.outcome is WriteOutcome.FAILED for result in results):
-        raise IndexUnavailable(
-            f"the index accepted none of {len(results):,} companies ({results[0].reason}); earlier ones are written. "
-            "Run the same command again when the index is available"
-        )

@@ -3,8 +3,7 @@
 Only this package uses confluent-kafka (the extra `kafka`), which is imported when a client is created.
 """
 
-from similarity.kafka.consumer import TopicConsumer, topic_partitions
-from similarity.kafka.offsets import GroupOffsets, group_positions
+from similarity.kafka.consumer import GroupOffsets, TopicConsumer, group_positions, topic_partitions
 from similarity.kafka.producer import KeyedProducer
 from similarity.kafka.records import End, GroupPosition, KafkaUnavailable, Lost, NotDelivered, Record
 from similarity.kafka.settings import KafkaSettings

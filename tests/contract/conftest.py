@@ -47,7 +47,6 @@ def opener(store: str, request: pytest.FixtureRequest) -> Iterator[Opener]:
         settings = ElasticSettings(
             hosts=connection.urls,
             name=f"{name}-{next(numbers)}",
-            api_key=connection.api_key or "",
             username=connection.user or "",
             password=connection.password or "",
             ca_certs=str(connection.ca_certs or ""),

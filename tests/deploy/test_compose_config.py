@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.deploy.test_compose import FILE, SECRETS, SERVICES
-from tests.servers.docker_compose import ensure_compose
+from tests.servers.docker import ensure_compose
 
 pytestmark = pytest.mark.docker
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import docker_images, docker_standins, prism_installation
+from tests.servers import docker_images, docker_standins, prism
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ROOT / "deploy" / "locks"
@@ -91,7 +91,7 @@ def test_no_torch_and_nothing_of_cuda_is_locked(name: str) -> None:
 def test_prism_is_of_the_version_of_beam() -> None:
     lock = (LOCKS / "pipelines.txt").read_text(encoding="utf-8")
     [beam] = re.findall(r"^apache-beam==(\S+)", lock, re.MULTILINE)
-    assert arguments("pipelines")["BEAM_VERSION"] == beam == prism_installation.VERSION
+    assert arguments("pipelines")["BEAM_VERSION"] == beam == prism.VERSION
 
 
 def test_an_image_has_the_version_of_the_software(name: str) -> None:

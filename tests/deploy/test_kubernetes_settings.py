@@ -158,7 +158,7 @@ def test_stream_reads_what_it_is_told(overlay: str) -> None:
     given, rest = parser.parse_known_args(command[3:])
     options = stream_options(given)
     beam = beam_options(rest, bounded=False, job_name=options.source.job_name).get_all_options()
-    assert options.source.kind == "kafka-topic"
+    assert options.source.topic
     assert not options.source.bounded
     [folder] = [mount["mountPath"] for mount in found["volumeMounts"] if mount["name"] == "dead-letters"]
     assert options.dead_letters == folder

@@ -44,18 +44,18 @@ def test_every_alert_fires_when_it_must_and_only_then() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_an_alert_that_never_fires_fails_its_test(tmp_path: Path) -> None:
-    assert failed_alerts(tmp_path, lambda rule: rule.update(expr="vector(0) > 1")) == set(alerts())
+WAITING = {name for name, alert in alerts().items() if "for" in alert}
 
 
-def test_an_alert_that_always_fires_fails_its_test(tmp_path: Path) -> None:
-    assert failed_alerts(tmp_path, lambda rule: rule.update({"expr": "vector(1)", "for": "0s"})) == set(alerts())
-
-
-def test_an_alert_that_does_not_wait_fails_its_test(tmp_path: Path) -> None:
-    waiting = {name for name, alert in alerts().items() if "for" in alert}
-    assert failed_alerts(tmp_path, lambda rule: rule.update({"for": "0s"})) == waiting
-
-
-def test_an_alert_that_waits_too_long_fails_its_test(tmp_path: Path) -> None:
-    assert failed_alerts(tmp_path, lambda rule: rule.update({"for": "2h"})) == set(alerts())
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"expr": "vector(0) > 1"}, set(alerts())),
+        ({"expr": "vector(1)", "for": "0s"}, set(alerts())),
+        ({"for": "0s"}, WAITING),
+        ({"for": "2h"}, set(alerts())),
+    ],
+    ids=["never fires", "always fires", "does not wait", "waits too long"],
+)
+def test_a_wrong_alert_fails_its_test(tmp_path: Path, change: dict[str, str], found: set[str]) -> None:
+    assert failed_alerts(tmp_path, lambda rule: rule.update(change)) == found

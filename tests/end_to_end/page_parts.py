@@ -16,6 +16,12 @@ def names(page: Any) -> list[str]:
     return found
 
 
+def ranking(page: Any, path: str) -> list[str]:
+    """Opens a path, and returns the companies of the ranking."""
+    page.goto(path)
+    return names(page)
+
+
 def row(page: Any, name: str) -> Any:
     """The row of one company."""
     return page.locator("#hits > li").filter(has=page.get_by_role("link", name=name, exact=True))

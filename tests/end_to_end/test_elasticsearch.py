@@ -28,7 +28,6 @@ def login(elasticsearch_connection: Connection) -> dict[str, str]:
     """The variables that a user sets to log in; none for a server of the tests' own."""
     connection = elasticsearch_connection
     given = {
-        "API_KEY": connection.api_key,
         "USERNAME": connection.user,
         "PASSWORD": connection.password,
         "CA_CERTS": connection.ca_certs and str(connection.ca_certs),

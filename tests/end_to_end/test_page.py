@@ -8,7 +8,7 @@ import pytest
 
 from similarity.index.sqlite import SqliteIndex
 from tests.end_to_end.conftest import Opened, serving
-from tests.end_to_end.page_parts import downloaded, names, row, toast
+from tests.end_to_end.page_parts import downloaded, names, ranking, row, toast
 from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import add_generation, companies, company, filled_index
 
@@ -79,8 +79,7 @@ def test_without_a_calibration_no_percentage_is_claimed(opened: Opened, tmp_path
     index = filled_index(tmp_path / "plain.db", calibration=None)
     with serving(index, AxisEncoder(), tmp_path / "workspace.db") as address:
         page = opened(address)
-        page.goto("/?company=acme")
-        names(page)
+        ranking(page, "/?company=acme")
         assert "0.90" in row(page, "Boots GmbH").inner_text()
         assert "%" not in page.locator("#results").inner_text()
         assert page.get_by_label("At least this likely, %").count() == 0
@@ -111,8 +110,7 @@ def test_own_words_find_companies(page: Any) -> None:
 
 
 def test_more_companies_come_at_the_end_and_the_keyboard_goes_on_there(sample: Any) -> None:
-    sample.goto("/?company=heineken&k=10")
-    first = names(sample)
+    first = ranking(sample, "/?company=heineken&k=10")
     assert len(first) == 10
     sample.get_by_role("button", name="More companies").click()
     sample.locator("#hits > li").nth(19).wait_for()
@@ -123,8 +121,7 @@ def test_more_companies_come_at_the_end_and_the_keyboard_goes_on_there(sample: A
 
 
 def test_a_double_click_brings_more_companies_once(sample: Any) -> None:
-    sample.goto("/?company=heineken&k=10")
-    names(sample)
+    ranking(sample, "/?company=heineken&k=10")
     sample.get_by_role("button", name="More companies").dblclick()
     sample.locator("#hits > li").nth(19).wait_for()
     sample.wait_for_load_state("networkidle")
@@ -133,8 +130,7 @@ def test_a_double_click_brings_more_companies_once(sample: Any) -> None:
 
 
 def test_where_the_rest_of_a_ranking_is_gone_it_begins_anew(sample: Any) -> None:
-    sample.goto("/?company=heineken&k=10")
-    names(sample)
+    ranking(sample, "/?company=heineken&k=10")
     gone = '{"title": "Not a cursor", "status": 422, "detail": "", "type": "/docs#wrong-cursor"}'
     sample.route(
         "**/similar/*cursor=*", lambda route: route.fulfill(status=422, content_type="application/json", body=gone)
@@ -149,8 +145,7 @@ def test_where_the_rest_of_a_ranking_is_gone_it_begins_anew(sample: Any) -> None
 
 def test_reasons_of_a_ranking_that_is_gone_are_said_to_be_missing(sample: Any) -> None:
     gone = '{"title": "Gone", "status": 410, "detail": "", "type": "/docs#cursor-expired"}'
-    sample.goto("/?company=heineken&k=10")
-    names(sample)
+    ranking(sample, "/?company=heineken&k=10")
     sample.route(
         re.compile(r"/similar/.*reasons=[1-9].*cursor="),
         lambda route: route.fulfill(status=410, content_type="application/json", body=gone),
@@ -165,8 +160,7 @@ def test_reasons_of_a_ranking_that_is_gone_are_said_to_be_missing(sample: Any) -
 
 
 def test_while_another_question_is_asked_the_old_ranking_brings_no_more(sample: Any) -> None:
-    sample.goto("/?company=heineken&k=10")
-    names(sample)
+    ranking(sample, "/?company=heineken&k=10")
     asked: list[str] = []
     sample.on("request", lambda request: asked.append(request.url) if "cursor=" in request.url else None)
     held: list[Any] = []
@@ -214,8 +208,7 @@ def test_an_empty_index_says_how_to_fill_it(opened: Opened, tmp_path: Path) -> N
 
 
 def test_the_ranking_goes_along_as_csv(page: Any) -> None:
-    page.goto("/?company=acme&country=Germany")
-    names(page)
+    ranking(page, "/?company=acme&country=Germany")
     name, text = downloaded(page, page.get_by_role("button", name="Download CSV"))
     assert name.endswith(".csv")
     header, line = text.splitlines()
@@ -230,8 +223,7 @@ def test_a_table_of_more_than_an_answer_holds_says_how_many_it_brings(opened: Op
     index.promote("first")
     with serving(index, AxisEncoder(), tmp_path / "workspace.db") as address:
         page = opened(address)
-        page.goto("/?company=acme&k=250")
-        names(page)
+        ranking(page, "/?company=acme&k=250")
         button = page.get_by_role("button", name="Download CSV")
         assert button.get_attribute("title") == "250 companies"
         page.get_by_role("button", name="More companies").click()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import names, row, toast
+from tests.end_to_end.page_parts import names, ranking, row, toast
 
 pytestmark = pytest.mark.integration
 
@@ -17,8 +17,7 @@ def pressed(page: Any, label: str) -> bool:
 
 
 def test_a_verdict_is_remembered_when_the_company_is_asked_again(own: Any, own_address: str, opened: Opened) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.get_by_role("button", name="Accept Carlsberg A/S").click()
     toast(own, "Carlsberg A/S accepted.")
     again = opened(own_address)
@@ -29,8 +28,7 @@ def test_a_verdict_is_remembered_when_the_company_is_asked_again(own: Any, own_a
 
 
 def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.get_by_role("button", name="Reject Carlsberg A/S").click()
     toast(own, "Carlsberg A/S rejected.")
     own.locator("#toast").get_by_role("button", name="Undo").click()
@@ -52,8 +50,7 @@ def test_a_verdict_can_be_undone_and_changed(own: Any) -> None:
 
 
 def test_undo_takes_a_verdict_back_when_another_company_is_on_the_page(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.get_by_role("button", name="Reject Asahi Group Holdings, Ltd.").click()
     toast(own, "Asahi Group Holdings, Ltd. rejected.")
     own.get_by_role("link", name="Carlsberg A/S", exact=True).click()
@@ -69,8 +66,7 @@ def test_undo_takes_a_verdict_back_when_another_company_is_on_the_page(own: Any)
 
 
 def test_a_key_that_is_held_down_is_one_verdict(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.keyboard.press("j")
     for _ in range(4):
         own.keyboard.down("a")  # the second one and those after it are repeats
@@ -81,8 +77,7 @@ def test_a_key_that_is_held_down_is_one_verdict(own: Any) -> None:
 
 
 def test_the_count_of_pairs_never_takes_the_place_of_undo(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     busy = {
         "status": 503,
         "content_type": "application/problem+json",
@@ -97,8 +92,7 @@ def test_the_count_of_pairs_never_takes_the_place_of_undo(own: Any) -> None:
 
 
 def test_a_verdict_that_is_not_kept_is_not_shown(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.route("**/feedback", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
     own.get_by_role("button", name="Accept Carlsberg A/S").click()
     toast(own, "The service does not answer")
@@ -183,8 +177,7 @@ def test_keys_act_on_the_current_row(own: Any) -> None:
 
 
 def test_the_help_says_the_keys_and_can_switch_them_off(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.keyboard.press("?")
     dialog = own.get_by_role("dialog", name="Keys")
     dialog.wait_for()

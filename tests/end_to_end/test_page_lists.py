@@ -7,7 +7,7 @@ import pytest
 
 from services.search.app import WEB
 from services.search.matches.match_rows import HEADINGS
-from tests.end_to_end.page_parts import names, toast
+from tests.end_to_end.page_parts import names, ranking, toast
 
 pytestmark = pytest.mark.integration
 
@@ -31,8 +31,7 @@ def pasted(page: Any, words: str) -> Any:
 
 
 def test_a_saved_list_is_opened_again_with_all_of_its_question(own: Any) -> None:
-    own.goto("/?company=heineken&company=carlsberg&weight=2&filter=country!%3DJapan&exclude=starbucks&k=10")
-    shown = names(own)
+    shown = ranking(own, "/?company=heineken&company=carlsberg&weight=2&filter=country!%3DJapan&exclude=starbucks&k=10")
     save_as(own, "Brewers")
     assert "list=Brewers" in own.url
     own.goto("/")
@@ -44,8 +43,7 @@ def test_a_saved_list_is_opened_again_with_all_of_its_question(own: Any) -> None
 
 
 def test_an_address_that_names_a_list_shows_it(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    shown = names(own)
+    shown = ranking(own, "/?company=heineken&k=10")
     save_as(own, "Beer & more")
     own.goto("/?list=Beer+%26+more")
     own.get_by_role("heading", name="Heineken N.V.").wait_for()
@@ -53,8 +51,7 @@ def test_an_address_that_names_a_list_shows_it(own: Any) -> None:
 
 
 def test_what_was_not_there_at_the_last_look_is_marked_as_new(own: Any) -> None:
-    own.goto("/?company=heineken&k=10&exclude=carlsberg")
-    names(own)
+    ranking(own, "/?company=heineken&k=10&exclude=carlsberg")
     save_as(own, "Brewers")
     # The same name with another question: the hit that it brings in was never looked at.
     own.evaluate(
@@ -89,8 +86,7 @@ def test_what_is_new_on_all_lists_is_asked_with_one_request(own: Any) -> None:
 
 
 def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     save_as(own, "Brewers")
     own.get_by_role("button", name="More like Carlsberg A/S").click()
     own.get_by_role("heading", name="Heineken N.V. + 1").wait_for()
@@ -98,8 +94,7 @@ def test_a_list_that_was_changed_is_no_longer_that_list(own: Any) -> None:
 
 
 def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     save_as(own, "Drinks")
     own.get_by_role("link", name="Carlsberg A/S", exact=True).click()
     own.get_by_role("heading", name="Carlsberg A/S", level=1).wait_for()
@@ -115,8 +110,7 @@ def test_a_list_is_not_replaced_unawares_and_can_be_put_back(own: Any) -> None:
 
 
 def test_the_same_companies_are_saved_again_under_the_name_they_had(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     save_as(own, "Drinks")
     own.get_by_label("Show").select_option("50")
     own.wait_for_url("**k=50")
@@ -126,12 +120,10 @@ def test_the_same_companies_are_saved_again_under_the_name_they_had(own: Any) ->
 
 
 def test_the_same_companies_with_another_filter_are_another_question(own: Any) -> None:
-    own.goto("/?company=Heineken&k=10")
-    names(own)
+    ranking(own, "/?company=Heineken&k=10")
     save_as(own, "Drinks")
     save_as(own, "Drinks")  # the same again replaces nothing
-    own.goto("/?company=heineken&k=10&country=Japan")
-    names(own)
+    ranking(own, "/?company=heineken&k=10&country=Japan")
     own.get_by_role("button", name="Save list").click()
     own.get_by_label("Name", exact=True).fill("Drinks")
     own.get_by_role("button", name="Save", exact=True).click()
@@ -143,16 +135,14 @@ def test_the_same_companies_with_another_filter_are_another_question(own: Any) -
 
 
 def test_a_pasted_list_is_not_offered_the_name_of_the_open_one(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     save_as(own, "Drinks")
     pasted(own, "Carlsberg\nDiageo\n").get_by_role("button", name="Save as a list").click()
     assert own.get_by_label("Name", exact=True).input_value() == ""
 
 
 def test_a_deleted_list_can_be_brought_back(own: Any) -> None:
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     save_as(own, "Brewers")
     own.get_by_role("button", name="Saved lists").click()
     dialog = own.get_by_role("dialog", name="Saved lists")

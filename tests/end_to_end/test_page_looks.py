@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import names, offences, toast
+from tests.end_to_end.page_parts import offences, ranking, toast
 
 pytestmark = pytest.mark.integration
 
@@ -117,8 +117,7 @@ def test_every_state_passes_them_too(
     opened: Opened, own_address: str, state: Callable[[Any], None], width: int
 ) -> None:
     page = opened(own_address, width=width)
-    page.goto("/?company=heineken&k=10")
-    names(page)
+    ranking(page, "/?company=heineken&k=10")
     page.wait_for_load_state("networkidle")
     state(page)
     assert offences_by_scheme(page) == {"light": [], "dark": []}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Opened
-from tests.end_to_end.page_parts import names, row
+from tests.end_to_end.page_parts import names, ranking, row
 
 pytestmark = pytest.mark.integration
 
@@ -15,8 +15,7 @@ def dot(page: Any, name: str) -> Any:
 
 
 def test_every_company_of_the_ranking_is_on_the_map(sample: Any) -> None:
-    sample.goto("/?company=heineken&company=carlsberg&unlike=starbucks&k=10")
-    shown = names(sample)
+    shown = ranking(sample, "/?company=heineken&company=carlsberg&unlike=starbucks&k=10")
     sample.locator("#plot .dot").first.wait_for()
     assert sample.locator("#plot .dot.hit").count() == len(shown)
     assert sample.locator("#plot .dot.anchor").count() == 2
@@ -59,8 +58,7 @@ def test_arrows_walk_over_the_map_and_enter_goes_there(sample: Any) -> None:
 
 def test_where_there_is_no_room_the_map_waits_to_be_asked_for(opened: Opened, sample_address: str) -> None:
     page = opened(sample_address, width=1024)
-    page.goto("/?company=heineken&k=10")
-    names(page)
+    ranking(page, "/?company=heineken&k=10")
     assert page.locator("#map").is_hidden()
     page.get_by_role("button", name="Map").click()
     page.locator("#plot .dot").first.wait_for()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.page_parts import names, row
+from tests.end_to_end.page_parts import ranking, row
 
 pytestmark = pytest.mark.integration
 
@@ -79,8 +79,7 @@ def test_undo_brings_the_pair_back_and_withdraws_what_was_said(own: Any) -> None
 
 
 def test_what_was_judged_there_is_marked_in_the_ranking_behind_it(own: Any) -> None:
-    own.goto("/?company=heineken&k=100")
-    names(own)
+    ranking(own, "/?company=heineken&k=100")
     dialog = opened_on(own, "/?company=heineken&k=100")
     _, hit = pair(dialog)
     dialog.get_by_role("button", name="Competitors", exact=False).first.click()
@@ -237,7 +236,6 @@ def test_a_key_held_down_judges_one_pair(own: Any) -> None:
 def test_who_may_give_no_feedback_is_not_asked_for_it(own: Any) -> None:
     problem = '{"title": "The key is not allowed this", "status": 403, "detail": "", "type": "/docs#scope-missing"}'
     own.route("**/feedback*/**", lambda route: route.fulfill(status=403, content_type="application/json", body=problem))
-    own.goto("/?company=heineken&k=10")
-    names(own)
+    ranking(own, "/?company=heineken&k=10")
     own.wait_for_load_state("networkidle")
     assert own.locator("#open-judge").is_hidden()

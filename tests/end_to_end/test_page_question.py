@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.page_parts import downloaded, names, row
+from tests.end_to_end.page_parts import downloaded, names, ranking, row
 
 pytestmark = pytest.mark.integration
 
@@ -30,8 +30,7 @@ def test_a_hit_becomes_an_anchor_or_a_negative_by_a_click(page: Any) -> None:
 
 
 def test_weights_change_the_ranking_and_stay_in_the_address(page: Any) -> None:
-    page.goto("/?company=acme&company=delta-air")
-    names(page)
+    ranking(page, "/?company=acme&company=delta-air")
     page.get_by_label("Weight of Delta").select_option("5")
     page.wait_for_url("**weight=5**")
     names(page)
@@ -64,8 +63,7 @@ def test_a_value_can_be_left_out_instead(page: Any) -> None:
 
 
 def test_a_number_among_the_facts_is_a_range(sample: Any) -> None:
-    sample.goto("/?company=heineken")
-    everything = names(sample)
+    everything = ranking(sample, "/?company=heineken")
     sample.get_by_label("Employees at least").fill("1000")
     sample.get_by_label("Employees at least").press("Enter")
     sample.get_by_role("button", name="Remove filter Employees ≥ 1000").wait_for()
@@ -89,8 +87,7 @@ def test_words_can_count_too(page: Any) -> None:
 
 
 def test_a_shared_address_shows_the_same_view(page: Any) -> None:
-    page.goto("/?company=acme&industry=Footwear&country=France&k=50")
-    assert names(page) == ["Clogs"]
+    assert ranking(page, "/?company=acme&industry=Footwear&country=France&k=50") == ["Clogs"]
     assert page.get_by_role("checkbox", name="France").is_checked()
     # The filters still offer what the unfiltered answer holds.
     page.get_by_role("checkbox", name="Germany").wait_for()
@@ -123,8 +120,7 @@ def test_many_exclusions_travel_where_no_server_sees_them(page: Any) -> None:
 
 
 def test_a_part_that_is_unknown_is_said_and_the_rest_is_answered(page: Any) -> None:
-    page.goto("/?company=acme&company=nobody&exclude=boots")
-    assert names(page)[0] == "Clogs"
+    assert ranking(page, "/?company=acme&company=nobody&exclude=boots")[0] == "Clogs"
     miss = page.locator(".miss")
     assert "nobody is left out" in miss.inner_text()
     miss.get_by_role("button", name="Remove it").click()
@@ -133,8 +129,7 @@ def test_a_part_that_is_unknown_is_said_and_the_rest_is_answered(page: Any) -> N
 
 
 def test_the_first_company_may_be_the_unknown_one(page: Any) -> None:
-    page.goto("/?company=nobody&company=acme")
-    assert names(page)[0] == "Boots GmbH"
+    assert ranking(page, "/?company=nobody&company=acme")[0] == "Boots GmbH"
     page.locator(".miss").get_by_role("button", name="Remove it").click()
     page.locator(".miss").wait_for(state="detached")
     assert page.url.endswith("/?company=acme")
@@ -165,13 +160,11 @@ def test_the_row_one_looks_at_marks_its_phrases_in_the_anchor_too(sample: Any) -
 
 
 def test_facts_that_are_shared_are_marked(sample: Any) -> None:
-    sample.goto("/?company=heineken")
-    names(sample)
+    ranking(sample, "/?company=heineken")
     assert "Brewing" in row(sample, "Carlsberg A/S").locator(".same").first.inner_text()
 
 
 def test_a_question_that_no_address_can_carry_is_downloaded_all_the_same(page: Any) -> None:
-    page.goto("/?company=acme&weight=2&company=clogs")
-    names(page)
+    ranking(page, "/?company=acme&weight=2&company=clogs")
     _, text = downloaded(page, page.get_by_role("button", name="Download CSV"))
     assert len(text.splitlines()) == 5

@@ -14,8 +14,7 @@ from tests.faults.stream_scene import Scene
 from tests.faults.stream_schedule import KILLS, Finished, Pace, Schedule, topic_name
 from tests.faults.stream_victims import Victims
 from tests.servers.elasticsearch_installation import DEFAULT_VERSION
-from tests.servers.kafka import KafkaBroker
-from tests.servers.kafka_installation import unavailable_reason
+from tests.servers.kafka import KAFKA, KafkaBroker
 from tests.tiny_bundle import write_tiny_bundle
 
 
@@ -24,11 +23,11 @@ def missing() -> str:
     for module, name in (("apache_beam", "Beam"), ("confluent_kafka", "Kafka's client")):
         if find_spec(module) is None:
             return f"the stream needs {name}: make .venv/integration"
-    return unavailable_reason() or ""
+    return KAFKA.unavailable_reason() or ""
 
 
 class Stage:
-    """The servers of a campaign: a broker, a nursery of victims, and Elasticsearch where the index is not embedded.
+    """The servers of a campaign: a broker, the victims, and Elasticsearch where the index is not embedded.
 
     As a context manager it stops them.
     """
@@ -47,7 +46,7 @@ class Stage:
                 "SIMILARITY_KAFKA_SERVERS": self._kafka.servers,
                 "SIMILARITY_BUNDLE": str(self._bundle.folder),
             }
-            self._victims = opening.enter_context(Victims(environment, log=folder / "nursery.log"))
+            self._victims = opening.enter_context(Victims(environment))
             self._clusters = opening.enter_context(Clusters(nodes=1, version=DEFAULT_VERSION))
             self._opened = opening.pop_all()
         return self

@@ -105,8 +105,8 @@ class Schedule:
         """One life; False if it ended by itself before the kill, as it should."""
         scene, victims = self._scene, self._victims
         before = scene.committed()
-        began = time.monotonic()
         victims.start(scene.arguments, log=scene.log, mistake=self._mistake)
+        began = time.monotonic()
         at, seen = began + plan.seconds, 0
         now, position = began, before
         while victims.running and (seen < plan.commits or now < at):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.faults.stream_kill import Stage, missing
-from tests.faults.stream_nursery import MISTAKES
+from tests.faults.stream_victim import MISTAKES
 
 pytestmark = pytest.mark.faults
 
-# A kill costs some three seconds, much more than one of the other campaigns.
+# A kill costs several seconds (each life imports Beam), much more than one of the other campaigns.
 RUNS_PER_SCHEDULE = 2
 
 

@@ -9,7 +9,6 @@ from similarity.company import EmbeddedCompany
 from similarity.index.protocol import WriteOutcome
 from tests.factories import unit_vector
 from tests.faults.elasticsearch_check import account, judge
-from tests.faults.elasticsearch_faults import draw
 from tests.faults.elasticsearch_history import Attempt, Journal, Reading, next_batch, read_journal
 from tests.faults.elasticsearch_inputs import Document, Input, Poison, batch, document
 
@@ -191,11 +190,6 @@ def test_a_journal_tells_what_was_heard_and_what_was_not(tmp_path: Path) -> None
     assert [each.inputs for each in history.attempts] == [tuple(batch(7, 2, number)) for number in (0, 1, 1)]
     assert history.readings == [Reading(generation="first", start=2.0, end=3.0, seen={"a": 4})]
     assert (history.errors, history.bugs) == (["writer 2: a get"], ["writer 2: a KeyError"])
-
-
-def test_a_seed_always_means_the_same_documents_and_faults() -> None:
-    assert batch(3, 1, 8) == batch(3, 1, 8) != batch(4, 1, 8)
-    assert draw(3, nodes=1) == draw(3, nodes=1) != draw(4, nodes=1)
 
 
 def test_batches_hold_races_contradictions_deletes_and_poison() -> None:

@@ -3,20 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
-from tests.servers import (
-    elasticsearch_installation,
-    flink_installation,
-    kafka_installation,
-    kubernetes_installation,
-    maven,
-    prism_installation,
-)
+from tests.servers import elasticsearch_installation, kubernetes_installation, maven, prism
+from tests.servers.flink import FLINK
 from tests.servers.flink_settings import job_server_class_path
+from tests.servers.installing import InstallFailed
 from tests.servers.java import find_java, java_version
+from tests.servers.kafka import KAFKA
 
 GO_MOD = """module k8s.io/kubernetes
 go 1.24.0
@@ -24,7 +20,6 @@ replace (
 	k8s.io/api => ./staging/src/k8s.io/api
 )
 """
-JAVA_OF = {elasticsearch_installation: "25.0.3", flink_installation: "17.0.15", kafka_installation: "17.0.15"}
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -44,7 +39,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache, and only this folder on the PATH."""
     monkeypatch.setenv("COMPANY_SIMILARITY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(prism_installation, "USUAL_GO", tmp_path / "no-go")
+    monkeypatch.setattr("tests.servers.go.USUAL_GO", tmp_path / "no-go")
     monkeypatch.setattr("tests.servers.java.USUAL_FOLDERS", (str(tmp_path / "java-*"),))
 
 
@@ -67,29 +62,25 @@ def test_the_newest_java_that_fits_is_taken_unless_one_is_named(
 
 
 @pytest.mark.parametrize(
-    ("installation", "java", "needed"),
-    [
-        (elasticsearch_installation, "17.0.15", "needs Java 21 or newer"),
-        (flink_installation, "11.0.2", "needs Java 17"),
-        (flink_installation, "25.0.3", "needs Java 17"),
-        (kafka_installation, "11.0.2", "needs Java 17 or newer"),
-    ],
+    ("java", "needed"), [("11.0.2", "Flink needs Java 17: install"), ("25.0.3", "Flink needs Java 17: install")]
 )
 def test_a_server_names_the_java_that_it_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installation: ModuleType, java: str, needed: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, java: str, needed: str
 ) -> None:
-    monkeypatch.setenv(installation.JAVA_VARIABLE, str(make_java(tmp_path / "java", java)))
-    assert needed in installation.unavailable_reason()
-    assert installation.JAVA_VARIABLE in installation.unavailable_reason()
+    monkeypatch.setenv(FLINK.java_variable, str(make_java(tmp_path / "java", java)))
+    assert needed in str(FLINK.unavailable_reason())
+    assert "Kafka needs Java 17 or newer" in str(KAFKA.unavailable_reason())
 
 
-@pytest.mark.parametrize("installation", JAVA_OF)
+@pytest.mark.parametrize(
+    ("installation", "variable"), [(elasticsearch_installation, "ES_JAVA_HOME"), (KAFKA, "KAFKA_JAVA_HOME")]
+)
 def test_a_download_needs_maven_and_must_be_the_expected_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installation: ModuleType
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installation: Any, variable: str
 ) -> None:
-    monkeypatch.setenv(installation.JAVA_VARIABLE, str(make_java(tmp_path / "java", JAVA_OF[installation])))
+    monkeypatch.setenv(variable, str(make_java(tmp_path / "java", "25.0.3")))
     assert "Maven is needed" in installation.unavailable_reason()
-    with pytest.raises(maven.DownloadFailed, match="Maven is needed"):
+    with pytest.raises(InstallFailed, match="Maven is needed"):
         installation.install()
     monkeypatch.setattr(maven, "fetch_all", lambda jars, folder: (folder / "other.jar").touch())
     monkeypatch.setattr(maven, "fetch", lambda zip_file, folder: (folder / "elasticsearch-9.5.0.zip").touch())
@@ -113,22 +104,22 @@ def test_a_job_server_sends_only_the_jars_of_flink_and_its_runner(tmp_path: Path
     ]
 
 
-@pytest.mark.parametrize("install", [prism_installation.install, kubernetes_installation.install])
+@pytest.mark.parametrize("install", [prism.install, kubernetes_installation.install])
 def test_of_a_failed_build_nothing_is_kept(tmp_path: Path, install: Callable[[], Path]) -> None:
     make_program(tmp_path, "go", 'echo half > "$GOBIN/prism"; echo no network >&2; exit 1')
-    with pytest.raises(prism_installation.BuildFailed, match="no network"):
+    with pytest.raises(InstallFailed, match="no network"):
         install()
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]
 
 
 def test_prism_is_built_once_and_needs_go(tmp_path: Path) -> None:
-    assert "Go is needed" in str(prism_installation.unavailable_reason())
+    assert "Go is needed" in str(prism.unavailable_reason())
     make_program(tmp_path, "go", 'echo "$2" > "$GOBIN/prism"')
-    program = prism_installation.install()
-    assert program.read_text().endswith(f"/prism@v{prism_installation.VERSION}\n")
+    program = prism.install()
+    assert program.read_text().endswith(f"/prism@v{prism.VERSION}\n")
     (tmp_path / "go").unlink()
-    assert prism_installation.unavailable_reason() is None
-    assert prism_installation.install() == program
+    assert prism.unavailable_reason() is None
+    assert prism.install() == program
 
 
 def test_an_api_server_is_built_of_the_published_parts_and_says_what_it_needs(tmp_path: Path) -> None:

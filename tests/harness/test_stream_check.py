@@ -1,14 +1,7 @@
-"""The judge of killed streams finds what is wrong, and nothing else; and a story is what its seed says."""
+"""The check of killed streams finds what is wrong, and nothing else."""
 
-import pytest
-
-from similarity.company import utc_now
-from similarity.errors import InvalidCompany
-from similarity.ingest.messages import decode
-from similarity.ingest.records import VersionedCompany
-from similarity.kafka.records import Record
 from tests.faults.stream_check import Content, Topic, Written, acknowledged, invented, outdated, unsettled
-from tests.faults.stream_inputs import Sent, Story
+from tests.faults.stream_inputs import Sent
 
 POISON = Written(sent=Sent(key=b"a", value=b"{", company="a", poison="not JSON"), milliseconds=5)
 
@@ -62,33 +55,3 @@ def test_at_the_end_only_the_highest_version_with_its_content_will_do() -> None:
 def test_without_an_event_time_the_time_of_the_message_is_the_version() -> None:
     assert written("a", None).content.version == 2 * 5 * 1000
     assert written("a", None, None).content.version == 2 * 5 * 1000 + 1
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_story_means_what_the_codec_makes_of_it(seed: int) -> None:
-    now = utc_now()
-    milliseconds = int(now.timestamp() * 1000)
-    story = Story(seed).next(3_000)
-    assert story == Story(seed).next(3_000)
-    for offset, sent in enumerate(story):
-        record = Record(topic="t", partition=0, offset=offset, key=sent.key, value=sent.value, timestamp=milliseconds)
-        try:
-            change = decode(record.message(now)).change
-        except InvalidCompany:
-            assert sent.poison
-            continue
-        assert (change.id, change.version) == (sent.company, sent.version_at(milliseconds))
-        described = change.company.description if isinstance(change, VersionedCompany) else None
-        assert (sent.poison, sent.description) == ("", described)
-    assert len({sent.poison for sent in story}) == 7
-    assert 10 < sum(bool(sent.poison) for sent in story) < 80
-    assert sum(sent.description is None and not sent.poison for sent in story) > 200
-    assert len(set(map(repr, story))) < 0.9 * len(story)
-
-
-def test_one_version_of_a_company_has_one_content() -> None:
-    contents: dict[tuple[str, int], set[str | None]] = {}
-    for sent in Story(1).next(20_000):
-        if sent.version is not None:
-            contents.setdefault((sent.company, sent.version // 2), set()).add(sent.description)
-    assert {len(each) for each in contents.values()} == {1}

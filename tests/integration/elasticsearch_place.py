@@ -25,7 +25,6 @@ class Place:
         self.settings = ElasticSettings(
             hosts=connection.urls,
             name=name,
-            api_key=connection.api_key or "",
             username=connection.user or "",
             password=connection.password or "",
             ca_certs=str(connection.ca_certs or ""),

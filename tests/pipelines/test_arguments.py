@@ -43,7 +43,7 @@ def parser() -> ArgumentParser:
         ("--stalled-after=0", "not a number above 0"),
         ("--keep-dead-letters=nan", "not a number of days above 0 and up to 36,500"),
         ("--keep-dead-letters=1e300", "not a number of days above 0 and up to 36,500"),
-        ("--metrics-port=99999", "ports go up to 65535"),
+        ("--metrics-port=99999", "not a port from 1 to 65535"),
         ("--dead-leters=dead", "there is no option --dead-leters; did you mean --dead-letters?"),
         ("--kafka-gruop=mine", "there is no option --kafka-gruop; did you mean --kafka-group?"),
     ],

@@ -259,7 +259,7 @@ class Rigged:
 
 
 def rigged(place: OpenWorkplace, upsert: Callable[[CompanyIndex, str, Documents], list[WriteResult]]) -> OpenWorkplace:
-    return OpenWorkplace(cast(CompanyIndex, Rigged(place, upsert)), place.store, place.encoders)
+    return OpenWorkplace(cast(CompanyIndex, Rigged(place, upsert)), place.store, place.encoders, place.encoded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

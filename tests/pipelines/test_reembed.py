@@ -89,7 +89,7 @@ def test_the_corpus_moves_to_the_new_bundle(
     assert (live.encoder_id, report.promoted) == (better.encoder_id, True)
     assert (report.documents, report.encoded) == (COMPANIES + 1, COMPANIES)
     assert filled.stats(live.name) == filled.stats(before.name)
-    assert "is live; back with" in summary(report)
+    assert "is live; to go back" in summary(report)
 
 
 def test_the_command_says_how_it_went(

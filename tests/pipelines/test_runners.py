@@ -13,7 +13,7 @@ from apache_beam.runners.worker import bundle_processor
 
 from pipelines import prism as our_prism
 from pipelines.options import beam_options
-from tests.servers import prism_installation
+from tests.servers import prism as prism_server
 from tests.servers.flink import FlinkCluster
 from tests.servers.prism import Prism
 
@@ -26,7 +26,7 @@ NUMBERS = 50
 def prism_program(prism: Prism) -> Path:
     """The program, which `prism` has installed."""
     del prism
-    return prism_installation.install()
+    return prism_server.install()
 
 
 class Leave(beam.DoFn):

@@ -19,6 +19,9 @@ from similarity.index.protocol import GenerationState
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.dead_letters import DeadLetter
 from similarity.ingest.records import Columns
+from similarity.kafka import KeyedProducer
+from tests.pipelines.test_kafka_source import Topic
+from tests.servers.kafka import KafkaBroker
 from tests.servers.ports import free_ports
 
 pytestmark = pytest.mark.pipelines
@@ -64,26 +67,30 @@ def test_a_new_index_gets_its_first_generation_and_goes_live(companies: Path, tm
     index.close()
 
 
-def test_what_is_put_into_a_folder_is_an_answer_of_the_service(index: SqliteIndex, tmp_path: Path) -> None:
-    inbox = tmp_path / "inbox"
-    inbox.mkdir()
+def test_what_is_streamed_is_an_answer_of_the_service(index: SqliteIndex, tmp_path: Path) -> None:
     records = [{"id": f"{kind}-{n}", "name": f"Firm {n}", "description": kind} for kind in KINDS for n in (1, 2)]
-    (inbox / "new.jsonl").write_text("\n".join(map(json.dumps, records)))
-    main(f"--folder {inbox} --once --index {tmp_path}/index.db --dead-letters {tmp_path}/dead --threads 1".split())
-    assert [file.name for file in (inbox / "done").iterdir()] == ["new.jsonl"]
+    (tmp_path / "new.jsonl").write_text("\n".join(map(json.dumps, records)))
+    main(f"--files {tmp_path}/new.jsonl --index {index.path} --dead-letters {tmp_path}/dead --threads 1".split())
     with TestClient(create_app(index=index, encoder=None)) as client:
         answer = client.get("/similar/boats-1").json()
     assert answer["hits"][0]["company"]["id"] == "boats-2"
 
 
+@pytest.mark.integration
 def test_a_job_of_more_bundles_than_the_runner_can_count_says_how_it_went(
-    index: SqliteIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kafka: KafkaBroker,
+    index: SqliteIndex,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    inbox, many = tmp_path / "inbox", 1_050
-    inbox.mkdir()
-    records = [{"id": f"c{n}", "name": f"Firm {n}", "description": KINDS[n % 3]} for n in range(many)]
-    (inbox / "new.jsonl").write_text("\n".join(map(json.dumps, records)))
-    fixed = f"--folder {inbox} --once --index {tmp_path}/index.db --dead-letters {tmp_path}/dead --threads 1"
+    topic, many = Topic(kafka.servers, partitions=1), 1_050
+    monkeypatch.setenv("SIMILARITY_KAFKA_SERVERS", kafka.servers)
+    with KeyedProducer(topic.settings) as producer:
+        for number in range(many):
+            record = {"name": f"Firm {number}", "description": KINDS[number % 3]}
+            producer.send(topic.name, key=f"c{number}".encode(), value=json.dumps(record).encode())
+    fixed = f"--kafka-topic {topic.name} --once --index {index.path} --dead-letters {tmp_path}/dead --threads 1"
     before = worker_metrics().counts().get("messages_applied", 0)
     main([*fixed.split(), "--bundle-messages", "1"])
     assert index.stats(index.live().name).companies == many
@@ -114,10 +121,9 @@ def given(*arguments: str) -> StreamOptions:
     ("arguments", "problem"),
     [
         ([], "name one source"),
-        (["--folder", "in", "--kafka-topic", "companies"], "name one source"),
-        (["--pubsub", "projects/p/subscriptions/s", "--once"], "no end"),
-        (["--folder", "in", "--dead-letters", "dead", "--dead-letter-topic", "dead"], "to a folder or to a topic"),
-        (["--folder", "in", "--column", "id"], "FIELD=COLUMN"),
+        (["--files", "in", "--kafka-topic", "companies"], "name one source"),
+        (["--files", "in", "--dead-letters", "dead", "--dead-letter-topic", "dead"], "to a folder or to a topic"),
+        (["--files", "in", "--column", "id"], "FIELD=COLUMN"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(arguments: list[str], problem: str) -> None:

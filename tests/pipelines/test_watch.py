@@ -1,7 +1,6 @@
 """When a stream is started anew, what it is called, and that Flink really ends it."""
 
 import json
-import signal
 import socket
 import threading
 from argparse import ArgumentParser
@@ -19,8 +18,8 @@ from pipelines import flink, stream
 from pipelines import watch as watching
 from pipelines.flink import FlinkMaster, FlinkUnavailable, master_of
 from pipelines.options import Source, StreamOptions, add_stream_options, beam_options, stream_options
-from pipelines.stream import progress_reader
-from pipelines.watch import Progress, StallWatch, Stop, StreamFailed, cancel, seconds_to_wait, watch
+from pipelines.stream import progress_of
+from pipelines.watch import Progress, StallWatch, StreamFailed, cancel, seconds_to_wait, watch
 from pipelines.workplace import Workplace
 from similarity.errors import InvalidInput
 
@@ -56,9 +55,8 @@ def test_starts_in_vain_make_the_next_one_wait_longer() -> None:
 
 
 def test_a_job_has_the_same_name_at_each_start() -> None:
-    topic = Source(kind="kafka-topic", names=("EU.companies_v2",), bounded=False, group="g1")
+    topic = Source(topic="EU.companies_v2", group="g1")
     assert topic.job_name == "similarity-eu-companies-v2-g1"
-    assert Source(kind="folder", names=("/data/in/",), bounded=False).job_name == "similarity-data-in"
     given = [beam_options(rest, bounded=False, job_name="ours") for rest in ([], ["--job_name=theirs"])]
     assert [options.get_all_options()["job_name"] for options in given] == ["ours", "theirs"]
 
@@ -85,7 +83,7 @@ def test_a_stream_on_flink_has_checkpoints_that_hold_nothing_back(said: list[str
 
 
 def test_a_stream_starts_from_no_savepoint() -> None:
-    with pytest.raises(InvalidInput, match="goes on from what its source says"):
+    with pytest.raises(InvalidInput, match="continues at the committed offsets"):
         beam_options(["--savepoint_path=file:/s"], bounded=False)
 
 
@@ -117,16 +115,16 @@ class Silent(grpc.RpcError):
 def test_a_job_that_is_gone_is_told(end: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
     with pytest.raises(StreamFailed, match=problem):
-        watch(Job("RUNNING", end), Stop(), StallWatch(60), progress=lambda: STUCK, clock=lambda: 0.0)
+        watch(Job("RUNNING", end), threading.Event(), StallWatch(60), progress=lambda: STUCK, clock=lambda: 0.0)
 
 
 def test_a_job_that_stands_still_is_to_be_started_anew_and_one_that_was_stopped_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
-    assert watch(Job("RUNNING"), Stop(), StallWatch(60), progress=lambda: STUCK, clock=count(0, 20).__next__)
-    stop = Stop()
-    stop(signal.SIGTERM, None)
+    assert watch(Job("RUNNING"), threading.Event(), StallWatch(60), progress=lambda: STUCK, clock=count(0, 20).__next__)
+    stop = threading.Event()
+    stop.set()
     assert not watch(Job("RUNNING"), stop, StallWatch(60), progress=lambda: STUCK, clock=lambda: 0.0)
 
 
@@ -138,7 +136,7 @@ def test_an_index_that_is_away_does_not_end_the_command(options: StreamOptions) 
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     away = Workplace(index=f"http://127.0.0.1:{port}/companies")
-    assert progress_reader(replace(options, workplace=away), {})() is None
+    assert progress_of(replace(options, workplace=away), {}) is None
 
 
 class Cluster(ThreadingHTTPServer):
@@ -237,19 +235,19 @@ def test_only_an_address_names_a_cluster() -> None:
 def test_a_stalled_job_is_ended_on_flink_before_the_next_is_started(
     options: StreamOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster, stop, said = Cluster(ours0="RUNNING"), Stop(), list[str]()
+    cluster, stop, said = Cluster(ours0="RUNNING"), threading.Event(), list[str]()
     numbers = count(1)
 
     def started(*_: object) -> Job:
         assert set(cluster.jobs.values()) == {"CANCELED"}
         cluster.jobs[f"ours{(number := next(numbers))}"] = "RUNNING"
         if number == 3:
-            stop(signal.SIGTERM, None)
+            stop.set()
         return Job("RUNNING")
 
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(stream, "submit_job", started)
-    monkeypatch.setattr(stream, "progress_reader", lambda *_: lambda: STUCK)
+    monkeypatch.setattr(stream, "progress_of", lambda *_: STUCK)
     with running(cluster) as master:
         to_beam = beam_options(
             ["--runner=PortableRunner", f"--flink_master={master.url}"], bounded=False, job_name="ours"
@@ -265,7 +263,7 @@ def test_a_command_that_cannot_end_its_job_says_so_and_starts_no_other(
 ) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(stream, "submit_job", lambda *_: Job("RUNNING"))
-    monkeypatch.setattr(stream, "progress_reader", lambda *_: lambda: STUCK)
+    monkeypatch.setattr(stream, "progress_of", lambda *_: STUCK)
     to_beam = beam_options(["--runner=PortableRunner"], bounded=False)
     with pytest.raises(StreamFailed, match="does not cancel Flink jobs; cancel it in Flink"):
-        stream.keep_running(options, to_beam, Stop(), environ={}, log=lambda line: None)
+        stream.keep_running(options, to_beam, threading.Event(), environ={}, log=lambda line: None)

@@ -35,7 +35,7 @@ def ensure_image(image: str) -> None:
     """Makes an image of others available under its name.
 
     Raises:
-        docker_standins.NoStandIn: it cannot be pulled, and what its stand-in is made of is missing.
+        InstallFailed: it cannot be pulled, and what its stand-in is made of is missing.
     """
     if is_there(image):
         if label_of(image, docker_standins.LABEL) in {"", docker_standins.recipe(image)}:

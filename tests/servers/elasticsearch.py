@@ -13,20 +13,20 @@ import http.client
 import json
 import secrets
 import ssl
-import sys
 import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.servers.certificates import Certificates, make_certificates
-from tests.servers.connection import Connection, external_cluster
+from tests.servers.connection import Connection
 from tests.servers.elasticsearch_installation import DEFAULT_VERSION, VERSIONS, install, unavailable_reason
 from tests.servers.elasticsearch_node import ElasticsearchNode
-from tests.servers.maven import DownloadFailed
+from tests.servers.installing import main
 from tests.servers.ports import free_ports
 from tests.servers.server import Server
 
@@ -194,19 +194,6 @@ def _security(certificates: Certificates | None) -> dict[str, Any]:
     return settings
 
 
-def main() -> None:
-    """Installs all versions that the tests run on; nothing where the environment names another cluster."""
-    if external_cluster():
-        return
-    try:
-        for version in VERSIONS:
-            if reason := unavailable_reason(version):
-                raise DownloadFailed(reason)
-            install(version)
-    except DownloadFailed as error:
-        sys.stderr.write(f"not run: the tests on real Elasticsearch. {error}\n")
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    for version in VERSIONS:
+        main("real Elasticsearch", unavailable_reason(version), partial(install, version))

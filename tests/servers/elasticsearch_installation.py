@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.servers import maven
-from tests.servers.cache import cache_folder
 from tests.servers.certificates import find_openssl
-from tests.servers.installing import install_once
+from tests.servers.installing import cache_folder, install_once
 from tests.servers.java import find_java
 
 JAVA_VARIABLE = "ES_JAVA_HOME"
@@ -34,7 +33,7 @@ def unavailable_reason(version: str = DEFAULT_VERSION) -> str | None:
             f"Elasticsearch needs Java {OLDEST_JAVA} or newer (25 is best): install one, or name its folder "
             f"in {JAVA_VARIABLE}"
         )
-    if not (_home(version).exists() or maven.find_maven()):
+    if not ((cache_folder() / _folder(version)).exists() or maven.find_maven()):
         return "Maven is needed to download Elasticsearch: install it (Debian: apt-get install maven)"
     if not find_openssl():
         return "openssl is needed to make certificates for Elasticsearch: install it"
@@ -54,16 +53,16 @@ def install(version: str = DEFAULT_VERSION) -> Path:
     Whoever sees the folder sees it complete, and any number of processes may install at once.
 
     Raises:
-        maven.DownloadFailed: Maven is missing, or there is no network.
+        InstallFailed: Maven is missing, or there is no network.
         ValueError: the version is not in `VERSIONS`, or the zip is not the expected one.
     """
     if version not in VERSIONS:
         raise ValueError(f"Elasticsearch {version} is not known here; add it and the SHA-256 of its zip to VERSIONS")
-    return install_once(_home(version), partial(_download, version))
+    return install_once(_folder(version), partial(_download, version))
 
 
-def _home(version: str) -> Path:
-    return cache_folder() / f"elasticsearch-{version}"
+def _folder(version: str) -> str:
+    return f"elasticsearch-{version}"
 
 
 def _download(version: str, folder: Path) -> None:

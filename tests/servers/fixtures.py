@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import flink_installation, prism_installation
-from tests.servers.connection import Connection, external_cluster
+from tests.servers import prism as prism_server
+from tests.servers.connection import Connection
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.elasticsearch_installation import DEFAULT_VERSION, unavailable_reason
-from tests.servers.flink import FlinkCluster
-from tests.servers.kafka import KafkaBroker
-from tests.servers.kafka_installation import unavailable_reason as kafka_unavailable_reason
+from tests.servers.flink import FLINK, FlinkCluster
+from tests.servers.kafka import KAFKA, KafkaBroker
 from tests.servers.prism import Prism
 
 
@@ -48,20 +47,16 @@ def startable_elasticsearch() -> str:
 
 @pytest.fixture(scope="session")
 def elasticsearch_connection(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    startable_elasticsearch: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Connection]:
-    """The cluster that `ELASTICSEARCH_URL` names, else one of this session's own."""
-    if external := external_cluster():
-        yield external
-        return
-    version = request.getfixturevalue("startable_elasticsearch")
+    """A cluster of this session's own."""
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES
     parent = MEMORY if in_memory else tmp_path_factory.mktemp("elasticsearch")
     nodes = elasticsearch_nodes()
     heap = "1g" if nodes == 1 else "512m"
     with (
         tempfile.TemporaryDirectory(prefix="elasticsearch-", dir=parent) as folder,
-        ElasticsearchCluster(Path(folder), version=version, nodes=nodes, heap=heap) as cluster,
+        ElasticsearchCluster(Path(folder), version=startable_elasticsearch, nodes=nodes, heap=heap) as cluster,
     ):
         yield cluster.connection
 
@@ -75,7 +70,7 @@ def elasticsearch_url(elasticsearch_connection: Connection) -> str:
 @pytest.fixture(scope="session")
 def startable_kafka() -> None:
     """A test that asks for it is "not run" where no Kafka broker can be started."""
-    if reason := kafka_unavailable_reason():
+    if reason := KAFKA.unavailable_reason():
         pytest.skip(reason)
 
 
@@ -89,14 +84,14 @@ def kafka(startable_kafka: None, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="session")
 def startable_prism() -> None:
     """A test that asks for it is "not run" where no Prism can be started."""
-    if reason := prism_installation.unavailable_reason():
+    if reason := prism_server.unavailable_reason():
         pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
 def startable_flink() -> None:
     """A test that asks for it is "not run" where no Flink can be started."""
-    if reason := flink_installation.unavailable_reason():
+    if reason := FLINK.unavailable_reason():
         pytest.skip(reason)
 
 

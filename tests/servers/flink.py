@@ -5,7 +5,7 @@
         flink.kill_taskmanager(0)            # SIGKILL
         flink.start_taskmanager(0)
         flink.kill_worker()                  # SIGKILL of a Python worker
-        flink.rest.jobs()                    # and cancel: Flink's REST API
+        flink.rest.jobs()                    # Flink's REST API
 
 `python -m tests.servers.flink` installs what the tests need, or says why it cannot.
 """
@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.servers.children import children
-from tests.servers.flink_installation import install, java_home, unavailable_reason
 from tests.servers.flink_rest import FlinkRest, Job, NoAnswer
 from tests.servers.flink_settings import (
     Heaps,
@@ -30,12 +29,28 @@ from tests.servers.flink_settings import (
     task_manager_settings,
     write_settings,
 )
-from tests.servers.maven import DownloadFailed
+from tests.servers.installing import InstallFailed, main
+from tests.servers.java import JavaServer
 from tests.servers.ports import free_ports, someone_listens
 from tests.servers.program import Program
 from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[2]
+# Beam publishes its job server for Flink to Maven Central with all that it needs, and that is Flink itself.
+FLINK = JavaServer(
+    name="Flink",
+    version="1.19-2.62.0",
+    jars=(
+        "org.apache.beam:beam-runners-flink-1.19:2.62.0",
+        "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3",
+        "org.apache.logging.log4j:log4j-core:2.24.3",
+        "org.apache.logging.log4j:log4j-api:2.24.3",
+    ),
+    digest="a85ee1efebc6cecf9cb8b8ee22617d89ac7940e2d9b9b69144504239eb0bb6ae",
+    java_variable="FLINK_JAVA_HOME",
+    oldest_java=17,
+    newest_java=17,  # the newest that Flink 1.19 supports
+)
 SECONDS_TO_START = 180.0
 
 
@@ -58,7 +73,7 @@ class FlinkCluster(Server):
             restarts: how often a job is restarted after failures before it fails for good.
         """
         self.folder = folder
-        self._jars = install()
+        self._jars = FLINK.install()
         self._heaps = heaps or Heaps()
         rest, rpc, blobs, self._job_port, self._artifact_port, self._pool_port = free_ports(6)
         self.rest = FlinkRest(rest)
@@ -112,21 +127,6 @@ class FlinkCluster(Server):
     def jobs(self) -> list[Job]:
         """All jobs that the cluster knows, the newest first."""
         return self.rest.jobs()
-
-    def wait_for_job(self, name: str, *, timeout: float = SECONDS_TO_START) -> Job:
-        """The newest job of this name (`--job_name`), once all its tasks run: a while after it was submitted."""
-        found: list[Job] = []
-
-        def running() -> bool:
-            found[:] = [job for job in self.rest.jobs() if job.name == name][:1]
-            return bool(found) and self.rest.all_tasks_run(found[0].id)
-
-        self.job_server.wait_until(running, timeout=timeout)
-        return found[0]
-
-    def cancel(self, job: Job) -> None:
-        """Asks for the job's end; returns at once."""
-        self.rest.cancel(job.id)
 
     def kill_taskmanager(self, number: int) -> None:
         """Ends one TaskManager with SIGKILL, and whatever it had not checkpointed is lost."""
@@ -198,9 +198,9 @@ class FlinkCluster(Server):
         return self._java("jobserver", main, *arguments, heap=self._heaps.job_server, logging=logging, options=options)
 
     def _java(self, name: str, main: str, *arguments: str, heap: int, logging: Path, options: Sequence[str]) -> Program:
-        java = java_home()
+        java = FLINK.java_home()
         if not java:
-            raise DownloadFailed(str(unavailable_reason()))
+            raise InstallFailed(str(FLINK.unavailable_reason()))
         command = java_command(main, *arguments, java=java, heap=heap, logging=logging / "log4j2.xml", options=options)
         return Program(name, self.folder, command)
 
@@ -212,16 +212,5 @@ class FlinkCluster(Server):
         return Program("pool", self.folder, [*command, f"--service_port={self._pool_port}"], environment=environment)
 
 
-def main() -> None:
-    """Installs the version that the tests run on."""
-    try:
-        if reason := unavailable_reason():
-            raise DownloadFailed(reason)
-        install()
-    except DownloadFailed as error:
-        sys.stderr.write(f"not run: the tests on real Flink. {error}\n")
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    main("real Flink", FLINK.unavailable_reason(), FLINK.install)

@@ -41,15 +41,6 @@ class FlinkRest:
         entries = sorted(self._ask("/jobs/overview")["jobs"], key=lambda entry: -entry["start-time"])
         return [Job(entry["jid"], entry["name"], entry["state"]) for entry in entries]
 
-    def job_state(self, job: str) -> str:
-        """Flink's word for the state of a job."""
-        return str(self._ask(f"/jobs/{job}")["state"])
-
-    def all_tasks_run(self, job: str) -> bool:
-        """Whether the job is running and each of its tasks, too."""
-        answer = self._ask(f"/jobs/{job}")
-        return answer["state"] == RUNNING and all(vertex["status"] == RUNNING for vertex in answer["vertices"])
-
     def busy_task_managers(self, job: str) -> set[str]:
         """The names of the TaskManagers that run a task of the job now."""
         names = set()
@@ -59,24 +50,12 @@ class FlinkRest:
                     names.add(str(task["taskmanager-id"]))
         return names
 
-    def completed_checkpoints(self, job: str) -> int:
-        """How many checkpoints of the job were completed."""
-        return int(self._ask(f"/jobs/{job}/checkpoints")["counts"]["completed"])
-
-    def cancel(self, job: str) -> None:
-        """Asks for the job's end without a savepoint; returns at once."""
-        self._ask(f"/jobs/{job}?mode=cancel", method="PATCH")
-
-    def _ask(self, path: str, *, method: str = "GET", body: dict[str, object] | None = None) -> dict[str, Any]:
-        request = urllib.request.Request(self.url + path, method=method)
-        if body is not None:
-            request.data = json.dumps(body).encode()
-            request.add_header("Content-Type", "application/json")
+    def _ask(self, path: str) -> dict[str, Any]:
         try:
-            with self._opener.open(request, timeout=SECONDS_TO_ANSWER) as answer:
+            with self._opener.open(self.url + path, timeout=SECONDS_TO_ANSWER) as answer:
                 return cast(dict[str, Any], json.loads(answer.read() or b"{}"))
         except urllib.error.HTTPError as error:
             with error:
-                raise NoAnswer(f"{method} {path}: {error.code} {error.read().decode(errors='replace')}") from error
+                raise NoAnswer(f"{path}: {error.code} {error.read().decode(errors='replace')}") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise NoAnswer(f"{method} {path}: {error}") from error
+            raise NoAnswer(f"{path}: {error}") from error

@@ -1,8 +1,12 @@
-"""Finds a Java that a server runs on."""
+"""Finds a Java that a server runs on, and installs servers whose jars are in Maven Central."""
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
+
+from tests.servers import maven
+from tests.servers.installing import cache_folder, install_once
 
 USUAL_FOLDERS = (
     "/usr/lib/jvm/*",
@@ -37,3 +41,51 @@ def java_version(home: Path) -> int:
 def _matching(pattern: str) -> list[Path]:
     path = Path(pattern).expanduser()
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JavaServer:
+    """A server that consists of jars: which ones, and which Java runs it.
+
+    `digest` is of the names and contents of all jars, so that a build of one version is the same everywhere.
+    """
+
+    name: str
+    version: str
+    jars: tuple[str, ...]
+    digest: str
+    java_variable: str
+    oldest_java: int
+    newest_java: int = 999
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder in the cache."""
+        return f"{self.name.lower()}-{self.version}"
+
+    def unavailable_reason(self) -> str | None:
+        """Returns why the server cannot run here, and what to do about it; None if it can."""
+        if not self.java_home():
+            java = f"Java {self.oldest_java}" + (" or newer" if self.newest_java > self.oldest_java else "")
+            return f"{self.name} needs {java}: install it, or name its folder in {self.java_variable}"
+        if not ((cache_folder() / self.folder).exists() or maven.find_maven()):
+            return f"Maven is needed to download {self.name}: install it (Debian: apt-get install maven)"
+        return None
+
+    def java_home(self) -> Path | None:
+        """Returns the Java that the variable names, else the newest one of this machine; None if it does not suit."""
+        return find_java(variable=self.java_variable, at_least=self.oldest_java, at_most=self.newest_java)
+
+    def install(self) -> Path:
+        """Returns the folder of the jars; downloads them if they are not there yet.
+
+        Raises:
+            InstallFailed: Maven is missing, or there is no network.
+            ValueError: the jars are not the expected ones.
+        """
+        return install_once(self.folder, self._download)
+
+    def _download(self, folder: Path) -> None:
+        maven.fetch_all(self.jars, folder)
+        if (found := maven.digest_of(folder)) != self.digest:
+            raise ValueError(f"Maven brought other jars of {self.name} than expected (together {found}); try again")

@@ -12,18 +12,29 @@ One broker that is its own controller (KRaft); topics have one replica.
 import socket
 import struct
 import subprocess
-import sys
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers.kafka_installation import install, java_home, unavailable_reason
-from tests.servers.maven import DownloadFailed
+from tests.servers.installing import main
+from tests.servers.java import JavaServer
 from tests.servers.ports import free_ports
 from tests.servers.program import NotReady, Program
 from tests.servers.server import Server
 
+KAFKA = JavaServer(
+    name="Kafka",
+    version="4.1.1",
+    jars=(
+        "org.apache.kafka:kafka_2.13:4.1.1",
+        "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3",
+        "org.apache.logging.log4j:log4j-core:2.24.3",
+    ),
+    digest="b25fd09bbfc0f616307b3a11e00e2d988d29013c60acb9550fa2108c77cc6b16",
+    java_variable="KAFKA_JAVA_HOME",
+    oldest_java=17,
+)
 SECONDS_TO_START = 60.0
 # Half of Java's compiler: starts sooner on few cores.
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -50,7 +61,7 @@ class KafkaBroker(Program, Server):
             settings: properties that go before those chosen here.
         """
         self.folder = folder
-        self._jars = install()
+        self._jars = KAFKA.install()
         self._heap = heap
         super().__init__("broker", folder, [*self._java("kafka.Kafka"), str(self._properties)])
         self._port, controller_port = free_ports(2)
@@ -87,7 +98,7 @@ class KafkaBroker(Program, Server):
         return self.folder / "server.properties"
 
     def _java(self, program: str) -> list[str]:
-        java = [str(java_home() or "") + "/bin/java", f"-Xms{self._heap}", f"-Xmx{self._heap}", *JAVA_OPTIONS]
+        java = [str(KAFKA.java_home() or "") + "/bin/java", f"-Xms{self._heap}", f"-Xmx{self._heap}", *JAVA_OPTIONS]
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.xml'}"
         return [*java, logging, "-cp", f"{self._jars}/*", program]
 
@@ -133,16 +144,5 @@ def _settings(data: Path, port: int, controller_port: int) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    """Installs the version that the tests run on."""
-    try:
-        if reason := unavailable_reason():
-            raise DownloadFailed(reason)
-        install()
-    except DownloadFailed as error:
-        sys.stderr.write(f"not run: the tests on real Kafka. {error}\n")
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    main("real Kafka", KAFKA.unavailable_reason(), KAFKA.install)

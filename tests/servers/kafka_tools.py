@@ -6,11 +6,12 @@ write_scripts(folder)    # folder/kafka-consumer-groups.sh and the others; put t
 from functools import partial
 from pathlib import Path
 
-from tests.servers import kafka_installation, maven
-from tests.servers.cache import cache_folder
-from tests.servers.installing import install_once
+from tests.servers import maven
+from tests.servers.installing import cache_folder, install_once
+from tests.servers.kafka import KAFKA
 
-JAR = f"org.apache.kafka:kafka-tools:{kafka_installation.VERSION}:jar"
+JAR = f"org.apache.kafka:kafka-tools:{KAFKA.version}:jar"
+FOLDER = f"kafka-tools-{KAFKA.version}"
 SCRIPTS = {
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",
@@ -22,9 +23,9 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx128m"
 
 def unavailable_reason() -> str | None:
     """Why the tools cannot run here, and what to do about it; None if they can."""
-    if reason := kafka_installation.unavailable_reason():
+    if reason := KAFKA.unavailable_reason():
         return reason
-    if not (_home().exists() or maven.find_maven()):
+    if not ((cache_folder() / FOLDER).exists() or maven.find_maven()):
         return "Maven is needed to download Kafka's tools: install it (Debian: apt-get install maven)"
     return None
 
@@ -33,16 +34,12 @@ def write_scripts(folder: Path) -> None:
     """Writes the scripts into an existing folder; downloads the tools (1 MB beside the broker) if need be.
 
     Raises:
-        maven.DownloadFailed: Maven is missing, or there is no network.
+        InstallFailed: Maven is missing, or there is no network.
     """
-    tools = install_once(_home(), partial(maven.fetch, JAR))
-    java = f"{kafka_installation.java_home()}/bin/java {JAVA_OPTIONS}"
+    tools = install_once(FOLDER, partial(maven.fetch, JAR))
+    java = f"{KAFKA.java_home()}/bin/java {JAVA_OPTIONS}"
     for name, program in SCRIPTS.items():
         script = folder / name
-        command = f"{java} -cp '{tools}/*:{kafka_installation.install()}/*' {program}"
+        command = f"{java} -cp '{tools}/*:{KAFKA.install()}/*' {program}"
         script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
-
-
-def _home() -> Path:
-    return cache_folder() / f"kafka-tools-{kafka_installation.VERSION}"

@@ -12,13 +12,11 @@ controllers and no nodes, so no pod ever runs.
 import secrets
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.servers.installing import main
 from tests.servers.kubernetes_installation import install, install_definitions, unavailable_reason
-from tests.servers.maven import DownloadFailed
 from tests.servers.ports import free_ports, someone_listens
-from tests.servers.prism_installation import BuildFailed
 from tests.servers.program import Program
 from tests.servers.server import Server
 
@@ -122,17 +120,5 @@ class KubernetesApi(Server):
         return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
 
-def main() -> None:
-    """Builds the version that the tests run on."""
-    try:
-        if reason := unavailable_reason():
-            raise BuildFailed(reason)
-        install()
-        install_definitions()
-    except (BuildFailed, DownloadFailed) as error:
-        sys.stderr.write(f"not run: the tests on Kubernetes' API server. {error}\n")
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    main("Kubernetes' API server", unavailable_reason(), install, install_definitions)

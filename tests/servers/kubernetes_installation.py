@@ -5,23 +5,22 @@ definitions come with the module of the Prometheus operator and with a jar of th
 """
 
 import json
-import os
 import shutil
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers import maven
-from tests.servers.cache import cache_folder
-from tests.servers.installing import install_once
-from tests.servers.prism_installation import BuildFailed, find_go
+from tests.servers.go import MISSING, find_go, run_go
+from tests.servers.installing import cache_folder, install_once
 
 VERSION = "1.33.13"  # at most one minor version from kubectl's
 ETCD_VERSION = "3.6.16"
 PROMETHEUS_OPERATOR_VERSION = "0.85.0"
 FLINK_OPERATOR_VERSION = "1.10.0"
+FOLDER = f"kubernetes-{VERSION}"
+DEFINITIONS = f"definitions-{PROMETHEUS_OPERATOR_VERSION}-{FLINK_OPERATOR_VERSION}"
 KUBERNETES = "k8s.io/kubernetes"
 ETCD = "go.etcd.io/etcd/server/v3"
 PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator"
@@ -32,18 +31,16 @@ def unavailable_reason() -> str | None:
     """Why no API server can run here, and what to do about it; None if it can."""
     if not shutil.which("kubectl"):
         return "kubectl is needed to talk to an API server: https://kubernetes.io/docs/tasks/tools"
-    if not (_home().exists() or find_go()):
-        return (
-            "Go is needed to build Kubernetes' API server: install it (https://go.dev/dl) so that `go` is on the PATH"
-        )
-    if not (_definitions().exists() or (find_go() and maven.find_maven())):
+    if not ((cache_folder() / FOLDER).exists() or find_go()):
+        return MISSING
+    if not ((cache_folder() / DEFINITIONS).exists() or (find_go() and maven.find_maven())):
         return "Maven is needed to download the definitions of custom resources (Debian: apt-get install maven)"
     return None
 
 
 def unbuilt_reason() -> str | None:
     """Why tests should not wait for the build, and how to have it; None if it is done."""
-    if _home().exists() and _definitions().exists():
+    if (cache_folder() / FOLDER).exists() and (cache_folder() / DEFINITIONS).exists():
         return None
     return "Kubernetes' API server takes ten minutes to build, once: python -m tests.servers.kubernetes"
 
@@ -52,27 +49,18 @@ def install() -> Path:
     """The folder of the programs; builds them if they are not there yet: ten minutes of two cores.
 
     Raises:
-        BuildFailed: Go is missing or too old, or there is no network.
+        InstallFailed: Go is missing or too old, or there is no network.
     """
-    return install_once(_home(), _build)
+    return install_once(FOLDER, _build)
 
 
 def install_definitions() -> Path:
     """A folder with a file for each definition of a custom resource that the manifests use.
 
     Raises:
-        BuildFailed: Go is missing, or there is no network.
-        maven.DownloadFailed: Maven is missing, or there is no network.
+        InstallFailed: Go or Maven is missing, or there is no network.
     """
-    return install_once(_definitions(), _fetch_definitions)
-
-
-def _home() -> Path:
-    return cache_folder() / f"kubernetes-{VERSION}"
-
-
-def _definitions() -> Path:
-    return cache_folder() / f"definitions-{PROMETHEUS_OPERATOR_VERSION}-{FLINK_OPERATOR_VERSION}"
+    return install_once(DEFINITIONS, _fetch_definitions)
 
 
 def _build(folder: Path) -> None:
@@ -87,12 +75,12 @@ def _build_program(program: Path, package: str, *, lines: Sequence[str], linking
     with tempfile.TemporaryDirectory() as source:
         Path(source, "go.mod").write_text("\n".join(["module tests/build", *lines]), encoding="utf-8")
         options = ["-mod=mod", "-trimpath", f"-ldflags=-s -w {linking}"]
-        _go(Path(source), "build", *options, "-o", str(program), package)
+        run_go("build", *options, "-o", str(program), package, folder=Path(source))
 
 
 def _lines_of_kubernetes(folder: Path) -> list[str]:
     """Kubernetes' go.mod takes its own parts from folders beside it; here they come in their published versions."""
-    module = json.loads(_go(folder, "mod", "download", "-json", f"{KUBERNETES}@v{VERSION}"))
+    module = json.loads(run_go("mod", "download", "-json", f"{KUBERNETES}@v{VERSION}", folder=folder))
     lines = Path(module["GoMod"]).read_text(encoding="utf-8").splitlines()
     language = [line for line in lines if line.startswith("go ")]
     parts = [line.split()[0] for line in lines if "=> ./staging/" in line]
@@ -103,7 +91,7 @@ def _lines_of_kubernetes(folder: Path) -> list[str]:
 
 def _fetch_definitions(folder: Path) -> None:
     module = json.loads(
-        _go(folder, "mod", "download", "-json", f"{PROMETHEUS_OPERATOR}@v{PROMETHEUS_OPERATOR_VERSION}")
+        run_go("mod", "download", "-json", f"{PROMETHEUS_OPERATOR}@v{PROMETHEUS_OPERATOR_VERSION}", folder=folder)
     )
     for kind in ("podmonitors", "prometheusrules", "servicemonitors"):
         file = Path(module["Dir"], "example", "prometheus-operator-crd", f"monitoring.coreos.com_{kind}.yaml")
@@ -114,15 +102,3 @@ def _fetch_definitions(folder: Path) -> None:
         name = "flinkdeployments.flink.apache.org-v1.yml"
         (folder / name).write_bytes(archive.read(f"META-INF/fabric8/{name}"))
     jar.unlink()
-
-
-def _go(folder: Path, *arguments: str) -> str:
-    """What Go says on standard output. Outside any workspace, and with the toolchain that is there."""
-    go = find_go()
-    if not go:
-        raise BuildFailed(str(unavailable_reason()))
-    environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off"}
-    done = subprocess.run([go, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BuildFailed(f"Go could not do {' '.join(arguments)}; is there a network?\n{done.stderr[-2000:]}")
-    return done.stdout

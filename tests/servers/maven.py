@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.servers.installing import InstallFailed
+
 PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tests</groupId>
@@ -18,10 +20,6 @@ PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 
 
-class DownloadFailed(Exception):
-    """Maven did not bring the file; the message ends with what it said."""
-
-
 def find_maven() -> str | None:
     """The Maven program, None if there is none."""
     return shutil.which("mvn")
@@ -31,7 +29,7 @@ def fetch(coordinates: str, folder: Path) -> None:
     """Copies the artifact `group:name:version:type` into an existing folder. The caller verifies what came.
 
     Raises:
-        DownloadFailed: Maven is missing, or there is no network or no such artifact.
+        InstallFailed: Maven is missing, or there is no network or no such artifact.
     """
     _run("dependency:copy", f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}", what=coordinates, cwd=folder)
 
@@ -40,25 +38,13 @@ def fetch_all(artifacts: Sequence[str], folder: Path) -> None:
     """Copies the jars `group:name:version` and all that they need at run time into an existing folder.
 
     Raises:
-        DownloadFailed: Maven is missing, or there is no network or no such artifact.
+        InstallFailed: Maven is missing, or there is no network or no such artifact.
     """
     dependencies = "".join(DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
     with tempfile.TemporaryDirectory() as project:
         (Path(project) / "pom.xml").write_text(PROJECT.format(dependencies), encoding="utf-8")
         options = ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
         _run("dependency:copy-dependencies", *options, what=artifacts[0], cwd=Path(project))
-
-
-def fetch_build(artifacts: Sequence[str], folder: Path, *, what: str, digest: str) -> None:
-    """What `fetch_all` copies, if it is the very build that `digest` (`digest_of`) is of.
-
-    Raises:
-        DownloadFailed: as `fetch_all`.
-        ValueError: the jars are others than expected.
-    """
-    fetch_all(artifacts, folder)
-    if (found := digest_of(folder)) != digest:
-        raise ValueError(f"Maven brought other jars of {what} than expected (together {found}); try again")
 
 
 def digest_of(folder: Path) -> str:
@@ -73,10 +59,10 @@ def _run(goal: str, *options: str, what: str, cwd: Path) -> None:
     """Runs Maven in a folder of its own, because it looks for a project where it runs."""
     maven = find_maven()
     if not maven:
-        raise DownloadFailed(f"Maven is needed to download {what}; install it (Debian: apt-get install maven)")
+        raise InstallFailed(f"Maven is needed to download {what}; install it (Debian: apt-get install maven)")
     # Some mirrors hold no checksum files. Every caller compares with a SHA-256 of its own, which is the stronger test.
     command = [maven, "--batch-mode", "--lax-checksums", goal, *options]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         said = "\n".join(line for line in done.stdout.splitlines() if line.startswith("[ERROR]"))
-        raise DownloadFailed(f"Maven could not download {what}; is there a network?\n{said or done.stderr}")
+        raise InstallFailed(f"Maven could not download {what}; is there a network?\n{said or done.stderr}")

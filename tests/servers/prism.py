@@ -9,17 +9,38 @@ The workers are threads of the process that submits the job.
 `python -m tests.servers.prism` builds what the tests need, or says why it cannot.
 """
 
-import sys
 from pathlib import Path
 
+from tests.servers import go
+from tests.servers.installing import cache_folder, install_once, main
 from tests.servers.ports import free_ports, someone_listens
-from tests.servers.prism_installation import BuildFailed, install
 from tests.servers.program import Program
 from tests.servers.server import Server
 
+VERSION = "2.77.0"  # that of the apache-beam in the lock files
+FOLDER = f"prism-{VERSION}"
 SECONDS_TO_START = 30.0
 # How long a job may take, in seconds: the SDK gives up listening to Prism after this time (60 by default).
 SECONDS_OF_A_JOB = 24 * 3600
+
+
+def unavailable_reason() -> str | None:
+    """Returns why no Prism can run here, and what to do about it; None if it can."""
+    return None if (cache_folder() / FOLDER).exists() or go.find_go() else go.MISSING
+
+
+def install() -> Path:
+    """Returns the program; builds it if it is not there yet, which takes minutes.
+
+    Raises:
+        InstallFailed: Go is missing or too old, or there is no network.
+    """
+    return install_once(FOLDER, _build) / "prism"
+
+
+def _build(folder: Path) -> None:
+    module = f"github.com/apache/beam/sdks/v2/go/cmd/prism@v{VERSION}"
+    go.run_go("install", module, folder=folder, GOBIN=str(folder))
 
 
 class Prism(Server):
@@ -69,14 +90,5 @@ class Prism(Server):
         self._program.stop()
 
 
-def main() -> None:
-    """Builds the version that the tests run on."""
-    try:
-        install()
-    except BuildFailed as error:
-        sys.stderr.write(f"not run: the tests on Prism. {error}\n")
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    main("Prism", None, install)

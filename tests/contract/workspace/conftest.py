@@ -33,7 +33,6 @@ def open_named(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> It
             settings = ElasticSettings(
                 hosts=connection.urls,
                 name=f"{prefix}-{name}",
-                api_key=connection.api_key or "",
                 username=connection.user or "",
                 password=connection.password or "",
                 ca_certs=str(connection.ca_certs or ""),

@@ -23,7 +23,7 @@ from tests.end_to_end.stacks.stack import StackFailed
 from tests.servers.elasticsearch import ElasticsearchCluster
 from tests.servers.kafka import KafkaBroker
 from tests.servers.ports import free_ports
-from tests.servers.prism_installation import install as install_prism
+from tests.servers.prism import install as install_prism
 
 STATE = "/var/lib/similarity"
 SECONDS_TO_START = 300.0

@@ -12,7 +12,7 @@ from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, N
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
-from similarity.ingest.load import LoadReport, check_columns, load_file, sync_file
+from similarity.ingest.load import LoadReport, check_columns, load_file
 from similarity.ingest.records import Columns
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
@@ -69,19 +69,10 @@ class Loader:
         self.now += timedelta(minutes=1)
         encoders = {self.encoder.encoder_id: self.encoder, **self.others}
         with RejectsFile(self.rejects) as rejects:
-            if sync:
-                return sync_file(
-                    self.file(records), index=self.index, encoders=encoders, columns=Columns(), rejects=rejects,
-                    now=self.now, force=force,
-                )  # fmt: skip
             return load_file(
-                self.file(records),
-                index=self.index,
-                encoders=encoders,
-                columns=Columns(),
-                rejects=rejects,
-                now=self.now,
-            )
+                self.file(records), index=self.index, encoders=encoders, columns=Columns(), rejects=rejects,
+                now=self.now, sync=sync, force=force,
+            )  # fmt: skip
 
     def ids(self) -> list[str]:
         return sorted(document.id for batch in self.index.scan("first") for document in batch)
@@ -154,13 +145,6 @@ def test_a_sync_keeps_companies_whose_row_was_rejected(loader: Loader) -> None:
     assert (report.rejected, report.deleted, loader.companies()) == (1, 0, 40)
 
 
-def test_a_sync_refuses_to_guess_when_a_row_has_no_id(loader: Loader) -> None:
-    loader.load(many(40))
-    with pytest.raises(InvalidInput, match="row 40 has no readable id"):
-        loader.load([*many(39), "{broken\n"], sync=True)
-    assert loader.companies() == 40
-
-
 @pytest.mark.parametrize(
     "row", ['"",Firm,Makes things.', " ,Firm,Makes things.", "Firm 39, Inc.,Makes 39 things.,c039", 'c039,"Firm'],
 )  # fmt: skip
@@ -170,8 +154,8 @@ def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: st
     rows = [f"c{number:03},Firm c{number:03},Makes c{number:03} things." for number in range(39)]
     snapshot.write_text("\n".join(["ticker,name,description", *rows, row]))
     with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 has no readable id"):
-        sync_file(
-            snapshot, index=loader.index, encoders={"encoder-1": loader.encoder},
+        load_file(
+            snapshot, sync=True, index=loader.index, encoders={"encoder-1": loader.encoder},
             columns=Columns(fields={"id": "ticker"}), rejects=rejects, now=NOW + timedelta(minutes=5),
         )  # fmt: skip
     assert loader.companies() == 40

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from similarity.company import DeletedCompany, EmbeddedCompany, utc_now, version
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
-from similarity.ingest.load import LoadReport, load_file, sync_file
+from similarity.ingest.load import LoadReport, load_file
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import Columns
 from similarity.ingest.write_path import write_changes
@@ -57,9 +56,10 @@ def ahead(days: float = 1) -> int:
 def load(index: SqliteIndex, *records: object, sync: bool = False) -> LoadReport:
     path = index.path.with_name("companies.jsonl")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    run = partial(sync_file, force=True) if sync else load_file
     with RejectsFile(path.with_name("rejects.jsonl")) as rejects:
-        return run(path, index=index, encoders=ENCODERS, columns=Columns(), rejects=rejects, now=NOW)
+        return load_file(
+            path, index=index, encoders=ENCODERS, columns=Columns(), rejects=rejects, now=NOW, sync=sync, force=sync,
+        )  # fmt: skip
 
 
 def test_a_row_replaces_what_a_wrong_clock_wrote(index: SqliteIndex) -> None:

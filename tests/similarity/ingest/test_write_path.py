@@ -36,13 +36,6 @@ def test_a_record_is_trimmed_and_normalised() -> None:
     )
 
 
-@pytest.mark.parametrize("company_id", [".", " .. "])
-def test_an_id_that_addresses_lose_is_refused_and_can_be_deleted(company_id: str) -> None:
-    with pytest.raises(InvalidCompany, match="cannot be part of a URL"):
-        parse({"id": company_id})
-    assert parse({"id": company_id, "deleted": True}).id == company_id.strip()
-
-
 def test_lists_may_be_lists() -> None:
     assert parse({"aliases": ["A, Inc.", "B; C"]}).company.aliases == ("A, Inc.", "B; C")
 
