@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood
 from similarity.errors import InvalidInput
 from similarity.settings import Settings
 
 if TYPE_CHECKING:
     from similarity.client import Client
+    from similarity.client.question import QuestionOptions
     from similarity.search.question import Question
 
 UrlOption = Annotated[
@@ -40,20 +41,34 @@ def similar_over_http(url: str, question: "Question", output: OutputFormat) -> N
     with connected(url) as client:
         from similarity.client import Anchor
 
+        options: QuestionOptions = {
+            "negatives": [each.reference for each in question.negatives],
+            "exclude": question.exclude,
+            "filters": question.filters,
+            "mode": "hybrid" if question.hybrid else "vector",
+            "k": question.k,
+            "reasons": 0,
+        }
+        if question.exact:
+            options["resolve"] = "exact"
         ranking = client.similar(
             *(Anchor(company=each.company, text=each.text) for each in question.anchors),
-            negatives=[each.reference for each in question.negatives],
-            exclude=question.exclude,
-            filters=question.filters,
-            mode="hybrid" if question.hybrid else "vector",
-            k=question.k,
-            reasons=0,
+            **options,
         )
+    resolved = (*ranking.anchors, *ranking.negatives)
     show_ranking(
         [Line.of_hit(hit, hit.company.as_company()) for hit in ranking.hits],
         output,
         anchors=[each.company for each in ranking.anchors if each.company],
-        remarks=[*(miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses), *ranking.warnings],
+        remarks=[
+            *(
+                understood(each.asked, each.company, each.confidence)
+                for each in resolved
+                if each.company and each.confidence < 1
+            ),
+            *(miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses),
+            *ranking.warnings,
+        ],
     )
 
 

@@ -15,7 +15,7 @@ from similarity.cli.context import (
     progress,
 )
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def similar(
     unlike: Annotated[list[str] | None, typer.Option(help="But less like this company (repeatable)")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Leave this company out (repeatable)")] = None,
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Rank by shared words too, not by meaning alone")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
     k: CountOption = 10,
     country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
     industry: Annotated[list[str] | None, typer.Option(help="Only of this industry (repeatable)")] = None,
@@ -72,6 +73,7 @@ def similar(
         filters=filters + parse_filters(only or ()),
         exclude=exclude or (),
         hybrid=hybrid,
+        exact=exact,
         k=k,
     )
     if address := service_address(url, index=index):
@@ -93,11 +95,20 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
     except UnknownCompany as error:
         hint = "; to describe a company in your own words, use --text" if " " in error.reference.strip() else ""
         raise InvalidInput(f"{error}{hint}") from None
+    resolved = (*ranking.anchors, *ranking.negatives)
     show_ranking(
         [Line.of_hit(hit, hit.company) for hit in ranking.hits],
         output,
         anchors=[each.document.company for each in ranking.anchors if each.document],
-        remarks=[*(str(each.error) for each in ranking.unresolved), *ranking.warnings],
+        remarks=[
+            *(
+                understood(each.reference, each.document.company, each.confidence)
+                for each in resolved
+                if each.document and each.confidence < 1
+            ),
+            *(str(each.error) for each in ranking.unresolved),
+            *ranking.warnings,
+        ],
     )
 
 

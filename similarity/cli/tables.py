@@ -95,6 +95,11 @@ def show_ranking(
     show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
 
 
+def understood(typed: str, company: NamedCompany, confidence: float) -> str:
+    """Return the remark for a company that was found by a similar name."""
+    return f"{typed!r} is read as {company.name} ({company.id}), {confidence:.0%} sure"
+
+
 def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream: IO[str] | None = None) -> None:
     """Print lines to `stream` (by default standard output)."""
     stream = stream or sys.stdout

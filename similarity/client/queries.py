@@ -13,12 +13,17 @@ from similarity.client.ranking import CompanyRecord, CompanyReference, Miss, Mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCompany:
-    """A company in the live generation. `redirected_from`: the requested domain, name or alias; None for the id."""
+    """A company in the live generation.
+
+    `redirected_from`: the requested domain or name; None for the id. `confidence`: how sure it is that this company was
+    meant: 1, or less if only the names are similar.
+    """
 
     company: CompanyRecord
     generation: str
     model: Model
     redirected_from: str | None = None
+    confidence: float = 1.0
     language: str = "und"
     warning: str | None = None
     updated_at: datetime | None = None

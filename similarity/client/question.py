@@ -39,8 +39,9 @@ class QuestionOptions(TypedDict, total=False):
     """The options of a query; the service has defaults for all of them.
 
     negatives: companies to be far from. country, industry, tag: allowed values. filters: other fields and ranges.
-    exclude: companies to omit (ids, domains, names). mode: `hybrid` also ranks by shared words. min_probability:
-    0 to 1. k: number of hits, 1 to 250. reasons: for how many of the first hits to compute the explaining phrases.
+    exclude: companies to omit (ids, domains, names). mode: `hybrid` also ranks by shared words. resolve: `exact`
+    accepts no similar names. min_probability: 0 to 1. k: number of hits, 1 to 250. reasons: for how many of the first
+    hits to compute the explaining phrases.
     fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous page.
     """
 
@@ -51,6 +52,7 @@ class QuestionOptions(TypedDict, total=False):
     filters: Sequence[FieldFilter]
     exclude: str | Sequence[str]
     mode: Mode
+    resolve: Literal["exact"]
     min_probability: float
     k: int
     reasons: int
@@ -71,6 +73,7 @@ class Question:
     filters: tuple[FieldFilter, ...] = ()
     exclude: tuple[str, ...] = ()
     mode: Mode | None = None
+    resolve: Literal["exact"] | None = None
     min_probability: float | None = None
     k: int | None = None
     reasons: int | None = None

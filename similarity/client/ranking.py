@@ -44,8 +44,8 @@ class Model:
 class AskedAnchor:
     """An anchor or a negative as the service resolved it; `company` is None for free text.
 
-    `redirected_from`: the requested domain, name or alias; None if the id was requested. `duplicates`: ids that
-    would have been hits but are the same company.
+    `redirected_from`: the requested domain or name; None if the id was requested. `confidence`: how sure it is that
+    this company was meant. `duplicates`: ids that would have been hits but are the same company.
     """
 
     asked: str = ""
@@ -53,6 +53,7 @@ class AskedAnchor:
     text: str | None = None
     weight: float = 1.0
     redirected_from: str | None = None
+    confidence: float = 1.0
     language: str = "und"
     warning: str | None = None
     updated_at: datetime | None = None

@@ -246,8 +246,8 @@ class CompanyIndex(Protocol):
     def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         """Return companies with a name or alias that has the words of `query`; best matches first.
 
-        A word that stands in no text of the index counts as misspelled: one of at least 4 letters may differ by a
-        letter (added, dropped, changed or swapped), one of at least 9 by two, and one of several may be missing.
+        A word of at least 4 letters that stands in no text of the index counts as misspelled: a letter may differ
+        (added, dropped, changed or swapped), and two of 9 or more. One of several words may be missing.
         """
 
     def similar(

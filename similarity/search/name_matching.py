@@ -19,7 +19,7 @@ from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
 # Letters that Unicode does not decompose into a plain one and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
-MIN_TYPO_LETTERS, MIN_TYPO_FIRST_LETTER = 6, 8
+MIN_TYPO_LETTERS, MIN_TYPO_FIRST_LETTER = 7, 8
 _WITHIN_WORDS = re.compile(r"[.'’`´/]")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 _LONE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")

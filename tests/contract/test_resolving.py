@@ -26,7 +26,7 @@ COMPANIES = (
     ("delta-us", "Delta Machines Inc.", "delta.com", (), "Small Cap"),
     ("delta-gr", "Delta Machines S.A.", "delta.gr", (), "Small Cap"),
     ("MSFT", "Microsoft Corporation", "microsoft.com", (), "Mega Cap"),
-    ("STRA", "Stratus Holdings", "stratus.com", (), "Small Cap"),
+    ("STRA", "Stature, Inc.", "stature.com", (), "Small Cap"),
     ("6969.T", "半導体製造装置株式会社", "handotai.co.jp", (), "Small Cap"),
 )
 
@@ -37,7 +37,7 @@ def resolver(index: CompanyIndex, live: str) -> Resolver:
         make_embedded(company_id, name=name, domain=domain, aliases=aliases, attributes={"cap": cap})
         for company_id, name, domain, aliases, cap in COMPANIES
     ]
-    index.upsert(live, [*documents, make_embedded("about", name="Others", description="The status of machines.")])
+    index.upsert(live, [*documents, make_embedded("about", name="Others", description="The statute of machines.")])
     index.declare(SIZE)
     return Resolver(index, index.live())
 
@@ -87,7 +87,7 @@ def test_companies_of_one_size_and_name_are_candidates(resolver: Resolver) -> No
 
 def test_a_word_of_some_text_is_no_typing_error(resolver: Resolver) -> None:
     with pytest.raises(UnknownCompany):
-        resolver.company("Status Holdings")  # not Stratus Holdings: "status" stands in a description
+        resolver.company("Statute")  # not Stature, Inc.: "statute" stands in a description
 
 
 def test_words_of_a_description_open_nothing(resolver: Resolver) -> None:

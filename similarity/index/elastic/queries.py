@@ -145,29 +145,27 @@ def count_of(word: str) -> Body:
     return {"query": _in_any_field(word, "phrase"), "size": 0, "track_total_hits": 1, "terminate_after": 1}
 
 
-def with_misspelled_words(known: Collection[str], others: Collection[str], *, size: int) -> Body:
-    """Companies with a name that has the known words, and the others but for typing errors and one word."""
-    must = [_in_a_name(word, "0") for word in known]
-    should = [_in_a_name(word, "AUTO:4,9") for word in others]
-    least = max(len(others) - 1, 0 if known else 1)
-    return {
-        "query": {
-            "bool": {
-                "must": must,
-                "should": should,
-                "minimum_should_match": least,
-                "filter": {"term": {"deleted": False}},
+def with_misspelled_words(words: Collection[str], misspelled: Collection[str], *, size: int) -> Body:
+    """Companies with a name that has all of the words but one; those in `misspelled` with typing errors."""
+    clauses = [
+        {
+            "multi_match": {
+                "query": word,
+                "fields": NAME_BOOSTS,
+                "fuzziness": "AUTO:4,9" if word in misspelled else 0,
+                "operator": "and",
             }
-        },
+        }
+        for word in words
+    ]
+    some = {"should": clauses, "minimum_should_match": max(len(words) - 1, 1)}
+    return {
+        "query": {"bool": {**some, "filter": {"term": {"deleted": False}}}},
         "size": size,
         "sort": BY_SCORE,
         "_source": False,
         "track_total_hits": False,
     }
-
-
-def _in_a_name(word: str, fuzziness: str) -> Body:
-    return {"multi_match": {"query": word, "fields": NAME_BOOSTS, "fuzziness": fuzziness, "operator": "and"}}
 
 
 def _in_any_field(word: str, kind: str) -> Body:

@@ -59,9 +59,8 @@ def find_misspelled(cluster: Cluster, index: str, query: str, *, limit: int) -> 
     if not words:
         return []
     counts = cluster.searches(index, [queries.count_of(word) for word in words])
-    known = [word for word, answer in zip(words, counts, strict=True) if answer["hits"]["total"]["value"]]
-    others = [word for word in words if word not in known]
-    (answer,) = cluster.searches(index, [queries.with_misspelled_words(known, others, size=limit)])
+    misspelled = {word for word, answer in zip(words, counts, strict=True) if answer["hits"]["total"]["value"] == 0}
+    (answer,) = cluster.searches(index, [queries.with_misspelled_words(words, misspelled, size=limit)])
     return _companies(cluster, index, [hit["_id"] for hit in answer["hits"]["hits"]])
 
 

@@ -10,8 +10,7 @@ from rapidfuzz.distance import OSA
 
 MAX_CORRECTIONS = 8
 MAX_AGE_SECONDS = 60.0
-# Words that may contain one and two errors, by least length; shorter words are not corrected.
-ONE_ERROR, TWO_ERRORS = 4, 9
+MIN_CORRECTED_LETTERS, MIN_TWO_ERRORS = 4, 9
 
 
 class Vocabulary:
@@ -38,7 +37,7 @@ class Vocabulary:
         self._refresh(connection, state)
         if word in self._words:
             return [word]
-        cutoff = (len(word) >= ONE_ERROR) + (len(word) >= TWO_ERRORS)
+        cutoff = (len(word) >= MIN_CORRECTED_LETTERS) + (len(word) >= MIN_TWO_ERRORS)
         near = process.extract(
             word, self._words_of_names, scorer=OSA.distance, score_cutoff=cutoff, limit=MAX_CORRECTIONS
         )

@@ -56,19 +56,10 @@ def find_misspelled(
 ) -> list[int]:
     """Document numbers of the companies with a name that has the words of `query`, but for typing errors and a word."""
     state = (generation.number, generation.sequence)
-    known, corrected, missing = [], [], False
-    for word in tokens(query)[:MAX_MISSPELLED_WORDS]:
-        near = vocabulary.corrections(connection, word, state=state)
-        if near == [word]:
-            known.append(_any_of(near))
-        elif near:
-            corrected.append(_any_of(near))
-        elif missing:
-            return []
-        else:
-            missing = True
-    least = max(len(corrected) - (not missing), 0 if known else 1)
-    some = [" AND ".join(f"({term})" for term in (*known, *chosen)) for chosen in combinations(corrected, least)]
+    words = tokens(query)[:MAX_MISSPELLED_WORDS]
+    terms = [_any_of(near) for word in words if (near := vocabulary.corrections(connection, word, state=state))]
+    least = max(len(words) - 1, 1)
+    some = [" AND ".join(f"({term})" for term in chosen) for chosen in combinations(terms, least)]
     expression = " OR ".join(f"({each})" for each in some)
     return _matching(connection, generation, f"{{name aliases}} : ({expression})", limit=limit) if some else []
 
