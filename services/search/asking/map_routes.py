@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from ..guards.callers import Scope, needs
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
 from ..wire.etags import with_etag
-from ..wire.strict_bodies import StrictRoute
 from .map_schemas import Map, MapQuery
 from .maps import MapService
 from .question_schemas import Question

@@ -10,7 +10,7 @@ from similarity.errors import InvalidFilter
 from similarity.index.filters import FieldFilter
 from similarity.search import question as search
 
-from ..wire.listed import Listed
+from ..wire.bodies import Listed
 from .conditions import CONDITION, FIELD, filters_of
 from .schemas import MAX_HITS, Text, Words
 

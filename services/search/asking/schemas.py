@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from similarity.company import MAX_NAME_CHARACTERS, AttributeValue
 
-from ..wire.listed import Listed
+from ..wire.bodies import Listed
 
 MAX_HITS = 250
 MAX_FILTER_VALUES = 100

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ..asking.question_schemas import FormatQuery
 from ..guards.callers import Caller, Scope, needs
+from ..wire.bodies import body_of
 from ..wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
-from ..wire.raw_bodies import body_of
 from ..wire.tables import CSV, csv_lines, wants_csv
 from .match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
 from .match_schemas import Matched, MatchedRow, MatchRequest

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.name_matching import How
 
-from ..wire.listed import Listed
+from ..wire.bodies import Listed
 from ..wire.problem_documents import CompanyReference
 
 MAX_ROWS = 5_000

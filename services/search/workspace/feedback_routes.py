@@ -12,8 +12,8 @@ from similarity.feedback.labels import ID_COLUMNS, TEXT_COLUMNS
 from ..asking.schemas import NoQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
-from ..wire.strict_bodies import StrictRoute
 from ..wire.tables import CSV, wants_csv
 from .feedback import FeedbackService
 from .feedback_next import NextService

@@ -10,8 +10,8 @@ from ..asking.schemas import NoQuery
 from ..asking.similar_routes import QUESTION_PROBLEMS, RANKED, UNCHANGED, ranked
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
-from ..wire.strict_bodies import StrictRoute
 from .lists import ListsService
 from .lists_schemas import (
     LIST_NAME,

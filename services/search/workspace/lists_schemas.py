@@ -11,7 +11,7 @@ from similarity.feedback.protocol import MAX_SEEN
 from ..asking.question_schemas import DEFAULT_EXPLAINED, MAX_EXPLAINED, BatchQuestion, Cursor, FormatQuery
 from ..asking.ranking_schemas import Hit, Ranking
 from ..asking.schemas import MAX_HITS
-from ..wire.listed import Listed
+from ..wire.bodies import Listed
 
 # A name is a part of an address: no slash, no control character, no space at its ends. Written out, because
 # what \s means differs between the readers of a schema.

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..asking.schemas import NoQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
+from ..wire.bodies import body_of, described_body
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
-from ..wire.raw_bodies import body_of, described_body
 from .erasing import ErasureService
 from .write_schemas import (
     EVENT_TIME,

@@ -15,7 +15,7 @@ from similarity.company import (
 )
 from similarity.index.ledger import Compaction, ErasureState
 
-from ..wire.listed import Listed
+from ..wire.bodies import Listed
 
 MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048

@@ -406,7 +406,7 @@ def test_a_question_that_cannot_be_read_says_where_and_why(
 def test_a_body_that_is_no_strict_json_is_refused(asking: TestClient) -> None:
     answer = asking.post("/similar", content=b'{"k": 1, "k": 2}', headers={"Content-Type": "application/json"})
     detail = problem(answer, "invalid-request")["detail"]
-    assert detail.startswith("body: is no JSON that can be used: the member 'k' occurs twice")
+    assert detail.startswith("body: the JSON cannot be used: the member 'k' occurs twice")
 
 
 def test_a_body_of_another_type_is_refused(asking: TestClient) -> None:

@@ -138,7 +138,7 @@ def test_an_unknown_address_is_a_problem(client: TestClient, path: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_another_method_is_405_and_says_which_is_allowed(client: TestClient, path: str, method: str) -> None:
     answer = client.request(method, path)
-    assert problem(answer, "method-not-allowed")["detail"] == f"{path} does not take {method}"
+    assert problem(answer, "method-not-allowed")["detail"] == f"{path} does not accept {method}"
     assert answer.headers["allow"] == "GET"
 
 

@@ -245,5 +245,5 @@ def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteInd
 
 
 def test_without_a_topic_there_is_nowhere_to_publish_to(index: SqliteIndex) -> None:
-    with pytest.raises(InvalidInput, match="no topic is named"):
+    with pytest.raises(InvalidInput, match="no topic is given"):
         set_up_writing(WriteMode.KAFKA, index=index, encoders={})
