@@ -11,8 +11,7 @@ from ..guards.callers import Scope, needs
 from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
 from ..wire.etags import with_etag
-from .map_schemas import Map, MapQuery
-from .maps import MapService
+from .maps import Map, MapQuery, MapService
 from .question_schemas import Question
 from .schemas import NoQuery
 from .similar_routes import ASKED, ETAG, JSON, QUESTION_PROBLEMS, UNCHANGED, Reference

@@ -448,7 +448,7 @@ def test_a_batch_is_bounded(asking: TestClient) -> None:
     assert refused({"questions": [about("acme")] * 101}).startswith("questions: List should have at most 100 items")
     assert refused({"questions": [about("acme", cursor="x")]}).startswith("questions[0].cursor: there is no such")
     assert refused({"questions": [about("acme", reasons=26)] * 2}) == (
-        "body: the questions ask for 52 reasons; all of a batch together may ask for 50"
+        "body: the queries ask for 52 reasons; a batch may ask for 50 in total"
     )
 
 
