@@ -7,11 +7,11 @@ One rule of shape: facts about a stored document (`updated_at`, `embedded_at`, `
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from similarity.company import MAX_NAME_CHARACTERS, AttributeValue
 
-from ..wire.bodies import Listed
+from ..wire.bodies import Closed, Listed
 
 MAX_HITS = 250
 MAX_FILTER_VALUES = 100
@@ -27,19 +27,15 @@ Word = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 Words = Annotated[Listed[Word], Field(max_length=MAX_FILTER_VALUES)]
 
 
-class FindQuery(BaseModel):
+class FindQuery(Closed):
     """The parameters of a look-up."""
-
-    model_config = ConfigDict(extra="forbid")
 
     q: Word = Field(description="A name, the start of one, a domain, or words of a description.", examples=["nik"])
     limit: int = Field(default=10, ge=1, le=MAX_HITS, description="How many companies at most.")
 
 
-class NoQuery(BaseModel):
-    """No parameters: whatever is given is an error."""
-
-    model_config = ConfigDict(extra="forbid")
+class NoQuery(Closed):
+    """No parameters: any parameter is an error."""
 
 
 class CompanyRecord(BaseModel):

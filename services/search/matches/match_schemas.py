@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.name_matching import How
 
-from ..wire.bodies import Listed
+from ..wire.bodies import Closed, Listed
 from ..wire.problem_documents import CompanyReference
 
 MAX_ROWS = 5_000
@@ -15,20 +15,16 @@ MAX_ROWS = 5_000
 Cell = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARACTERS)]
 
 
-class MatchRow(BaseModel):
+class MatchRow(Closed):
     """One company as somebody's list has it; a name or a domain is enough."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Cell = Field(default="", examples=["Coca Cola"])
     domain: Cell = Field(default="", description="A website in any form.", examples=["https://www.coca-cola.com"])
     country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
 
 
-class MatchRequest(BaseModel):
+class MatchRequest(Closed):
     """A list to match."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rows: Listed[MatchRow] = Field(min_length=1, max_length=MAX_ROWS)
 

@@ -6,7 +6,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from similarity.company import ID_PATTERN
 
 from . import problems
 from .problem_documents import Problem, invalid_request
@@ -16,6 +18,9 @@ JSON = "application/json"
 # Parsing more than this takes long enough to delay other requests.
 MAX_BYTES_ON_EVENT_LOOP = 50_000
 
+# With anchors: otherwise a longer text that contains a valid id would match.
+WHOLE_ID = f"^{ID_PATTERN.pattern}$"
+CompanyId = Annotated[str, StringConstraints(pattern=WHOLE_ID)]
 Item = TypeVar("Item")
 
 # Bodies are validated on the event loop. To collect each wrong item of a 2 MB body, a million of them, would stop the

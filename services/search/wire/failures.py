@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.feedback.protocol import EventConflict, UnknownList
 from similarity.search.errors import (
     AmbiguousCompany,
     EncoderNotLoaded,
@@ -35,10 +36,12 @@ STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     UnknownGeneration: (problems.GENERATION_GONE, "the index was replaced while this was answered; ask again"),
 }
 # Answered with the error's own message.
-SEARCH_FAILURES: Mapping[type[Exception], Kind] = {
+TOLD_FAILURES: Mapping[type[Exception], Kind] = {
     EncoderNotLoaded: problems.ENCODER_NOT_LOADED,
     NotCalibrated: problems.NO_CALIBRATION,
     RankingExpired: problems.CURSOR_EXPIRED,
+    EventConflict: problems.EVENT_CONFLICT,
+    UnknownList: problems.UNKNOWN_LIST,
 }
 
 _PARAMETER = re.compile(r"\{[^}]*\}")
@@ -58,7 +61,7 @@ def answer_failures(app: FastAPI) -> None:
     def on_failure(request: Request, error: Exception) -> Response:
         return on_problem(request, problem_of(error))
 
-    expected: list[type[Exception]] = [InvalidInput, EncoderNotLoaded, RankingExpired, *STORE_FAILURES]
+    expected: list[type[Exception]] = [InvalidInput, *STORE_FAILURES, *TOLD_FAILURES]
     for failure in expected:
         app.add_exception_handler(failure, on_failure)
 
@@ -76,7 +79,7 @@ def answer_failures(app: FastAPI) -> None:
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the problem that an error of the store or of `similarity.search` becomes.
+    """Return the problem that an error of the library becomes.
 
     Raises:
         Exception: the error itself, if it is none of those.
@@ -88,8 +91,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(problems.UNKNOWN_COMPANY, str(error), suggestions=[*map(reference_of, error.suggestions)])
     if isinstance(error, AmbiguousCompany):
         return Problem(problems.CONTESTED_NAME, str(error), candidates=[*map(reference_of, error.candidates)])
-    if kind_of_search := SEARCH_FAILURES.get(type(error)):
-        return Problem(kind_of_search, str(error))
+    if told := TOLD_FAILURES.get(type(error)):
+        return Problem(told, str(error))
     if isinstance(error, InvalidInput):
         return Problem(problems.INVALID_REQUEST, str(error), errors=[])
     raise error

@@ -5,17 +5,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..asking.schemas import NoQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
-from ..wire.bodies import body_of, described_body
+from ..wire.bodies import WHOLE_ID, Closed, body_of, described_body
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
 from .erasing import ErasureService
 from .write_schemas import (
     EVENT_TIME,
-    WHOLE_ID,
     BulkResult,
     CompanyBody,
     ErasureAnswer,
@@ -34,10 +33,8 @@ Version = Annotated[int, Path(ge=0, lt=2**63, description="The `version` that th
 CompanyId = Annotated[str, Path(pattern=WHOLE_ID, description="The company's id.", examples=["acme"])]
 
 
-class DeleteQuery(BaseModel):
+class DeleteQuery(Closed):
     """The parameters of a delete."""
-
-    model_config = ConfigDict(extra="forbid")
 
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])
 

@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
-    ID_PATTERN,
     MAX_DESCRIPTION_CHARACTERS,
     MAX_LIST_ITEMS,
     MAX_NAME_CHARACTERS,
@@ -15,7 +14,7 @@ from similarity.company import (
 )
 from similarity.index.ledger import Compaction, ErasureState
 
-from ..wire.bodies import Listed
+from ..wire.bodies import CompanyId, Listed
 
 MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048
@@ -27,9 +26,6 @@ EVENT_TIME = (
 )
 STATUS = "Address that tells what became of an accepted write; left out otherwise."
 
-# Whole: without the anchors a longer text that holds a valid id would do.
-WHOLE_ID = f"^{ID_PATTERN.pattern}$"
-CompanyId = Annotated[str, StringConstraints(pattern=WHOLE_ID)]
 AttributeName = Annotated[str, StringConstraints(pattern=f"^{ATTRIBUTE_NAME_PATTERN.pattern}$")]
 Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
