@@ -1,4 +1,4 @@
-"""Matching the rows of a list that was sent: parsed rows in, answer models out."""
+"""Matches the rows of a list: from parsed rows to response models."""
 
 import time
 from collections.abc import Callable, Sequence
