@@ -46,7 +46,7 @@ def test_an_invented_cursor_is_refused(cursor: str) -> None:
 
 def test_a_cursor_of_another_question_or_another_process_is_refused() -> None:
     cursor = CURSORS.write(Position(generation="g", digest="d" * 32, score=0.5, id="a", rank=10))
-    with pytest.raises(Problem, match="belongs to another question"):
+    with pytest.raises(Problem, match="belongs to another query"):
         CURSORS.read(cursor, digest="e" * 32)
     with pytest.raises(Problem, match="this process did not write"):
         Cursors(b"other key").read(cursor, digest="d" * 32)

@@ -403,8 +403,8 @@ def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> 
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
-        ("filter=colour=red", "filter: 'colour=red' is no condition; write FIELD=VALUE, FIELD!=VALUE, "),
-        ("filter=attributes.x>=much", "filter: 'much' is no number; write it like 100 or -2.5"),
+        ("filter=colour=red", "filter: 'colour=red' is not a condition; write FIELD=VALUE, FIELD!=VALUE, "),
+        ("filter=attributes.x>=much", "filter: 'much' is not a number; write it like 100 or -2.5"),
         ("filter=country>=1", "filter: country is text and has no range"),
         ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: the filter on attributes.x has at_least 2"),
         ("fields=name,age", "fields: String should match pattern"),
