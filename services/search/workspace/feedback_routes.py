@@ -77,9 +77,9 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         A pair is labelled if all users agree on it, and unlabelled if they do not or one is unsure. Withdrawn verdicts
         do not count. Deleted companies are omitted.
         """
-        records = service.text_pairs() if query.sides == "texts" else service.id_pairs()
+        texts = query.sides == "texts"
+        records, columns = (service.text_pairs(), TEXT_COLUMNS) if texts else (service.id_pairs(), ID_COLUMNS)
         if wants_csv(query.format, accept):
-            columns = TEXT_COLUMNS if query.sides == "texts" else ID_COLUMNS
             return _file(csv_of_pairs(records, columns), CSV, "pairs.csv")
         return _file((json.dumps(each, ensure_ascii=False) + "\n" for each in records), JSONL, "pairs.jsonl")
 

@@ -12,8 +12,7 @@ from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
 from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
-from .lists import ListsService
-from .lists_schemas import (
+from .lists import (
     LIST_NAME,
     ListGiven,
     ListHitsQuery,
@@ -21,6 +20,7 @@ from .lists_schemas import (
     ListRecord,
     Lists,
     ListsQuery,
+    ListsService,
     LookGiven,
     LookRecord,
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from similarity.backoff import backoff
 from similarity.errors import AuditUnavailable, SimilarityError
+from similarity.feedback.protocol import Forgotten
 from similarity.index.ledger import ErasureRecord
 from similarity.upkeep.audit import FAILED, Action, AuditRecord, Entry
 from similarity.upkeep.erasure import Eraser, remaining
@@ -19,7 +20,7 @@ from ..guards.callers import who
 from ..guards.envelope import request_id
 from ..wire import problems
 from ..wire.problem_documents import Problem
-from .write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
+from .write_schemas import ErasedGeneration, ErasureAnswer, Outcome
 from .writing import WriteService, refusal
 
 SECONDS_TO_RETRY = 60.0

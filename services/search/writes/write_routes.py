@@ -40,18 +40,12 @@ WRITE_PROBLEMS = (
     problems.WRITE_FAILED,
     problems.WRITE_ENCODER_MISSING,
 )
+LOCATION = {"Location": {"description": "Address of its state", "schema": {"type": "string"}}}
 ACCEPTED: Responses = {
-    202: {
-        "model": WriteAnswer,
-        "description": "Kafka holds it; the stream will store it",
-        "headers": {"Location": {"description": "Address of its state", "schema": {"type": "string"}}},
-    }
+    202: {"model": WriteAnswer, "description": "Kafka holds it; the stream will store it", "headers": LOCATION}
 }
 ERASURE_ACCEPTED: Responses = {
-    202: {
-        "description": "No search finds the company; the rest continues",
-        "headers": {"Location": {"description": "Address of the state of the erasure.", "schema": {"type": "string"}}},
-    }
+    202: {"description": "No search finds the company; the rest continues", "headers": LOCATION}
 }
 LINES_DESCRIBED: Responses = {
     200: {

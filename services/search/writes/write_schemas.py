@@ -12,6 +12,7 @@ from similarity.company import (
     MAX_NAME_CHARACTERS,
     AttributeValue,
 )
+from similarity.feedback.protocol import Forgotten
 from similarity.index.ledger import Compaction, ErasureState
 
 from ..wire.bodies import CompanyId, Listed
@@ -142,17 +143,6 @@ class ErasedGeneration(BaseModel):
     generation: str = Field(examples=["2026-01-31"])
     outcome: Outcome
     reason: str = ""
-
-
-class Forgotten(BaseModel):
-    """Counts of what was removed from feedback and lists; known when the lists have been searched."""
-
-    events: int = Field(default=0, description="Feedback about it.")
-    lists: int = Field(
-        default=0, description="Saved lists that named it: changed, renamed, or removed if it was their only anchor."
-    )
-    looks: int = Field(default=0, description="Looks at lists that had it.")
-    notes: int = Field(default=0, description="Notes on other companies that named it; they are empty now.")
 
 
 class ErasureAnswer(BaseModel):
