@@ -36,7 +36,7 @@ STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     UnknownGeneration: (problems.GENERATION_GONE, "the index was replaced while this was answered; ask again"),
 }
 # Answered with the error's own message.
-TOLD_FAILURES: Mapping[type[Exception], Kind] = {
+LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     EncoderNotLoaded: problems.ENCODER_NOT_LOADED,
     NotCalibrated: problems.NO_CALIBRATION,
     RankingExpired: problems.CURSOR_EXPIRED,
@@ -61,7 +61,7 @@ def answer_failures(app: FastAPI) -> None:
     def on_failure(request: Request, error: Exception) -> Response:
         return on_problem(request, problem_of(error))
 
-    expected: list[type[Exception]] = [InvalidInput, *STORE_FAILURES, *TOLD_FAILURES]
+    expected: list[type[Exception]] = [InvalidInput, *STORE_FAILURES, *LIBRARY_FAILURES]
     for failure in expected:
         app.add_exception_handler(failure, on_failure)
 
@@ -91,8 +91,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(problems.UNKNOWN_COMPANY, str(error), suggestions=[*map(reference_of, error.suggestions)])
     if isinstance(error, AmbiguousCompany):
         return Problem(problems.CONTESTED_NAME, str(error), candidates=[*map(reference_of, error.candidates)])
-    if told := TOLD_FAILURES.get(type(error)):
-        return Problem(told, str(error))
+    if expected := LIBRARY_FAILURES.get(type(error)):
+        return Problem(expected, str(error))
     if isinstance(error, InvalidInput):
         return Problem(problems.INVALID_REQUEST, str(error), errors=[])
     raise error

@@ -163,10 +163,6 @@ def test_unknown_parameters_are_refused(client: TestClient, index: SqliteIndex) 
     assert "acme" in index.get("live", ["acme"])
 
 
-def test_an_erasure_that_nobody_asked_for_is_unknown(client: TestClient) -> None:
-    problem(client.get("/companies/acme/erasure"), "unknown-erasure")
-
-
 class BrokenIndex(SqliteIndex):
     """Takes no tombstone into the previous generation, and compacts when it is let; counts how often."""
 

@@ -85,11 +85,6 @@ def test_a_write_is_accepted_when_it_is_acknowledged(
     assert index.stats("first").companies == 0
 
 
-def test_the_time_of_receipt_travels_with_the_message(client: TestClient, producer: FakeProducer) -> None:
-    version = put(client).json()["version"]
-    assert producer.changes()[0].version == version
-
-
 def test_a_delete_is_published_too(client: TestClient, producer: FakeProducer) -> None:
     answer = client.delete("/companies/acme")
     assert (answer.status_code, answer.json()["outcome"]) == (202, "accepted")
@@ -204,11 +199,6 @@ def test_what_is_not_acknowledged_is_not_accepted(client: TestClient, producer: 
     assert found == ["accepted", "failed", "accepted", "rejected"]
     producer.refused = set()
     assert put(client).status_code == 202
-
-
-def test_what_breaks_a_rule_is_never_published(client: TestClient, producer: FakeProducer) -> None:
-    problem(put(client, name=""), "invalid-request")
-    assert producer.sent == []
 
 
 def test_an_erasure_is_published_at_the_tombstones_version(
