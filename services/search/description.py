@@ -1,6 +1,6 @@
-"""What the API says about itself: /openapi.json and the manual at /docs, made once and handed out as they are.
+"""The description of the API: /openapi.json and the manual at /docs, made once.
 
-Anybody may ask for both without a key, so asking must cost next to nothing.
+Both need no key, so serving them must be cheap.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The document, and what is sent of it."""
+    """The OpenAPI document, and both responses as bytes."""
 
     document: Document
     openapi: bytes
@@ -28,10 +28,9 @@ class Described:
 
 
 class Description:
-    """Describes an API when that is first asked for: it takes a quarter of a second, which many tests can spare.
+    """Describes an API at the first request: it takes a quarter of a second, which most tests do not need.
 
-    Thread-safe: FastAPI fails now and then where two threads describe at once, and whoever asks sees the
-    document only when it is finished.
+    Thread-safe. Without the lock FastAPI fails now and then if two threads describe at once.
     """
 
     def __init__(self, describe: Callable[[], Document]) -> None:
@@ -40,7 +39,7 @@ class Description:
         self._made: Described | None = None
 
     def made(self) -> Described:
-        """The description; may have to wait for it."""
+        """Return the description; the first call makes it."""
         with self._lock:
             if self._made is None:
                 document = _with_problem_media_type(self._describe())
@@ -50,13 +49,13 @@ class Description:
             return self._made
 
     async def ready(self) -> Described:
-        """The same for the event loop, which does not wait."""
+        """Return the description without blocking the event loop."""
         made = self._made
         return made if made is not None else await run_sync(self.made)
 
 
 def add_description(app: FastAPI) -> None:
-    """Has `app` answer what it is; to be called when it has all its routes."""
+    """Add the description to `app`, which must have all its routes."""
     description = Description(app.openapi)
     # FastAPI's documented way to change the document.
     app.openapi = lambda: description.made().document  # type: ignore[method-assign]
@@ -71,7 +70,7 @@ def add_description(app: FastAPI) -> None:
 
 
 def _with_problem_media_type(document: Document) -> Document:
-    """FastAPI describes every answer as plain JSON; our problems say what they are."""
+    """Return the document with the media type of problems; FastAPI describes every answer as plain JSON."""
     for operations in document["paths"].values():
         for operation in operations.values():
             for status, response in operation["responses"].items():

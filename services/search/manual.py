@@ -1,13 +1,15 @@
-"""The API's manual at /docs, written from the OpenAPI document: plain HTML, nothing from other hosts."""
+"""The API's manual at /docs: plain HTML made from the OpenAPI document, without files from other hosts."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
-from itertools import chain
 from typing import Any, TypeAlias
 
+from .wire.bodies import JSON
 from .wire.problems import KINDS, Kind
 
 Row: TypeAlias = tuple[str, str, str]
+"""Name, type as HTML, and meaning."""
+
 Schema: TypeAlias = Mapping[str, Any]
 
 PAGE = """<!doctype html>
@@ -28,6 +30,8 @@ PAGE = """<!doctype html>
 <h1>API manual</h1>
 <p class="lead">{description}</p>
 {operations}
+<h2>Objects</h2>
+{objects}
 <h2>Problems</h2>
 <p>Errors are <code>application/problem+json</code>. <code>type</code> names one of these; <code>detail</code> says what
 went wrong this time.</p>
@@ -40,11 +44,10 @@ went wrong this time.</p>
 """
 
 
-def manual_page(document: Mapping[str, Any]) -> str:
-    """The manual of the API that an OpenAPI document describes, as an HTML page."""
-    schemas = document["components"]["schemas"]
+def manual_page(document: Schema) -> str:
+    """Return the manual of the API that an OpenAPI document describes, as an HTML page."""
     operations = (
-        _operation(method, path, operation, schemas)
+        _operation(method, path, operation)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     )
@@ -52,84 +55,67 @@ def manual_page(document: Mapping[str, Any]) -> str:
         title=escape(document["info"]["title"]),
         description=escape(document["info"]["description"]),
         operations="\n".join(operations),
+        objects="\n".join(_object(name, schema) for name, schema in document["components"]["schemas"].items()),
         problems="\n".join(map(_problem, KINDS)),
     )
 
 
-def _operation(method: str, path: str, operation: Schema, schemas: Schema) -> str:
+def _operation(method: str, path: str, operation: Schema) -> str:
     parts = [
         f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>\n"
         f"<p><strong>{escape(operation['summary'])}.</strong> {_prose(operation.get('description', ''))}</p>\n",
         _table("Parameters", [_parameter(each) for each in operation.get("parameters", [])]),
-        *_contents("Body", operation.get("requestBody", {}), schemas),
+        *_contents("Body", operation.get("requestBody", {})),
     ]
-    for status, response in _answers(operation):
-        parts += _contents("Answer" if status == "200" else f"Answer {status}", response, schemas)
-    parts.append(f"<p>Problems: {', '.join(_problems(operation)) or 'none'}.</p></section>")
+    problems = []
+    for status, response in operation["responses"].items():
+        if status < "400":
+            parts += _contents("Answer" if status == "200" else f"Answer {status}", response)
+        else:
+            problems.append(f"{status} {escape(response['description'])}")
+    parts.append(f"<p>Problems: {', '.join(problems) or 'none'}.</p></section>")
     return "".join(parts)
 
 
-def _contents(title: str, described: Schema, schemas: Schema) -> Iterator[str]:
-    """What a body or an answer holds: a table of members, or for what has none (CSV, lines) its media type."""
+def _contents(title: str, described: Schema) -> Iterator[str]:
+    """Yield the contents of a body or an answer, one per media type."""
     contents = described.get("content", {})
     if not contents and described.get("description"):
         yield f"<p>{title}: {_prose(described['description'])}.</p>\n"
     for media_type, content in contents.items():
-        rows = list(_members(content.get("schema", {}), schemas))
-        if rows:
-            yield _table(title, rows)
+        schema, example = content.get("schema", {}), str(content.get("example", "")).strip()
+        if "properties" in schema:
+            yield _table(title, _members(schema))
+        elif media_type == JSON:
+            yield f"<p>{title}: {_type(schema)}.</p>\n"
         else:
-            example = str(content.get("example", "")).strip()
             yield f"<p>{title} as <code>{escape(media_type)}</code>"
             yield f", for example:</p>\n<pre>{escape(example)}</pre>\n" if example else ".</p>\n"
 
 
+def _object(name: str, schema: Schema) -> str:
+    description = _prose(schema.get("description", ""))
+    return (
+        f'<section><h3 id="{name}">{name}</h3>\n<p>{description}</p>\n{_table("Members", _members(schema))}</section>'
+    )
+
+
 def _parameter(parameter: Schema) -> Row:
-    schema = _value(parameter["schema"])
+    schema = parameter["schema"]
+    options = [option for option in schema.get("anyOf", []) if option.get("type") != "null"]
+    schema = {**schema, **options[0]} if len(options) == 1 else schema
     limits = [" or ".join(map(str, schema["enum"]))] if "enum" in schema else []
     limits += [f"{schema['minimum']} to {schema['maximum']}"] if "maximum" in schema else []
     limits += [f"default {schema['default']}"] if schema.get("default") else []
-    limits += (
-        ["required"] if parameter.get("required") else ["may be repeated"] if schema.get("type") == "array" else []
-    )
-    return parameter["name"], ", ".join(limits), parameter.get("description", "")
+    if parameter.get("required"):
+        limits.append("required")
+    elif schema.get("type") == "array":
+        limits.append("may be repeated")
+    return parameter["name"], escape(", ".join(limits)), parameter.get("description", "")
 
 
-def _members(schema: Schema, schemas: Schema) -> Iterator[Row]:
-    """Name, type and meaning of every member of an object, those of inner objects as `outer.inner`."""
-    described: dict[str, str] = {}
-    known = {**schemas, **schema.get("$defs", {})}
-
-    def walk(described_object: Schema, prefix: str) -> Iterator[Row]:
-        for name, member in described_object.get("properties", {}).items():
-            inner = _value(member)
-            listed = inner.get("type") == "array"
-            inner = _value(inner.get("items", {})) if listed else inner
-            path = f"{prefix}{name}[]" if listed else f"{prefix}{name}"
-            names = _schema_names(inner)
-            if not names:
-                yield f"{prefix}{name}", _type(member), _meaning(member)
-            elif names in described:
-                yield path, "object", f"The same members as `{described[names]}`."
-            else:
-                described[names] = path
-                for each in names.split():
-                    yield from walk(known[each], f"{path}.")
-
-    names = _schema_names(schema)
-    return chain.from_iterable(walk(known[each], "") for each in names.split()) if names else walk(schema, "")
-
-
-def _value(schema: Schema) -> Schema:
-    """What a value is where it is not null."""
-    options = [option for option in schema.get("anyOf", []) if option.get("type") != "null"]
-    return {**schema, **options[0], "anyOf": []} if len(options) == 1 else schema
-
-
-def _schema_names(schema: Schema) -> str:
-    """The names of the objects that a value may be, by blanks; empty if it is no object with members of its own."""
-    options = schema.get("anyOf") or schema.get("oneOf") or [schema]
-    return " ".join(str(option["$ref"]).rsplit("/", 1)[-1] for option in options if "$ref" in option)
+def _members(schema: Schema) -> list[Row]:
+    return [(name, _type(member), _meaning(member)) for name, member in schema.get("properties", {}).items()]
 
 
 def _meaning(member: Schema) -> str:
@@ -140,33 +126,24 @@ def _meaning(member: Schema) -> str:
     return f"For example `{', '.join(map(str, example)) if isinstance(example, list) else example}`"
 
 
-def _type(member: Schema) -> str:
-    options = member.get("anyOf") or member.get("oneOf")
-    if options:
+def _type(schema: Schema) -> str:
+    """Return the type of a value as HTML; an object is a link to its members."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return f'<a href="#{name}">{name}</a>'
+    if options := schema.get("anyOf") or schema.get("oneOf"):
         return " or ".join(dict.fromkeys(map(_type, options)))
-    if "enum" in member or "const" in member:
-        return " or ".join(map(str, member.get("enum", [member.get("const")])))
-    kind = str(member.get("format") or member.get("type", "any value"))
-    return f"{kind} of {_type(member['items'])}" if kind == "array" and member.get("items") else kind
-
-
-def _answers(operation: Schema) -> list[tuple[str, Schema]]:
-    return [(status, each) for status, each in operation["responses"].items() if status < "400"]
-
-
-def _problems(operation: Schema) -> list[str]:
-    return [
-        f"{status} {escape(response['description'])}"
-        for status, response in operation["responses"].items()
-        if status >= "400"
-    ]
+    if "enum" in schema or "const" in schema:
+        return escape(" or ".join(map(str, schema.get("enum", [schema.get("const")]))))
+    kind = escape(str(schema.get("format") or schema.get("type", "any value")))
+    return f"{kind} of {_type(schema['items'])}" if kind == "array" and schema.get("items") else kind
 
 
 def _table(title: str, rows: list[Row]) -> str:
     if not rows:
         return ""
     cells = "\n".join(
-        f"<tr><td><code>{escape(name)}</code><td>{escape(kind)}<td>{_prose(meaning)}" for name, kind, meaning in rows
+        f"<tr><td><code>{escape(name)}</code><td>{kind}<td>{_prose(meaning)}" for name, kind, meaning in rows
     )
     return f'<div class="scroll"><table><caption>{title}</caption>\n{cells}\n</table></div>\n'
 
@@ -179,6 +156,6 @@ def _problem(kind: Kind) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escaped text in which `words in backticks` become code."""
+    """Return escaped text in which `words in backticks` become code."""
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if position % 2 else part for position, part in enumerate(parts))

@@ -10,30 +10,25 @@ COLUMNS = ("rank", "id", "name", "domain", "country", "industry", "score", "prob
 
 
 def csv_text(ranking: Ranking, further: Sequence[str] = ()) -> str:
-    """The hits, a row each, with the names of the columns first. Members that were not asked for are empty.
+    """Return a header and one row per hit. Members that the query omits are empty.
 
-    `further` are members that only the hits of this ranking have, in columns of their own.
+    `further`: members that only the hits of this ranking have, as further columns.
     """
     rows = ((*_row(hit), *(getattr(hit, name) for name in further)) for hit in ranking.hits)
     return "".join(csv_lines([(*COLUMNS, *further), *rows]))
 
 
 def file_name(ranking: Ranking) -> str:
-    """What the table is called when it is saved."""
+    """Return the file name of the table."""
     companies = [anchor.company.id for anchor in ranking.anchors if anchor.company is not None]
     about = re.sub(r"[^A-Za-z0-9._-]", "-", companies[0]) if companies else "description"
     return f"competitors-{about}.csv"
 
 
-def _row(hit: Hit) -> tuple[str | int | float | None, ...]:
-    company = hit.company
+def _row(hit: Hit) -> tuple[object, ...]:
     return (
         hit.rank,
-        company["id"],
-        company.get("name", ""),
-        company.get("domain", ""),
-        company.get("country", ""),
-        company.get("industry", ""),
+        *(hit.company.get(name, "") for name in COLUMNS[1:6]),
         hit.score,
         hit.probability,
         _words(hit.reason),

@@ -1,4 +1,4 @@
-"""Where a page ended, as a text that only this service can have written.
+"""Cursors: the signed position at which a page ended.
 
 cursor = base64url(JSON [generation, digest of the question, last score, last id, rank] + HMAC)
 """
@@ -19,21 +19,21 @@ SIGNATURE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """Writes and reads cursors, signed with `key`: processes with the same key read each other's."""
+    """Writes and reads cursors signed with `key`. Processes with the same key accept each other's."""
 
     key: bytes
 
     def write(self, position: Position) -> str:
-        """The cursor of a position."""
+        """Return the cursor of a position."""
         told = [position.generation, position.digest, position.score, position.id, position.rank]
         payload = json.dumps(told, separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(payload + self._signature(payload)).decode().rstrip("=")
 
     def read(self, cursor: str, *, digest: str) -> Position:
-        """The position that a cursor to the question `digest` stands for.
+        """Return the position in a cursor of the query with this `digest`.
 
         Raises:
-            Problem: this service did not write it, or to another question.
+            Problem: this service did not write it, or it belongs to another query.
         """
         try:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
@@ -43,13 +43,13 @@ class Cursors:
         if not payload or not hmac.compare_digest(signature, self._signature(payload)):
             raise Problem(
                 problems.WRONG_CURSOR,
-                "this process did not write that cursor; send next_cursor as it came, or ask again without it",
+                "this process did not write that cursor; send next_cursor unchanged, or ask again without it",
             )
         generation, of_question, score, company_id, rank = json.loads(payload)
         if of_question != digest:
             raise Problem(
                 problems.WRONG_CURSOR,
-                "that cursor belongs to another question; only k, reasons and fields may change from page to page",
+                "that cursor belongs to another query; only k, reasons and fields may change from page to page",
             )
         return Position(generation=generation, digest=digest, score=score, id=company_id, rank=rank)
 

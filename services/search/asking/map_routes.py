@@ -1,6 +1,6 @@
-"""The addresses of the map. They only translate: parse, ask the service, hand back its answer.
+"""The routes of the map. They only translate.
 
-The index blocks, so these are plain functions and run on the server's worker threads.
+The index blocks; therefore these are plain functions, which run on the server's worker threads.
 """
 
 from typing import Annotated
@@ -8,11 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from ..guards.callers import Scope, needs
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
 from ..wire.etags import with_etag
-from ..wire.strict_bodies import StrictRoute
-from .map_schemas import Map, MapQuery
-from .maps import MapService
+from .maps import Map, MapQuery, MapService
 from .question_schemas import Question
 from .schemas import NoQuery
 from .similar_routes import ASKED, ETAG, JSON, QUESTION_PROBLEMS, UNCHANGED, Reference
@@ -21,7 +20,7 @@ DRAWN: Responses = {200: {"description": "The map", "headers": {"ETag": ETAG}}, 
 
 
 def map_routes(service: MapService) -> APIRouter:
-    """The maps that `service` draws."""
+    """Return the routes on `service`."""
     router = APIRouter(tags=["Competitors"], route_class=StrictRoute, dependencies=[needs(Scope.READ)])
 
     @router.get(
@@ -31,8 +30,8 @@ def map_routes(service: MapService) -> APIRouter:
         responses={**DRAWN, **declared(*QUESTION_PROBLEMS)},
     )
     def map_of_company(request: Request, company_id: Reference, query: Annotated[MapQuery, Query()]) -> Response:
-        """The hits of `GET /similar/{company_id}` with the same parameters, laid flat on the two axes along which
-        they differ most (principal components). `reasons` and `fields` change nothing here.
+        """Returns the hits of `GET /similar/{company_id}` with the same parameters, on the two axes along which they
+        differ most (principal components). `reasons` and `fields` have no effect here.
         """
         return drawn(request, service.map_of_company(company_id, query))
 
@@ -43,12 +42,12 @@ def map_routes(service: MapService) -> APIRouter:
         responses={**DRAWN, **declared(*QUESTION_PROBLEMS, *BODY_PROBLEMS)},
     )
     def map_of(request: Request, question: Annotated[Question, ASKED], _: Annotated[NoQuery, Query()]) -> Response:
-        """The hits of `POST /similar` to the same question, laid flat; with its anchors and negatives."""
+        """Returns the hits of `POST /similar` to the same query on a plane, with its anchors and negatives."""
         return drawn(request, service.map_of(question))
 
     return router
 
 
 def drawn(request: Request, answer: Map) -> Response:
-    """A map as finished JSON; 304 if the caller has it already."""
+    """Return a map as JSON; 304 if the client has it already."""
     return with_etag(request, Response(answer.model_dump_json(), media_type=JSON))

@@ -1,8 +1,9 @@
-"""What may be asked: the one question behind `/similar`, as a JSON body and as the parameters of an address."""
+"""The query behind `/similar`: as a JSON body, and as the parameters of a URL."""
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from similarity.company import MAX_NAME_CHARACTERS
@@ -10,7 +11,7 @@ from similarity.errors import InvalidFilter
 from similarity.index.filters import FieldFilter
 from similarity.search import question as search
 
-from ..wire.listed import Listed
+from ..wire.bodies import Closed, Listed
 from .conditions import CONDITION, FIELD, filters_of
 from .schemas import MAX_HITS, Text, Words
 
@@ -47,49 +48,46 @@ ONE_OF_BOTH: dict[str, Any] = {
 
 MODE: Any = Field(
     default="vector",
-    description="`vector`: by the meaning of the descriptions. `hybrid`: companies that use the same words are ranked "
-    "too, and the two rankings are fused.",
+    description="`vector`: by meaning. `hybrid`: companies are also ranked by shared words, and the rankings fused.",
 )
 MIN_PROBABILITY: Any = Field(
     default=None,
     ge=0,
     le=1,
     allow_inf_nan=False,
-    description="Only hits of at least this probability. Needs a calibrated generation.",
+    description="Only hits with at least this probability. Needs a calibrated generation.",
 )
 RESOLVE: Any = Field(
     default=None,
     description="`exact`: a company is found by its id, domain, name or alias only. Without it, the company with a "
     "similar name is used if it is clearly the best match.",
 )
-HOW_MANY: Any = Field(default=10, ge=1, le=MAX_HITS, description="How many competitors at most.")
+HOW_MANY: Any = Field(default=10, ge=1, le=MAX_HITS, description="Maximum number of competitors.")
 CURSOR: Any = Field(
     default=None,
-    description="`next_cursor` of the page before, to the same question. `k`, `reasons` and `fields` may differ.",
+    description="`next_cursor` of the page before, for the same query. `k`, `reasons` and `fields` may differ.",
 )
-
-
-def _explained(default: int) -> Any:
-    return Field(
-        default=default,
+Explained = Annotated[
+    int,
+    Field(
         ge=0,
         le=MAX_EXPLAINED,
-        description="For how many of the first hits the phrases that carry the match are looked for. This runs the "
-        "encoder; 0 answers at once.",
-    )
+        description="For how many of the first hits to find the phrases that carry the match; this runs the encoder.",
+    ),
+]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class _Body(Closed):
+    model_config = ConfigDict(strict=True)
 
 
 class Negative(_Body):
-    """A company, by id, domain, name or alias, or a description in free words: exactly one of the two."""
+    """A company (its id, domain, name or alias) or a description in free text: exactly one of the two."""
 
     model_config = ConfigDict(json_schema_extra=ONE_OF_BOTH)
 
     company: Reference | None = Field(
-        default=None, description="A company's id; its domain, name or an alias will do as well.", examples=["nike"]
+        default=None, description="A company's id, domain, name or alias.", examples=["nike"]
     )
     text: Text | None = Field(default=None, examples=["rents out e-scooters"])
 
@@ -101,29 +99,25 @@ class Negative(_Body):
 
     def anchor(self) -> search.Anchor:
         """Return the anchor of a library question."""
-        return search.Anchor(company=self.company, text=self.text)
+        return search.Anchor(**dict(self))
 
 
 class Anchor(Negative):
-    """What the hits should be like: a company or a description, and how much it counts beside the others."""
+    """A company or a description that the hits should be similar to, and its weight."""
 
-    weight: Weight = Field(default=1.0, description="Among several anchors, how much this one counts.")
-
-    def anchor(self) -> search.Anchor:
-        """Return the anchor of a library question."""
-        return search.Anchor(company=self.company, text=self.text, weight=self.weight)
+    weight: Weight = Field(default=1.0, description="Relative to the other anchors.")
 
 
 class Filter(_Body):
-    """Keep companies whose `field` has any of `any_of`, none of `none_of`, and lies in the range: all that is given."""
+    """Keep companies whose `field` has any of `any_of`, none of `none_of`, and is in the range."""
 
     field: Annotated[str, StringConstraints(pattern=f"^{FIELD}$")] = Field(
         description="`country`, `industry`, `tags`, `domain` or `attributes.NAME`.", examples=["country"]
     )
-    any_of: Words = Field(default=[], description="Compared in any case; of tags, one is enough.")
+    any_of: Words = Field(default=[], description="Upper and lower case are equal; one matching tag is enough.")
     none_of: Words = Field(default=[])
-    at_least: Number | None = Field(default=None, description="Of an attribute that is a number; included.")
-    at_most: Number | None = Field(default=None, description="Of an attribute that is a number; included.")
+    at_least: Number | None = Field(default=None, description="Inclusive limit of a numeric attribute.")
+    at_most: Number | None = Field(default=None, description="Inclusive limit of a numeric attribute.")
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
@@ -133,53 +127,41 @@ class Filter(_Body):
             raise PydanticCustomError("invalid_filter", "{reason}", {"reason": str(error)}) from None
         return self
 
-    @classmethod
-    def of(cls, chosen: FieldFilter) -> "Filter":
-        """The same filter as a part of a question."""
-        return cls.model_construct(
-            field=chosen.field,
-            any_of=list(chosen.any_of),
-            none_of=list(chosen.none_of),
-            at_least=chosen.at_least,
-            at_most=chosen.at_most,
-        )
-
     def chosen(self) -> FieldFilter:
-        """The filter as an index takes it.
+        """Return the filter of a library question.
 
         Raises:
-            InvalidFilter: it has nothing to compare with, or a range that no number is in.
+            InvalidFilter: it has no values, or its range is empty.
         """
-        return FieldFilter(
-            field=self.field,
-            any_of=tuple(self.any_of),
-            none_of=tuple(self.none_of),
-            at_least=self.at_least,
-            at_most=self.at_most,
-        )
+        lists = {"any_of": tuple(self.any_of), "none_of": tuple(self.none_of)}
+        return FieldFilter(**{**dict(self), **lists})
 
 
 class BatchQuestion(_Body):
-    """One question of a batch."""
+    """One query of a batch."""
 
-    anchors: Listed[Anchor] = Field(min_length=1, max_length=MAX_ANCHORS, description="What the hits should be like.")
-    negatives: Listed[Negative] = Field(default=[], max_length=MAX_ANCHORS, description="What they should not be like.")
+    anchors: Listed[Anchor] = Field(
+        min_length=1, max_length=MAX_ANCHORS, description="What the hits should be similar to."
+    )
+    negatives: Listed[Negative] = Field(
+        default=[], max_length=MAX_ANCHORS, description="What they should not be similar to."
+    )
     filters: Listed[Filter] = Field(default=[], max_length=MAX_FILTERS, description="All of them must hold.")
     exclude: Listed[Reference] = Field(
         default=[],
         max_length=MAX_EXCLUDED,
-        description="Companies to leave out, by id, domain, name or alias.",
+        description="Companies to omit: ids, domains, names or aliases.",
         examples=[["adidas", "puma.com"]],
     )
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
     k: int = HOW_MANY
-    reasons: int = _explained(0)
+    reasons: Explained = 0
     fields: Listed[CompanyMember] | None = Field(
         default=None,
         max_length=len(MEMBERS),
-        description="The members of each hit's `company` that are wanted; `id` always comes along. All without it.",
+        description="The members of each hit's `company` to return, besides `id`; by default all.",
     )
 
     def asked(self) -> search.Question:
@@ -198,14 +180,14 @@ class BatchQuestion(_Body):
 
 
 class Question(BatchQuestion):
-    """Who to be similar to, and among whom."""
+    """A query for competitors."""
 
-    reasons: int = _explained(DEFAULT_EXPLAINED)
+    reasons: Explained = DEFAULT_EXPLAINED
     cursor: Cursor | None = CURSOR
 
 
 class Batch(_Body):
-    """Several questions at once, answered from one generation."""
+    """Several queries, answered from one generation."""
 
     questions: Listed[BatchQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
 
@@ -215,23 +197,21 @@ class Batch(_Body):
         if explained > MAX_EXPLAINED:
             raise PydanticCustomError(
                 "too_many_reasons",
-                "the questions ask for {explained} reasons; all of a batch together may ask for {most}",
+                "the queries ask for {explained} reasons; a batch may ask for {most} in total",
                 {"explained": explained, "most": MAX_EXPLAINED},
             )
         return self
 
 
-class FormatQuery(BaseModel):
-    """The parameters of a question that is sent as a body."""
-
-    model_config = ConfigDict(extra="forbid")
+class FormatQuery(Closed):
+    """The parameters of a query that is sent as a body."""
 
     format: Literal["json", "csv"] | None = Field(
-        default=None, description="`csv` for a table; the `Accept` header decides without it."
+        default=None, description="`csv` for a table; by default the `Accept` header decides."
     )
 
 
-# Only described as a pattern: whoever breaks it is told in words (`filters_of`).
+# The pattern is only documentation: `filters_of` checks conditions, with better messages.
 READABLE = Field(json_schema_extra={"pattern": CONDITION})
 Conditions = Annotated[
     Listed[Annotated[str, StringConstraints(max_length=MAX_CONDITION_CHARACTERS), READABLE]],
@@ -240,26 +220,25 @@ Conditions = Annotated[
 
 
 class SimilarQuery(FormatQuery):
-    """The parameters of a question for competitors: all of a question that an address can carry."""
+    """The parameters of a query for competitors: everything that fits in a URL."""
 
     k: int = HOW_MANY
     country: Words = Field(
         default=[],
-        description="Only from this country; repeat it for any of several. Upper and lower case are the same, "
-        "an empty value means any.",
+        description="Only from this country; repeat it for several. Case is ignored, an empty value means any.",
         examples=[["Germany", "France"]],
     )
-    industry: Words = Field(default=[], description="Only of this industry; repeat it for any of several.")
-    tag: Words = Field(default=[], description="Only with this tag; repeat it for any of several.")
+    industry: Words = Field(default=[], description="Only from this industry; repeat it for several.")
+    tag: Words = Field(default=[], description="Only with this tag; repeat it for several.")
     filter: Conditions = Field(
         default=[],
-        description="A condition: `FIELD=VALUE`, `FIELD!=VALUE`, and for attributes that are numbers `FIELD>=NUMBER` "
-        "and `FIELD<=NUMBER`. FIELD is `country`, `industry`, `tags`, `domain` or `attributes.NAME`. Repeat it: "
-        "several `FIELD=VALUE` of one field mean any of them, all else must hold.",
+        description="A condition: `FIELD=VALUE`, `FIELD!=VALUE`, and for numeric attributes `FIELD>=NUMBER` and "
+        "`FIELD<=NUMBER`. FIELD is `country`, `industry`, `tags`, `domain` or `attributes.NAME`. Repeat it: several "
+        "`FIELD=VALUE` of one field mean any of them; all other conditions must hold.",
         examples=[["attributes.employees>=100"]],
     )
     also: Listed[Reference] = Field(
-        default=[], max_length=MAX_ANCHORS - 1, description="A further company to be similar to; repeat it for several."
+        default=[], max_length=MAX_ANCHORS - 1, description="Another company to be similar to; repeat it for several."
     )
     unlike: Listed[Reference] = Field(
         default=[], max_length=MAX_ANCHORS, description="A company not to be similar to; repeat it for several."
@@ -267,18 +246,17 @@ class SimilarQuery(FormatQuery):
     exclude: Listed[Reference] = Field(
         default=[],
         max_length=MAX_EXCLUDED_IN_ADDRESS,
-        description="A company to leave out, by id, domain, name or alias; repeat it. `POST /similar` takes 10,000.",
+        description="A company to omit: id, domain, name or alias; repeat it. `POST /similar` allows 10,000.",
     )
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
     fields: Annotated[str, StringConstraints(pattern=f"^({_MEMBER}(,{_MEMBER}){{0,{len(MEMBERS) - 1}}})?$")] = Field(
         default="",
-        description=f"The members of each hit's `company` that are wanted, by commas: {', '.join(MEMBERS)}. `id` "
-        "always comes along. All without it.",
+        description=f"The members of each hit's `company` to return besides `id`, by default all: {','.join(MEMBERS)}.",
         examples=["name,country"],
     )
-    reasons: int = _explained(DEFAULT_EXPLAINED)
+    reasons: Explained = DEFAULT_EXPLAINED
     cursor: Cursor | None = CURSOR
 
     @field_validator("filter")
@@ -291,16 +269,16 @@ class SimilarQuery(FormatQuery):
         return conditions
 
     def filters(self) -> list[FieldFilter]:
-        """All that the parameters filter by, a filter a field."""
+        """Return one filter for each field that the parameters filter by."""
         return filters_of(self.filter, {"country": self.country, "industry": self.industry, "tags": self.tag})
 
     def question(self, anchor: Anchor) -> Question:
-        """The question that is asked about `anchor`."""
-        # Everything was checked as a parameter, where an offence has its name.
+        """Return the query for companies similar to `anchor`."""
+        # The parameters have been validated already.
         return Question.model_construct(
             anchors=[anchor, *(Anchor(company=each) for each in self.also)],
             negatives=[Negative(company=each) for each in self.unlike],
-            filters=[Filter.of(each) for each in self.filters()],
+            filters=[Filter.model_construct(**asdict(each)) for each in self.filters()],
             exclude=self.exclude,
             mode=self.mode,
             resolve=self.resolve,
@@ -313,6 +291,6 @@ class SimilarQuery(FormatQuery):
 
 
 class TextQuery(SimilarQuery):
-    """The parameters of a question in free words."""
+    """The parameters of a query in free text."""
 
     text: Text

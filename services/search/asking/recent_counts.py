@@ -1,4 +1,4 @@
-"""How many companies a generation holds, counted at most once a second however often it is asked."""
+"""The number of companies in a generation, counted at most once a second."""
 
 import time
 from collections.abc import Callable
@@ -10,10 +10,10 @@ RECENT_SECONDS = 1.0
 
 
 class RecentCounts:
-    """The count of the generation that was last asked for, at most `RECENT_SECONDS` old.
+    """The number of companies in the generation of the last call, at most `RECENT_SECONDS` old.
 
-    `/readyz` needs no key, and to count reads a whole generation: whoever asks in a loop would keep the
-    index busy for nothing. Thread-safe; while one caller counts, others take the count before it.
+    `/readyz` needs no key, and counting reads a whole generation: without this, requests in a loop would keep the index
+    busy. Thread-safe; while one caller counts, others get the previous count.
     """
 
     def __init__(self, index: CompanyIndex, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -23,7 +23,7 @@ class RecentCounts:
         self._last: tuple[str, float, int] | None = None
 
     def of(self, generation: str) -> int:
-        """How many companies `generation` holds. Raises what the index raises."""
+        """Return the number of companies in `generation`. Raises what the index raises."""
         last = self._last
         if last is None or last[0] != generation:
             return self._count(generation)

@@ -1,6 +1,6 @@
-"""The addresses of the search: questions, companies, and whether the service is well. They only translate.
+"""The routes of the search: queries, companies, health checks. They only translate.
 
-The index blocks, so these are plain functions and run on the server's worker threads.
+The index blocks; therefore these are plain functions, which run on the server's worker threads.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ FOUND: Responses = {200: {"description": "The company", "headers": {"ETag": ETAG
 
 
 def search_routes(service: SearchService, feedback_trouble: Callable[[], str | None] = lambda: None) -> APIRouter:
-    """The API on `service`; `feedback_trouble` says why the store of feedback does not answer, if it does not."""
+    """Return the routes on `service`. `feedback_trouble`: why the store of feedback does not answer, or None."""
     router = APIRouter()
     router.include_router(similar_routes(service))
 
@@ -31,7 +31,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         dependencies=[needs(Scope.READ)],
     )
     def find_companies(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
-        """Companies by domain, by the start of a name or alias, then by words; for search boxes."""
+        """Finds companies by domain, by the beginning of a name or alias, then by words; for search boxes."""
         return service.find(query)
 
     @router.get(
@@ -43,21 +43,21 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
         dependencies=[needs(Scope.READ)],
     )
     def company(request: Request, company_id: Reference, query: Annotated[CompanyQuery, Query()]) -> Response:
-        """A company by its id, domain, name or alias, or by a similar name if one company is clearly the best match."""
+        """Returns a company by its id, domain, name or alias, or by a similar name that is clearly the best match."""
         found = service.company(company_id, exact=query.resolve == "exact")
         answer = Response(found.model_dump_json(), media_type=JSON)
         return with_etag(request, answer)
 
     @router.get("/healthz", tags=["Operation"], summary="Is the process alive?")
     def healthz() -> Alive:
-        """Always 200 while the process runs; touches nothing else."""
+        """Returns 200 while the process runs; checks nothing else."""
         return Alive()
 
     @router.get("/readyz", tags=["Operation"], summary="Can it answer?", responses=declared(*STORE_PROBLEMS[1:]))
     def readyz() -> Ready:
-        """200 while the index answers and holds a live generation; names its encoder and the loaded one.
+        """Returns 200 while the index answers and holds a live generation; names its encoder and the loaded one.
 
-        A store of feedback and lists that is away is named (`feedback`), and takes nothing else down: still 200.
+        If the store of feedback and lists does not answer, `feedback` is false and the status is still 200.
         """
         return service.ready(feedback_trouble)
 

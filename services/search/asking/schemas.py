@@ -1,64 +1,61 @@
-"""What the service takes and answers, as pydantic models: validation and the API's manual in one.
+"""Requests and responses on companies and readiness, and what other schemas share.
 
-One rule of shape: facts about a stored document (`updated_at`, `embedded_at`, `language`,
-`warning`) stand beside its `company`, in an anchor as in a hit.
+Facts about a stored document (`updated_at`, `embedded_at`, `language`, `warning`) are beside its `company`, in an
+anchor and in a hit.
 """
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from similarity.company import MAX_NAME_CHARACTERS, AttributeValue
 
-from ..wire.listed import Listed
+from ..wire.bodies import Closed, Listed
 
 MAX_HITS = 250
 MAX_FILTER_VALUES = 100
 MAX_TEXT_CHARACTERS = 5_000
 
-# Longer than a company's description usually is, short enough for any server's limit on addresses.
+# Longer than most descriptions of companies, and within the limits that servers have for URLs.
 Text = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_CHARACTERS),
-    Field(description="What the company does, in your own words; English is what the encoder reads best."),
+    Field(description="What the company does, in your own words, preferably in English."),
 ]
 Word = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
 Words = Annotated[Listed[Word], Field(max_length=MAX_FILTER_VALUES)]
+LanguageWarning = Annotated[
+    str | None, Field(description="Set if the description is not English: scores are less reliable.")
+]
 
 
-class FindQuery(BaseModel):
+class FindQuery(Closed):
     """The parameters of a look-up."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    q: Word = Field(description="A name, the start of one, a domain, or words of a description.", examples=["nik"])
-    limit: int = Field(default=10, ge=1, le=MAX_HITS, description="How many companies at most.")
+    q: Word = Field(description="A name or its beginning, a domain, or words of a description.", examples=["nik"])
+    limit: int = Field(default=10, ge=1, le=MAX_HITS, description="Maximum number of companies.")
 
 
-class CompanyQuery(BaseModel):
+class CompanyQuery(Closed):
     """The parameters of a look-up of one company."""
-
-    model_config = ConfigDict(extra="forbid")
 
     resolve: Literal["exact"] | None = Field(
         default=None, description="`exact`: only by id, domain, name or alias; without it, also by a similar name."
     )
 
 
-class NoQuery(BaseModel):
-    """No parameters: whatever is given is an error."""
-
-    model_config = ConfigDict(extra="forbid")
+class NoQuery(Closed):
+    """No parameters: any parameter is an error."""
 
 
 class CompanyRecord(BaseModel):
-    """What a company says about itself. Unknown texts are empty."""
+    """A company. Unknown texts are empty."""
 
     id: str = Field(examples=["nike"])
     name: str = Field(examples=["Nike, Inc."])
     description: str = Field(examples=["Designs and sells athletic shoes, apparel and equipment."])
-    aliases: tuple[str, ...] = Field(default=(), description="Other names it goes by.", examples=[["Nike"]])
+    aliases: tuple[str, ...] = Field(default=(), description="Other names.", examples=[["Nike"]])
     domain: str = Field(default="", description="The bare host name of its website.", examples=["nike.com"])
     country: str = Field(default="", examples=["United States"])
     industry: str = Field(default="", examples=["Athletic footwear and apparel"])
@@ -69,15 +66,13 @@ class CompanyRecord(BaseModel):
 
 
 class StoredCompany(BaseModel):
-    """A company and what the index knows of its stored document."""
+    """A company and facts about its stored document."""
 
     company: CompanyRecord
     updated_at: datetime = Field(description="When the stored facts were true (event time, UTC).")
     embedded_at: datetime = Field(description="When the description was turned into its vector (UTC).")
     language: str = Field(description="ISO 639 code of the description; `und` if it is too short to tell.")
-    warning: str | None = Field(
-        default=None, description="Set where the description is not English: scores mean less there."
-    )
+    warning: LanguageWarning = None
 
 
 class Model(BaseModel):
@@ -88,18 +83,18 @@ class Model(BaseModel):
 
 
 class Source(BaseModel):
-    """Where an answer comes from."""
+    """The origin of an answer."""
 
     generation: str = Field(description="The copy of the corpus that answered.", examples=["2026-01-31"])
     model: Model
 
 
 class CompanyAnswer(Source, StoredCompany):
-    """A company, by whichever of its names it was asked for."""
+    """A company, found by its id or another of its names."""
 
     redirected_from: str | None = Field(
         default=None,
-        description="The domain, name or alias that was asked for, if it was not the id.",
+        description="The domain, name or alias in the request, if it was not the id.",
         examples=["nike.com"],
     )
     confidence: float = Field(
@@ -110,7 +105,7 @@ class CompanyAnswer(Source, StoredCompany):
 
 
 class FoundCompanies(BaseModel):
-    """Companies for a search box, better matches first."""
+    """Companies for a search box, best matches first."""
 
     query: str = Field(examples=["nik"])
     companies: list[CompanyRecord]
@@ -118,23 +113,23 @@ class FoundCompanies(BaseModel):
 
 
 class Alive(BaseModel):
-    """The process runs; nothing else was asked."""
+    """The process runs; nothing else was checked."""
 
     status: str = Field(default="alive", examples=["alive"])
 
 
 class Ready(Source):
-    """The index answers and holds a live generation. What else may be missing is named."""
+    """The index answers and holds a live generation. Other members say what else works."""
 
     status: str = Field(default="ready", examples=["ready"])
-    companies: int = Field(description="How many companies the live generation holds.", examples=[714])
+    companies: int = Field(description="Number of companies in the live generation.", examples=[714])
     loaded_encoder_id: str | None = Field(
         description="The encoder that this process has loaded for free text; null if none.",
         examples=["7f9a54bb4fd1bba2"],
     )
-    free_text: bool = Field(description="Whether `GET /similar?text=` can answer: both encoder ids are the same.")
-    free_text_reason: str | None = Field(default=None, description="Why not, and what to do.")
+    free_text: bool = Field(description="Whether queries in free text work: both encoder ids are equal.")
+    free_text_reason: str | None = Field(default=None, description="If not: why, and what to do.")
     feedback: bool = Field(
-        default=True, description="Whether the store of feedback and lists answers; all else works without it."
+        default=True, description="Whether the store of feedback and lists answers; the rest works without it."
     )
-    feedback_reason: str | None = Field(default=None, description="Why not.")
+    feedback_reason: str | None = Field(default=None, description="If not: why.")

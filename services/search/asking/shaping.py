@@ -97,17 +97,6 @@ def _phrase(phrase: ExplainingPhrase) -> dict[str, Any]:
 
 
 def _members_of(company: Company, members: Collection[str] | None) -> HitCompany:
-    whole: HitCompany = {
-        "id": company.id,
-        "name": company.name,
-        "description": company.description,
-        "aliases": company.aliases,
-        "domain": company.domain,
-        "country": company.country,
-        "industry": company.industry,
-        "tags": company.tags,
-        "attributes": dict(company.attributes),
-    }
-    if members is None:
-        return whole
-    return cast("HitCompany", {name: value for name, value in whole.items() if name in members})
+    whole = {"id": company.id, **company.content()}
+    chosen = whole if members is None else {name: value for name, value in whole.items() if name in members}
+    return cast("HitCompany", chosen)

@@ -12,9 +12,9 @@ from similarity.company import MAX_NAME_CHARACTERS
 
 from ..guards.callers import Scope, needs
 from ..wire import problems
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
 from ..wire.etags import NOT_MODIFIED, with_etag
-from ..wire.strict_bodies import StrictRoute
 from ..wire.tables import CSV, wants_csv
 from .csv_answers import csv_text, file_name
 from .question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery

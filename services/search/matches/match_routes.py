@@ -1,4 +1,4 @@
-"""The address that matches lists of names and websites. It needs the scope `read`."""
+"""The route that matches lists of names and websites. It needs the scope `read`."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated
@@ -7,38 +7,34 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ..asking.question_schemas import FormatQuery
 from ..guards.callers import Caller, Scope, needs
+from ..wire.bodies import JSON, body_of, media_type_of
 from ..wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
-from ..wire.raw_bodies import body_of
 from ..wire.tables import CSV, csv_lines, wants_csv
 from .match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
 from .match_schemas import Matched, MatchedRow, MatchRequest
 from .matching import MatchService
 
 READERS: Mapping[str, Callable[[bytes], list[ListRow]]] = {
-    "application/json": rows_of_json,
+    JSON: rows_of_json,
     CSV: rows_of_table,
     "text/plain": rows_of_lines,
 }
-COLUMNS = (
-    *("row", "name", "domain", "country", "id", "matched_name", "matched_domain", "confidence", "how"),
-    *("candidates", "miss"),
-)
+COLUMNS = "row name domain country id matched_name matched_domain confidence how candidates miss".split()
 EXAMPLES = {
-    "application/json": None,
-    "text/csv": "name,website,country\nCoca Cola,https://www.coca-cola.com,United States\n",
+    CSV: "name,website,country\nCoca Cola,https://www.coca-cola.com,United States\n",
     "text/plain": "Coca Cola\nnike.com\n",
 }
 
 
 def _described() -> dict[str, object]:
-    text = {kind: {"schema": {"type": "string"}, "example": example} for kind, example in EXAMPLES.items() if example}
+    text = {kind: {"schema": {"type": "string"}, "example": example} for kind, example in EXAMPLES.items()}
     schema = MatchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}, **text}}}
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}, **text}}}
 
 
 def match_routes(service: MatchService) -> APIRouter:
-    """The API on `service`."""
+    """Return the routes on `service`."""
     router = APIRouter(tags=["Matching"])
 
     @router.post(
@@ -46,7 +42,7 @@ def match_routes(service: MatchService) -> APIRouter:
         summary="Match a list of names or websites",
         response_model=Matched,
         responses={
-            200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+            200: {"content": {CSV: {"schema": {"type": "string"}}}},
             **declared(*BODY_PROBLEMS, *STORE_PROBLEMS),
         },
         openapi_extra=_described(),
@@ -57,24 +53,20 @@ def match_routes(service: MatchService) -> APIRouter:
         query: Annotated[FormatQuery, Query()],
         body: Annotated[bytes, body_of(*READERS)],
     ) -> Response:
-        """Finds the company for each row by its website, else its name; up to 5,000 rows.
+        """Finds the company for each row by its website or name; up to 5,000 rows.
 
-        Send JSON, a CSV table with a column `name` or `domain` (`website`, `url`; `country` decides
-        between namesakes), or plain lines. `confidence` is the measured share of right matches of the
-        same kind. A row that no company or several fit is a miss with its reason and candidates.
+        Send JSON, a CSV table with a column `name` or `domain` (`website`, `url`; `country` decides between companies
+        with the same name), or plain lines. `confidence` is the measured share of correct matches of the same kind. If
+        no company or several match, the row is a miss with a reason and candidates.
         """
-        kind = request.headers["content-type"].partition(";")[0].strip().lower()
-        matched = service.match(READERS[kind](body))
+        matched = service.match(READERS[media_type_of(request, *READERS)](body))
         if wants_csv(query.format, request.headers.get("accept", "")):
             headers = {"Content-Disposition": 'attachment; filename="matched.csv"', "Vary": "Accept"}
-            return Response(_table(matched), media_type=CSV, headers=headers)
-        return Response(matched.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
+            table = "".join(csv_lines([COLUMNS, *map(_cells, matched.rows)]))
+            return Response(table, media_type=CSV, headers=headers)
+        return Response(matched.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
 
     return router
-
-
-def _table(matched: Matched) -> str:
-    return "".join(csv_lines([COLUMNS, *map(_cells, matched.rows)]))
 
 
 def _cells(row: MatchedRow) -> tuple[str | float | None, ...]:

@@ -1,7 +1,7 @@
-"""The rows of a list, out of JSON, a table or pasted lines. A row that cannot be read stays a row, with the reason."""
+"""The rows of a list, from JSON, a table or plain lines. A row that cannot be read stays a row, with the reason."""
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,12 +11,11 @@ from similarity.errors import InvalidInput
 from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
 
-from ..wire import problems
-from ..wire.problem_documents import Offence, Problem
+from ..wire.problem_documents import Problem, invalid_request
 from ..wire.strict_json import strict_json
 from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
-# How people head the columns of their lists, in lower case.
+# Usual column headings of such lists, in lower case.
 HEADINGS: Mapping[str, frozenset[str]] = {
     "name": frozenset({"name", "company", "company name", "company_name", "organisation", "organization", "firm"}),
     "domain": frozenset({"domain", "website", "url", "web", "homepage", "site", "web site"}),
@@ -26,7 +25,7 @@ HEADINGS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """One row, or why it cannot be used."""
+    """One row, or the reason why it cannot be used."""
 
     number: int
     row: MatchRow
@@ -34,41 +33,37 @@ class ListRow:
 
 
 def rows_of_json(raw: bytes) -> list[ListRow]:
-    """The rows of a `MatchRequest`.
+    """Return the rows of a `MatchRequest`.
 
     Raises:
-        Problem: the body breaks a rule.
+        Problem: the body is invalid.
     """
     try:
         request = MatchRequest.model_validate(strict_json(raw))
     except ValidationError as error:
-        offences = [(".".join(map(str, each["loc"]))[:80], each["msg"]) for each in error.errors()[:20]]
-        raise _refused(*offences) from None
+        raise invalid_request([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
     except ValueError as error:
-        raise _refused(("", f"the JSON cannot be used: {error}")) from None
+        raise _invalid(f"the JSON cannot be used: {error}") from None
     return [ListRow(number, row) for number, row in enumerate(request.rows, 1)]
 
 
 def rows_of_table(raw: bytes) -> list[ListRow]:
-    """The rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
+    """Return the rows of a CSV table (also with semicolons or tabs) whose first line names the columns.
 
     Raises:
-        Problem: no column of a name or a website, or too many rows.
+        Problem: no column is a name or a website, or there are too many rows.
     """
     try:
         rows = list(islice(read_stream(io.BytesIO(raw), name="rows.csv"), MAX_ROWS + 1))
     except InvalidInput as error:
-        raise _refused(("", str(error))) from None
+        raise _invalid(str(error)) from None
     _check_count(rows)
     columns = _columns(rows[0].record)
     if not columns.keys() & {"name", "domain"}:
-        has = ", ".join(f"{str(name)[:40]!a}" for name in list(rows[0].record)[:10])
-        raise _refused(
-            (
-                "",
-                f"the first line must name the columns, and one of them name or domain; it has {has}. A list without "
-                "such a line can be sent as text/plain",
-            )
+        names = ", ".join(f"{str(name)[:40]!a}" for name in list(rows[0].record)[:10])
+        raise _invalid(
+            f"the first line must name the columns, and one of them name or domain; it has {names}. A list without "
+            "such a line can be sent as text/plain"
         )
     return [
         ListRow(row.number, MatchRow(), row.unreadable)
@@ -79,7 +74,7 @@ def rows_of_table(raw: bytes) -> list[ListRow]:
 
 
 def rows_of_lines(raw: bytes) -> list[ListRow]:
-    """A row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
+    """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
 
     Raises:
         Problem: it is not UTF-8, or there are too many lines.
@@ -87,7 +82,7 @@ def rows_of_lines(raw: bytes) -> list[ListRow]:
     try:
         lines = raw.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise _refused(("", f"the text is not UTF-8 (byte {error.start}); save it as UTF-8")) from None
+        raise _invalid(f"the text is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     rows = [_list_row(number, _cells(line)) for number, line in enumerate(lines, 1) if line.strip()]
     _check_count(rows)
     return rows
@@ -97,13 +92,13 @@ def _cells(line: str) -> dict[str, str]:
     cells = [cell.strip() for cell in line.split("\t") if cell.strip()]
     websites = [cell for cell in cells if is_domain(cell)]
     names = [cell for cell in cells if cell not in websites]
-    # "Booking.com" may be a name as well, an address is none.
+    # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]
     return {"name": next(iter(names + bare), ""), "domain": next(iter(websites), "")}
 
 
 def _columns(record: Mapping[str, object]) -> dict[str, str]:
-    """Which column holds which field: the first whose heading says so."""
+    """Return the column of each field: the first with one of its headings."""
     found: dict[str, str] = {}
     for column in record:
         for field, headings in HEADINGS.items():
@@ -117,22 +112,16 @@ def _list_row(number: int, cells: Mapping[str, str]) -> ListRow:
         return ListRow(number, MatchRow.model_validate(cells))
     except ValidationError as error:
         first = error.errors()[0]
-        return ListRow(number, MatchRow(), f"{first['loc'][0]}: {_reason(first['type'], first['msg'])}")
+        reason = "is not UTF-8; save the list as UTF-8" if first["type"] == "string_unicode" else first["msg"]
+        return ListRow(number, MatchRow(), f"{first['loc'][0]}: {reason}")
 
 
-def _reason(kind: str, message: str) -> str:
-    return "is not UTF-8; save the list as UTF-8" if kind == "string_unicode" else message
+def _check_count(rows: Sequence[object]) -> None:
+    if not rows:
+        raise _invalid("the list has no rows")
+    if len(rows) > MAX_ROWS:
+        raise _invalid(f"the list has more than {MAX_ROWS:,} rows; send it in parts")
 
 
-def _check_count(rows: Iterable[object]) -> None:
-    count = len(list(rows))
-    if not count:
-        raise _refused(("", "the list has no rows"))
-    if count > MAX_ROWS:
-        raise _refused(("", f"the list has more than {MAX_ROWS:,} rows; send it in parts"))
-
-
-def _refused(*offences: tuple[str, str]) -> Problem:
-    shown = [Offence(parameter=parameter, where="body", reason=reason) for parameter, reason in offences]
-    detail = "; ".join(f"{parameter}: {reason}" if parameter else reason for parameter, reason in offences)
-    return Problem(problems.INVALID_REQUEST, detail, errors=shown)
+def _invalid(reason: str) -> Problem:
+    return invalid_request([{"loc": ["body"], "msg": reason}])

@@ -1,13 +1,13 @@
-"""What matching a list takes and answers."""
+"""Requests and responses of matching a list."""
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.search.name_matching import How
 
-from ..wire.listed import Listed
+from ..wire.bodies import Closed, Listed
 from ..wire.problem_documents import CompanyReference
 
 MAX_ROWS = 5_000
@@ -15,44 +15,39 @@ MAX_ROWS = 5_000
 Cell = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARACTERS)]
 
 
-class MatchRow(BaseModel):
-    """One company as somebody's list has it; a name or a domain is enough."""
-
-    model_config = ConfigDict(extra="forbid")
+class MatchRow(Closed):
+    """One company of the list; a name or a domain is enough."""
 
     name: Cell = Field(default="", examples=["Coca Cola"])
     domain: Cell = Field(default="", description="A website in any form.", examples=["https://www.coca-cola.com"])
     country: Cell = Field(default="", description="Decides between companies of one name.", examples=["United States"])
 
 
-class MatchRequest(BaseModel):
+class MatchRequest(Closed):
     """A list to match."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rows: Listed[MatchRow] = Field(min_length=1, max_length=MAX_ROWS)
 
 
 class MatchedRow(BaseModel):
-    """What one row was matched with."""
+    """The match of one row."""
 
-    row: int = Field(description="The row's number; the first is 1.", examples=[1])
+    row: int = Field(description="The row's number, from 1.", examples=[1])
     asked: MatchRow
-    id: str | None = Field(default=None, description="Of the company; null for a miss.", examples=["coca-cola"])
+    id: str | None = Field(default=None, description="The company's id; null for a miss.", examples=["coca-cola"])
     company: CompanyReference | None = None
     confidence: float | None = Field(
         default=None,
-        description="How many of a hundred matches of this kind (`how`) were right when that was measured "
-        "(docs/matching.md), as a share.",
+        description="Measured share of correct matches of this kind (`how`); see docs/matching.md.",
         examples=[0.98],
     )
     how: How | None = Field(
         default=None,
-        description="`domain`, `name`, `alias` or `id`: exactly equal. `legal_form`: equal but for legal form, "
-        "accents and punctuation. `prefix`: the beginning of one company's name only. `words`: a few letters differ.",
+        description="`domain`, `name`, `alias`, `id`: equal. `legal_form`: equal except for legal form, accents and "
+        "punctuation. `prefix`: the beginning of only one company's name. `words`: a few letters differ.",
     )
     candidates: list[CompanyReference] = Field(
-        default=[], description="Of a miss: companies that may be meant, the likeliest first."
+        default=[], description="Of a miss: companies that may be meant, the most likely first."
     )
     miss: str | None = Field(default=None, description="Why there is no match.")
 
@@ -61,5 +56,5 @@ class Matched(BaseModel):
     """The rows in their order."""
 
     rows: list[MatchedRow]
-    matched: int = Field(description="How many rows have a company.")
+    matched: int = Field(description="Number of rows with a company.")
     generation: str = Field(description="The copy of the corpus that answered.", examples=["2026-01-31"])

@@ -1,4 +1,4 @@
-"""Matching the rows of a list that was sent: parsed rows in, answer models out."""
+"""Matches the rows of a list: from parsed rows to response models."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -46,14 +46,14 @@ class MatchService:
 
 
 def _answer(row: ListRow, match: Match) -> MatchedRow:
-    if match.company is None:
-        candidates = [reference_of(each) for each in match.candidates[:CANDIDATES_SHOWN]]
-        return MatchedRow(row=row.number, asked=row.row, candidates=candidates, miss=match.miss)
+    company = None if match.company is None else reference_of(match.company)
     return MatchedRow(
         row=row.number,
         asked=row.row,
-        id=match.company.id,
-        company=reference_of(match.company),
+        id=company.id if company else None,
+        company=company,
         confidence=match.confidence,
         how=match.how,
+        candidates=[reference_of(each) for each in match.candidates[:CANDIDATES_SHOWN]],
+        miss=match.miss or None,
     )

@@ -1,4 +1,4 @@
-"""What routes declare in the OpenAPI document: every problem that they may answer."""
+"""The problems that routes declare in the OpenAPI document."""
 
 from functools import reduce
 from operator import or_
@@ -26,7 +26,7 @@ BODY_PROBLEMS = (
     problems.COMPRESSED_BODY,
     problems.WRONG_MEDIA_TYPE,
 )
-"""Of every route that takes a body."""
+"""Problems of every route with a body."""
 GUARD_PROBLEMS = (
     problems.OTHER_REFUSAL,
     problems.KEY_NEEDED,
@@ -39,11 +39,11 @@ GUARD_PROBLEMS = (
     problems.TOOK_TOO_LONG,
     problems.STOPPING,
 )
-"""Of every route: what is answered before the route is reached, or in its stead."""
+"""Problems of every route: the answers of the guards in front of it."""
 
 
 def declared(*kinds: Kind) -> Responses:
-    """The OpenAPI entries of the problems a route may answer, by status; those of every route are added."""
+    """Return the OpenAPI entries of `kinds` and of GUARD_PROBLEMS, by status."""
     by_status: dict[int, list[Kind]] = {}
     for kind in dict.fromkeys((*kinds, *GUARD_PROBLEMS)):
         by_status.setdefault(kind.status, []).append(kind)
@@ -51,5 +51,5 @@ def declared(*kinds: Kind) -> Responses:
 
 
 def _entry(kinds: list[Kind]) -> dict[str, Any]:
-    documents = dict.fromkeys(DOCUMENTS.get(kind.slug, ProblemDocument) for kind in kinds)
+    documents = dict.fromkeys(DOCUMENTS.get(kind, ProblemDocument) for kind in kinds)
     return {"model": reduce(or_, documents), "description": " / ".join(kind.title for kind in kinds)}

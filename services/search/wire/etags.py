@@ -1,4 +1,4 @@
-"""ETags: whoever has an answer already is told so in a few bytes."""
+"""ETags: a client that has the answer already gets 304 without a body."""
 
 import re
 from hashlib import blake2b
@@ -10,15 +10,15 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
 def etag_of(body: bytes) -> str:
-    """Equal for equal answers. Weak, because how long an answer took does not count."""
+    """Return the ETag of an answer. Weak: the time that the answer took is ignored."""
     before, _, after = body.rpartition(b'"took_ms":')
-    # What follows the last one is its number; names and texts cannot hold it, for their quotes are escaped.
+    # The last one is the member itself: in names and texts the quotes would be escaped.
     kept = before + after.lstrip(b"0123456789.e+-") if before else body
     return f'W/"{blake2b(kept, digest_size=12).hexdigest()}"'
 
 
 def with_etag(request: Request, response: Response) -> Response:
-    """`response` with its ETag; 304 without a body if a GET's `If-None-Match` names that."""
+    """Return `response` with its ETag; 304 without a body if the `If-None-Match` of a GET matches it."""
     tag = etag_of(bytes(response.body))
     response.headers["ETag"] = tag
     if request.method != "GET" or not _names(request.headers.get("if-none-match", ""), tag):

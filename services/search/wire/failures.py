@@ -1,7 +1,7 @@
 """Which problem each error becomes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
+from similarity.feedback.protocol import EventConflict, UnknownList
 from similarity.search.errors import (
     AmbiguousCompany,
     EncoderNotLoaded,
@@ -18,115 +19,89 @@ from similarity.search.errors import (
 )
 
 from . import problems
-from .problem_documents import Offence, Problem, problem_response, reference_of
+from .problem_documents import Problem, invalid_request, problem_response, reference_of
 from .problems import Kind
 
-# Said to the client instead of the error's own words, which may name files of the server; the log has those
+# Sent instead of the error's own message, which may name files of the server; the log has that one
 # (`similarity.upkeep.outage`).
 STORE_FAILURES: Mapping[type[Exception], tuple[Kind, str]] = {
     IndexUnavailable: (
         problems.INDEX_UNAVAILABLE,
-        "the index cannot be read just now; try again, and if it stays so look into the service's log",
+        "the index cannot be read at the moment; try again, and if it fails again read the service's log",
     ),
     NoLiveGeneration: (
         problems.NO_LIVE_GENERATION,
         "the index holds no companies yet; fill it with: similarity ingest FILE",
     ),
-    UnknownGeneration: (
-        problems.GENERATION_GONE,
-        "the index was replaced while this was answered; ask again",
-    ),
+    UnknownGeneration: (problems.GENERATION_GONE, "the index was replaced while this was answered; ask again"),
 }
-# Answered in the error's own words.
-SEARCH_FAILURES: Mapping[type[Exception], Kind] = {
+# Answered with the error's own message.
+LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     EncoderNotLoaded: problems.ENCODER_NOT_LOADED,
     NotCalibrated: problems.NO_CALIBRATION,
     RankingExpired: problems.CURSOR_EXPIRED,
+    EventConflict: problems.EVENT_CONFLICT,
+    UnknownList: problems.UNKNOWN_LIST,
 }
-REASONS = {"extra_forbidden": "there is no such parameter here; see /docs", "missing": "is missing"}
-
-OFFENCES_TOLD = 20
-LONGEST_NAME = 100
 
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
 def answer_failures(app: FastAPI) -> None:
-    """Makes `app` answer every expected error with its problem document."""
-    app.add_exception_handler(Problem, _on_problem)
-    app.add_exception_handler(RequestValidationError, _on_invalid_request)
-    for failure in (InvalidInput, EncoderNotLoaded, RankingExpired):
-        app.add_exception_handler(failure, _on_search_failure)
-    app.add_exception_handler(HTTPException, _on_http_exception)
-    for error in STORE_FAILURES:
-        app.add_exception_handler(error, _on_store_failure)
+    """Make `app` answer every expected error with its problem document."""
+
+    @app.exception_handler(Problem)
+    def on_problem(request: Request, problem: Problem) -> Response:
+        return problem_response(problem, path=request.url.path)
+
+    @app.exception_handler(RequestValidationError)
+    def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
+        return on_problem(request, invalid_request(error.errors()))
+
+    def on_failure(request: Request, error: Exception) -> Response:
+        return on_problem(request, problem_of(error))
+
+    expected: list[type[Exception]] = [InvalidInput, *STORE_FAILURES, *LIBRARY_FAILURES]
+    for failure in expected:
+        app.add_exception_handler(failure, on_failure)
+
+    @app.exception_handler(HTTPException)
+    def on_http_exception(request: Request, error: HTTPException) -> Response:
+        path, headers = request.url.path, dict(error.headers or {})
+        problem = Problem(problems.OTHER_REFUSAL, str(error.detail))
+        if error.status_code == 404:
+            problem = Problem(problems.UNKNOWN_ADDRESS, f"there is nothing at {path}; /docs lists the addresses")
+        elif error.status_code == 405:
+            problem = Problem(problems.METHOD_NOT_ALLOWED, f"{path} does not accept {request.method}")
+            if methods := allowed_methods(app.openapi()["paths"], path):
+                headers["Allow"] = ", ".join(methods)
+        return problem_response(problem, path=path, headers=headers)
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the problem that an error of `similarity.search` becomes.
+    """Return the problem that an error of the library becomes.
 
     Raises:
-        Exception: the error itself, if it is none of those that a question may lead to.
+        Exception: the error itself, if it is none of those.
     """
+    for failure, (kind, detail) in STORE_FAILURES.items():
+        if isinstance(error, failure):
+            return Problem(kind, (isinstance(error, IndexUnavailable) and error.reason) or detail)
     if isinstance(error, UnknownCompany):
-        suggestions = [reference_of(each) for each in error.suggestions]
-        return Problem(problems.UNKNOWN_COMPANY, str(error), suggestions=suggestions)
+        return Problem(problems.UNKNOWN_COMPANY, str(error), suggestions=[*map(reference_of, error.suggestions)])
     if isinstance(error, AmbiguousCompany):
-        candidates = [reference_of(each) for each in error.candidates]
-        return Problem(problems.CONTESTED_NAME, str(error), candidates=candidates)
-    if kind := SEARCH_FAILURES.get(type(error)):
-        return Problem(kind, str(error))
+        return Problem(problems.CONTESTED_NAME, str(error), candidates=[*map(reference_of, error.candidates)])
+    if expected := LIBRARY_FAILURES.get(type(error)):
+        return Problem(expected, str(error))
     if isinstance(error, InvalidInput):
         return Problem(problems.INVALID_REQUEST, str(error), errors=[])
     raise error
 
 
-def _on_problem(request: Request, error: Exception) -> Response:
-    if not isinstance(error, Problem):
-        raise error
-    return problem_response(error, path=request.url.path)
-
-
-def _on_store_failure(request: Request, error: Exception) -> Response:
-    kind, detail = next(told for failure, told in STORE_FAILURES.items() if isinstance(error, failure))
-    if isinstance(error, IndexUnavailable) and error.reason:
-        detail = error.reason
-    return problem_response(Problem(kind, detail), path=request.url.path)
-
-
-def _on_search_failure(request: Request, error: Exception) -> Response:
-    return problem_response(problem_of(error), path=request.url.path)
-
-
-def _on_invalid_request(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RequestValidationError):
-        raise error
-    errors = error.errors()
-    offences = [_offence(each) for each in errors[:OFFENCES_TOLD]]
-    detail = "; ".join(f"{offence.parameter}: {offence.reason}" for offence in offences)
-    if len(errors) > len(offences):
-        detail += f"; and {len(errors) - len(offences):,} more"
-    return problem_response(Problem(problems.INVALID_REQUEST, detail, errors=offences), path=request.url.path)
-
-
-def _on_http_exception(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    path, method = request.url.path, request.method
-    known = {
-        404: Problem(problems.UNKNOWN_ADDRESS, f"nothing answers at {path}; /docs lists the addresses"),
-        405: Problem(problems.METHOD_NOT_ALLOWED, f"{path} does not take {method}"),
-    }
-    problem = known.get(error.status_code, Problem(problems.OTHER_REFUSAL, str(error.detail)))
-    headers = dict(error.headers or {})
-    methods = allowed_methods(request.app.openapi()["paths"], path) if error.status_code == 405 else []
-    return problem_response(problem, path=path, headers=headers | ({"Allow": ", ".join(methods)} if methods else {}))
-
-
 def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
-    """The methods of the address that says most of `path` literally; none if no address in `paths` does.
+    """Return the methods of the most literal address in `paths` that matches `path`; none if no address does.
 
-    The framework's own `Allow` names those of the first route alone.
+    The framework's own `Allow` names those of the first matching route only.
     """
     fitting = [template for template in paths if _pattern(template).fullmatch(path)]
     closest = max(fitting, key=lambda template: len(_PARAMETER.sub("", template)), default=None)
@@ -135,17 +110,3 @@ def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[s
 
 def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(".+".join(map(re.escape, _PARAMETER.split(template))), re.DOTALL)
-
-
-def _offence(error: Mapping[str, Any]) -> Offence:
-    where, *names = error["loc"]
-    reason = REASONS.get(error["type"]) or str(error["msg"]).replace("Input should be", "must be", 1)
-    # Which of a repeated parameter's values it was does not matter; in a body it does.
-    path = _path(names if where == "body" else names[:1])
-    return Offence(parameter=path or str(where), where=str(where), reason=reason)
-
-
-def _path(names: Sequence[str | int]) -> str:
-    """The way to a member: `anchors[0].weight`."""
-    parts = (f"[{name}]" if isinstance(name, int) else f".{name}" for name in names)
-    return "".join(parts).removeprefix(".")[:LONGEST_NAME]

@@ -1,8 +1,11 @@
 """RFC 9457 problem documents.
 
-`type` points into the manual, where the kind's `meaning` says what to do. Internals (paths, traces) go to the log,
+`type` links to the manual, where the kind's `meaning` says what to do. Internal details (paths, traces) go to the log,
 never into a document.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi import Response
 from pydantic import BaseModel, Field
@@ -12,6 +15,9 @@ from similarity.company import Company
 from .problems import CONTESTED_NAME, INVALID_REQUEST, UNKNOWN_COMPANY, Kind
 
 MEDIA_TYPE = "application/problem+json"
+MAX_OFFENCES = 20
+MAX_NAME_CHARACTERS = 100
+UNKNOWN_PARAMETER = "there is no such parameter here; see /docs"
 
 
 class CompanyReference(BaseModel):
@@ -35,25 +41,23 @@ class Offence(BaseModel):
 class ProblemDocument(BaseModel):
     """An RFC 9457 problem document."""
 
-    type: str = Field(
-        description="Names the kind of problem and links to its meaning.", examples=["/docs#internal-error"]
-    )
+    type: str = Field(description="The kind of problem: a link to its meaning.", examples=["/docs#internal-error"])
     title: str = Field(examples=["Internal error"])
     status: int = Field(description="The HTTP status again.", examples=[500])
     detail: str = Field(description="What went wrong this time, and what to do.")
-    instance: str = Field(description="The path that was asked.", examples=["/similar/nike"])
+    instance: str = Field(description="The path of the request.", examples=["/similar/nike"])
 
 
 class UnknownCompanyDocument(ProblemDocument):
-    """404: no company goes by that name."""
+    """404: no company has that name."""
 
-    suggestions: list[CompanyReference] = Field(description="Companies that look alike, best first; may be empty.")
+    suggestions: list[CompanyReference] = Field(description="Similar companies, best first; may be empty.")
 
 
 class ContestedNameDocument(ProblemDocument):
-    """409: several companies go by that name."""
+    """409: several companies have that name."""
 
-    candidates: list[CompanyReference] = Field(description="The first of those that do, by id.")
+    candidates: list[CompanyReference] = Field(description="The first companies with that name, by id.")
 
 
 class InvalidRequestDocument(ProblemDocument):
@@ -62,17 +66,22 @@ class InvalidRequestDocument(ProblemDocument):
     errors: list[Offence]
 
 
+DOCUMENTS: Mapping[Kind, type[ProblemDocument]] = {
+    UNKNOWN_COMPANY: UnknownCompanyDocument,
+    CONTESTED_NAME: ContestedNameDocument,
+    INVALID_REQUEST: InvalidRequestDocument,
+}
+
+
 def reference_of(company: Company) -> CompanyReference:
-    """Just enough of a company to choose it."""
-    return CompanyReference(
-        id=company.id, name=company.name, domain=company.domain, country=company.country, industry=company.industry
-    )
+    """Return just enough of a company to choose it."""
+    return CompanyReference.model_validate(company, from_attributes=True)
 
 
 class Problem(Exception):
     """Ends a request with a problem document; `extras` are its further members.
 
-    `retry_after`: seconds after which to ask again, where that is not what its kind says.
+    `retry_after`: overrides that of the kind.
     """
 
     def __init__(
@@ -90,17 +99,33 @@ class Problem(Exception):
         self.extras = extras
 
 
-DOCUMENTS: dict[str, type[ProblemDocument]] = {
-    UNKNOWN_COMPANY.slug: UnknownCompanyDocument,
-    CONTESTED_NAME.slug: ContestedNameDocument,
-    INVALID_REQUEST.slug: InvalidRequestDocument,
-}
+def invalid_request(errors: Sequence[Mapping[str, Any]], *, unknown: str = UNKNOWN_PARAMETER) -> Problem:
+    """Return the problem of a request that failed validation.
+
+    `errors`: as pydantic describes them; `loc` begins with `query`, `path` or `body`. `unknown`: what to say of a
+    parameter that does not exist.
+    """
+    reasons = {"extra_forbidden": unknown, "missing": "is missing"}
+    offences = [_offence(each, reasons) for each in errors[:MAX_OFFENCES]]
+    detail = "; ".join(f"{each.parameter}: {each.reason}" for each in offences)
+    if len(errors) > MAX_OFFENCES:
+        detail += f"; and {len(errors) - MAX_OFFENCES:,} more"
+    return Problem(INVALID_REQUEST, detail, errors=offences)
+
+
+def _offence(error: Mapping[str, Any], reasons: Mapping[str, str]) -> Offence:
+    where, *names = error["loc"]
+    reason = reasons.get(error.get("type", "")) or str(error["msg"]).replace("Input should be", "must be", 1)
+    # Which value of a repeated parameter is wrong does not matter; in a body it does: `anchors[0].weight`.
+    parts = (f"[{name}]" if isinstance(name, int) else f".{name}" for name in (names if where == "body" else names[:1]))
+    path = "".join(parts).removeprefix(".")[:MAX_NAME_CHARACTERS]
+    return Offence(parameter=path or str(where), where=str(where), reason=reason)
 
 
 def problem_document(problem: Problem, *, path: str) -> ProblemDocument:
-    """The document for the request for `path` that ran into `problem`."""
+    """Return the document of `problem`, which the request for `path` ended with."""
     kind = problem.kind
-    return DOCUMENTS.get(kind.slug, ProblemDocument).model_validate(
+    return DOCUMENTS.get(kind, ProblemDocument).model_validate(
         {
             "type": f"/docs#{kind.slug}",
             "title": kind.title,
@@ -112,13 +137,12 @@ def problem_document(problem: Problem, *, path: str) -> ProblemDocument:
     )
 
 
-def problem_response(problem: Problem, *, path: str, headers: dict[str, str] | None = None) -> Response:
-    """The answer to the request for `path` that ran into `problem`."""
-    kind = problem.kind
+def problem_response(problem: Problem, *, path: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the response to the request for `path` that ended with `problem`."""
     retry = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
     return Response(
         problem_document(problem, path=path).model_dump_json(),
-        status_code=kind.status,
+        status_code=problem.kind.status,
         headers={**retry, **(headers or {})},
         media_type=MEDIA_TYPE,
     )

@@ -1,4 +1,4 @@
-"""JSON of requests: `read_json`, and what else Python's reader is lenient about is an error (RFC 8259)."""
+"""Strict JSON for requests: refuses what Python's parser accepts beyond RFC 8259."""
 
 import json
 import math
@@ -6,19 +6,18 @@ from typing import Any
 
 from similarity.formats.json_text import read_json, without_repeats
 
-# No body of ours has an object of more than a few dozen; each one too many would be a problem of its own.
+# No request needs more than a few dozen; each unknown member would be an error of its own.
 MOST_MEMBERS = 1_000
 
 
 def strict_json(raw: bytes) -> Any:
-    """What `raw` says.
+    """Return the value of a JSON text.
 
-    Refused besides what is no JSON at all: other encodings than UTF-8, NaN and Infinity (also as
-    1e999), a member that occurs twice in one object, halves of surrogate pairs, and depth, digits or
-    members that only an attacker needs.
+    Also refused: encodings other than UTF-8, NaN and Infinity (also as 1e999), a member that occurs twice in an object,
+    lone surrogates, and too many levels, digits or members.
 
     Raises:
-        ValueError: the message says what is wrong and holds nothing of `raw` but names, in ASCII.
+        ValueError: the message says what is wrong and contains only names from `raw`, in ASCII.
     """
     try:
         value = read_json(
@@ -27,7 +26,7 @@ def strict_json(raw: bytes) -> Any:
             parse_float=_finite,
             object_pairs_hook=_object,
         )
-        # Escapes can spell halves of surrogate pairs, which no store takes and no answer can repeat.
+        # Escapes can produce lone surrogates, which no store and no response can encode.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8 (byte {error.start})") from None

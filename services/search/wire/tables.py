@@ -1,4 +1,4 @@
-"""CSV: when it is wanted, and lines that a spreadsheet shows and does not run."""
+"""CSV: when a client wants it, and lines that a spreadsheet does not run."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ CSV = "text/csv"
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """A line for each row; a text that a spreadsheet may run begins with an apostrophe."""
+    """Yield a line for each row; a text that a spreadsheet would run begins with an apostrophe."""
     for row in rows:
         line = io.StringIO()
         csv.writer(line, lineterminator="\r\n").writerow(map(spreadsheet_cell, row))
@@ -19,19 +19,21 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
 
 
 def wants_csv(chosen: str | None, accept: str) -> bool:
-    """Whether a table is wanted: `chosen` decides (the name of a form), else what the `Accept` header likes better."""
-    return chosen == "csv" if chosen else _liking(accept, "text", "csv") > _liking(accept, "application", "json")
+    """Return whether the client wants CSV: `chosen` (a format) decides, else the `Accept` header."""
+    return (
+        chosen == "csv" if chosen else _quality_of(accept, "text", "csv") > _quality_of(accept, "application", "json")
+    )
 
 
-def _liking(accept: str, kind: str, subtype: str) -> float:
-    """The quality that an `Accept` header gives a media type; 0 if it does not name it. The closest name counts."""
-    likings = {f"{kind}/{subtype}": 0.0, f"{kind}/*": 0.0, "*/*": 0.0}
+def _quality_of(accept: str, kind: str, subtype: str) -> float:
+    """Return the quality of a media type in an `Accept` header, by the most specific name; 0 without one."""
+    qualities = {f"{kind}/{subtype}": 0.0, f"{kind}/*": 0.0, "*/*": 0.0}
     for part in accept.split(","):
         name, *parameters = (each.strip().lower() for each in part.split(";"))
-        if name in likings:
-            likings[name] = _quality(parameters)
-    # A wildcard does not ask for a table: browsers send one.
-    return next((liking for liking in likings.values() if liking), 0.0) if subtype == "json" else likings[CSV]
+        if name in qualities:
+            qualities[name] = _quality(parameters)
+    # A wildcard does not mean CSV: browsers send one.
+    return next((quality for quality in qualities.values() if quality), 0.0) if subtype == "json" else qualities[CSV]
 
 
 def _quality(parameters: list[str]) -> float:

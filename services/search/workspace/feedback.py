@@ -1,16 +1,16 @@
-"""Feedback: what users say about hits is kept, shown again, and comes back as labelled pairs. Without HTTP."""
+"""Feedback, independent of HTTP: stores verdicts of users on hits, returns them, and exports labelled pairs."""
 
 import base64
 import binascii
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from similarity.company import EmbeddedCompany, utc_now
+from similarity.company import Company, EmbeddedCompany, utc_now
 from similarity.feedback.labels import (
     LabelledPair,
     id_record,
@@ -19,35 +19,52 @@ from similarity.feedback.labels import (
     text_record,
     with_consistent_texts,
 )
-from similarity.feedback.protocol import EventConflict, FeedbackEvent, Place, Shown, Workspace
+from similarity.feedback.protocol import FeedbackEvent, Place, Shown, Workspace
 from similarity.feedback.rules import microseconds, time_of
 from similarity.formats.json_text import read_json
 from similarity.search.searcher import retry_if_retired
-from similarity.text import embedding_text
+from similarity.text import embedding_text, text_hash
 
 from ..asking.service import SearchService
 from ..guards.callers import Caller
-from ..wire import problems
-from ..wire.problem_documents import Offence, Problem
-from .feedback_schemas import (
-    Feedback,
-    FeedbackGiven,
-    FeedbackQuery,
-    FeedbackRecord,
-    VerdictRecord,
-)
-from .text_hashes import TextHashes
+from ..wire.problem_documents import invalid_request
+from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRecord, VerdictRecord
 
 COMPANIES_PER_READ = 500
 TICK = timedelta(microseconds=1)
+# About 500 bytes each. To prepare a text takes a few tenths of a millisecond, and the page exports with every verdict.
+MAX_HASHES = 30_000
 
 PairRecord = dict[str, str | int]
 ReadTexts = Callable[[Mapping[str, EmbeddedCompany]], dict[str, str]]
 
 
+class TextHashes:
+    """Hashes of the texts that an encoder reads, at most about `most` of them in memory. Thread-safe."""
+
+    def __init__(self, *, most: int = MAX_HASHES, prepare: Callable[[Company], str] = embedding_text) -> None:
+        self._most = most
+        self._prepare = prepare
+        self._known: dict[tuple[str, int, str], str] = {}
+
+    def of(self, documents: Mapping[str, EmbeddedCompany]) -> dict[str, str]:
+        """Return the hash of each document's text by company id: equal for equal texts."""
+        if len(self._known) > self._most:
+            self._known.clear()
+        return {company_id: self._hash(document) for company_id, document in documents.items()}
+
+    def _hash(self, document: EmbeddedCompany) -> str:
+        # The key identifies a state of a company, and does not change when another encoder is promoted.
+        key = (document.id, document.version, document.text_hash)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = text_hash(self._prepare(document.company))
+        return known
+
+
 @dataclass(frozen=True, slots=True)
 class FeedbackService:
-    """Keeps verdicts in `workspace`, about companies of the index behind `search`. `clock` is the service's own."""
+    """Stores verdicts in `workspace`, on companies of the index behind `search`. `clock`: returns the current time."""
 
     search: SearchService
     workspace: Workspace
@@ -55,10 +72,11 @@ class FeedbackService:
     text_hashes: TextHashes = field(default_factory=TextHashes)
 
     def judge(self, given: FeedbackGiven, caller: Caller) -> tuple[FeedbackRecord, bool]:
-        """Keeps a verdict under the caller's name; and whether it is new, or was kept before.
+        """Store a verdict under the caller's name. Return the stored event, and whether it is new.
 
         Raises:
-            Problem: a company is unknown or goes by a contested name, or the id says something else already.
+            UnknownCompany, AmbiguousCompany: a name matches no company, or several.
+            EventConflict: an event with this id has other content.
             InvalidInput: both are the same company.
         """
         event = FeedbackEvent(
@@ -68,50 +86,40 @@ class FeedbackService:
             anchor=self._id_of(given.anchor),
             hit=self._id_of(given.hit),
             verdict=given.verdict,
-            shown=Shown(
-                rank=given.rank,
-                score=given.score,
-                probability=given.probability,
-                generation=given.generation,
-                bundle_id=given.bundle_id,
-            ),
+            shown=Shown(**given.model_dump(include={each.name for each in fields(Shown)})),
             note=given.note,
         )
-        try:
-            kept = self.workspace.add_event(event)
-        except EventConflict as error:
-            raise Problem(problems.EVENT_CONFLICT, str(error)) from error
+        kept = self.workspace.add_event(event)
         return record_of(kept), kept == event
 
     def feedback(self, query: FeedbackQuery, caller: Caller) -> Feedback:
-        """One page of the history, and the verdicts that count for the company that is asked about.
+        """Return one page of the history, and the valid verdicts on pairs with the anchor.
 
         Raises:
-            Problem: the company is unknown or contested, or the cursor is none of ours.
+            UnknownCompany, AmbiguousCompany: the name matches no company, or several.
+            Problem: the cursor is invalid.
         """
         before = None if query.cursor is None else _place_of(query.cursor)
         anchor = None if query.anchor is None else self._id_of(query.anchor)
         found = self.workspace.events(company=anchor or "", user=query.user or "", before=before)
         page = list(islice(found, query.limit + 1))
-        shown = page[: query.limit]
-        more = len(page) > query.limit
         return Feedback(
             anchor=anchor,
             verdicts=[] if anchor is None else self._verdicts(anchor, caller.name if query.who == "mine" else ""),
-            events=[record_of(event) for event in shown],
-            next_cursor=_cursor_of(shown[-1].place) if more else None,
+            events=[record_of(event) for event in page[: query.limit]],
+            next_cursor=_cursor_of(page[-2].place) if len(page) > query.limit else None,
         )
 
     def text_pairs(self) -> Iterator[PairRecord]:
-        """The labelled pairs with both texts, as `training` reads them; companies that are gone are left out.
+        """Return the labelled pairs with both texts, as `training` reads them, without deleted companies.
 
-        All that can fail is done before this returns; only the rows come one by one.
+        Everything that can fail is done before this returns; only the rows are made one by one.
         """
         rows, texts = self._rows(_prepared)
         return (text_record(row, texts) for row in rows)
 
     def id_pairs(self) -> Iterator[PairRecord]:
-        """The same with both ids; which texts are equal decides on labels here too, but hashes tell that."""
+        """Return the same with both ids. Hashes show which texts are equal, which decides labels here too."""
         rows, _ = self._rows(self.text_hashes.of)
         return (id_record(row) for row in rows)
 
@@ -135,7 +143,7 @@ class FeedbackService:
         return with_consistent_texts(rows, texts), texts
 
     def _texts(self, ids: Sequence[str], read: ReadTexts) -> dict[str, str]:
-        """What `read` makes of each company that is there."""
+        """Return the result of `read` for each company that the live generation holds."""
         texts: dict[str, str] = {}
         for start in range(0, len(ids), COMPANIES_PER_READ):
             texts |= read(retry_if_retired(partial(self._live_documents, ids[start : start + COMPANIES_PER_READ])))
@@ -148,32 +156,19 @@ class FeedbackService:
         return self.search.company(reference, exact=True).company.id
 
     def _next_moment(self, user: str) -> datetime:
-        """Now, or right after this user's newest event if another replica's clock is ahead: their last word counts."""
+        """Return the time of a user's new event: after their newest one, even if another process's clock is ahead."""
         newest = next(self.workspace.events(user=user), None)
         return self.clock() if newest is None else max(self.clock(), newest.at + TICK)
 
 
 def record_of(event: FeedbackEvent) -> FeedbackRecord:
-    """An event as it is answered."""
-    shown = event.shown
-    return FeedbackRecord(
-        id=event.id,
-        user=event.user,
-        at=event.at,
-        anchor=event.anchor,
-        hit=event.hit,
-        verdict=event.verdict,
-        rank=shown.rank,
-        score=shown.score,
-        probability=shown.probability,
-        generation=shown.generation,
-        bundle_id=shown.bundle_id,
-        note=event.note,
-    )
+    """Return the response model of an event."""
+    members = asdict(event)
+    return FeedbackRecord(**members.pop("shown"), **members)
 
 
 def _prepared(documents: Mapping[str, EmbeddedCompany]) -> dict[str, str]:
-    """The text of each company as an encoder reads it."""
+    """Return the text of each company that an encoder reads."""
     return {company_id: embedding_text(document.company) for company_id, document in documents.items()}
 
 
@@ -185,11 +180,8 @@ def _cursor_of(place: Place) -> str:
 def _place_of(cursor: str) -> Place:
     try:
         stored, user, event_id = read_json(base64.urlsafe_b64decode(cursor))
-        place = time_of(int(stored)), str(user), str(event_id)
-        # What no store could be asked for: a lone surrogate.
-        f"{user}{event_id}".encode()
-        return place
+        f"{user}{event_id}".encode()  # no store accepts a lone surrogate
+        return time_of(int(stored)), str(user), str(event_id)
     except (binascii.Error, ValueError, TypeError, OverflowError) as error:
-        reason = "is not a cursor of this service; send `next_cursor` of the page before, or leave it out"
-        offence = Offence(parameter="cursor", where="query", reason=reason)
-        raise Problem(problems.INVALID_REQUEST, f"cursor {reason}", errors=[offence]) from error
+        reason = "is not a cursor of this service; send `next_cursor` of the page before, or omit it"
+        raise invalid_request([{"loc": ("query", "cursor"), "msg": reason}]) from error

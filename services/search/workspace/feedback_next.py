@@ -1,9 +1,7 @@
-"""What is most worth labelling next, among the neighbours of the companies that people care about. Without HTTP."""
+"""Active learning, independent of HTTP: which neighbours of the companies that people use to label next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import islice
 
 from similarity.company import Company, EmbeddedCompany
 from similarity.feedback.active_learning import Candidate, Suggestion, candidates_of, most_worth_labelling
@@ -19,24 +17,24 @@ from ..asking.service import SearchService
 from ..wire.problem_documents import reference_of
 from .feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 
-# Two searches each.
+# Each needs two searches.
 MAX_ANCHORS = 20
 NOTHING_ASKED = "nobody has judged a hit or saved a list yet; name a company: ?anchor="
-NOTHING_LEFT = "all neighbours that were looked at are judged; name another company: ?anchor="
+NOTHING_LEFT = "all neighbours that were considered are judged; name another company: ?anchor="
 
 
 @dataclass(frozen=True, slots=True)
 class NextService:
-    """Suggests pairs from the index behind `search` that nobody in `workspace` has judged."""
+    """Suggests pairs of companies in the index behind `search` that have no verdict in `workspace`."""
 
     search: SearchService
     workspace: Workspace
 
     def next(self, query: NextQuery) -> Suggestions:
-        """The pairs most worth a verdict, best first.
+        """Return the most useful pairs to judge, best first.
 
         Raises:
-            Problem: the company that is named is unknown or goes by a contested name.
+            UnknownCompany, AmbiguousCompany: the anchor matches no company, or several.
         """
         judged = latest_verdicts(self.workspace.events())
         anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
@@ -49,8 +47,14 @@ class NextService:
         candidates: list[Candidate] = []
         for anchor in known:
             by_vector, hybrid = self._rankings(live, anchor)
-            companies |= {hit.company.id: hit.company for hit in (*by_vector.hits, *hybrid.hits)}
-            candidates += _candidates(anchor.id, by_vector, hybrid, live)
+            hits = (*by_vector.hits, *hybrid.hits)
+            companies |= {hit.company.id: hit.company for hit in hits}
+            candidates += candidates_of(
+                anchor.id,
+                by_vector=[(hit.company.id, hit.score) for hit in by_vector.hits],
+                hybrid=[(hit.company.id, hit.score) for hit in hybrid.hits],
+                probabilities={hit.company.id: probability_of(hit.score, live.calibration) for hit in hits},
+            )
         found = most_worth_labelling(candidates, judged=judged, depth=DEPTH, k=k)
         note = None if found else (NOTHING_LEFT if known else NOTHING_ASKED)
         return Suggestions(
@@ -63,7 +67,7 @@ class NextService:
         )
 
     def _rankings(self, live: Generation, anchor: EmbeddedCompany) -> tuple[SimilarCompanies, SimilarCompanies]:
-        """The neighbours by meaning, and when shared words count too."""
+        """Return the neighbours by meaning, and by meaning and shared words."""
         index = self.search.searcher.index
 
         def ranked(words: str) -> SimilarCompanies:
@@ -72,33 +76,12 @@ class NextService:
         return ranked(""), ranked(anchor.company.description)
 
     def _recent(self, judged: LatestVerdicts) -> list[str]:
-        """The companies that were anchors of a verdict or a list, latest first."""
-        uses = sorted((*_judged_anchors(judged), *self._list_anchors()), reverse=True)
-        return list(islice(dict.fromkeys(company for _, company in uses), MAX_ANCHORS))
-
-    def _list_anchors(self) -> Iterator[tuple[datetime, str]]:
+        """Return the anchors of verdicts and lists, latest first."""
+        uses = [(event.at, event.anchor) for by_user in judged.values() for event in by_user.values()]
         for saved in self.workspace.lists():
-            for anchor in saved.question.get("anchors", ()):
-                if anchor.get("company"):
-                    yield saved.saved_at, anchor["company"]
-
-
-def _judged_anchors(judged: LatestVerdicts) -> Iterator[tuple[datetime, str]]:
-    for by_user in judged.values():
-        for event in by_user.values():
-            yield event.at, event.anchor
-
-
-def _candidates(
-    anchor: str, by_vector: SimilarCompanies, hybrid: SimilarCompanies, live: Generation
-) -> list[Candidate]:
-    hits = (*by_vector.hits, *hybrid.hits)
-    return candidates_of(
-        anchor,
-        by_vector=[(hit.company.id, hit.score) for hit in by_vector.hits],
-        hybrid=[(hit.company.id, hit.score) for hit in hybrid.hits],
-        probabilities={hit.company.id: probability_of(hit.score, live.calibration) for hit in hits},
-    )
+            named = (anchor.get("company") for anchor in saved.question.get("anchors", ()))
+            uses += [(saved.saved_at, company) for company in named if company]
+        return list(dict.fromkeys(company for _, company in sorted(uses, reverse=True)))[:MAX_ANCHORS]
 
 
 def _record_of(suggestion: Suggestion, companies: dict[str, Company]) -> SuggestionRecord:

@@ -1,7 +1,8 @@
-"""The addresses of feedback. They only translate: parse, ask the service, hand back its answer."""
+"""The routes of feedback: they parse requests, call the service and return its answer."""
 
-from collections.abc import Iterator
-from itertools import islice
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
@@ -12,21 +13,12 @@ from similarity.feedback.labels import ID_COLUMNS, TEXT_COLUMNS
 from ..asking.schemas import NoQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
-from ..wire.strict_bodies import StrictRoute
-from ..wire.tables import CSV, wants_csv
-from .feedback import FeedbackService
+from ..wire.tables import CSV, csv_lines, wants_csv
+from .feedback import FeedbackService, PairRecord
 from .feedback_next import NextService
-from .feedback_rows import csv_lines, jsonl_lines
-from .feedback_schemas import (
-    Feedback,
-    FeedbackGiven,
-    FeedbackQuery,
-    FeedbackRecord,
-    NextQuery,
-    PairsQuery,
-    Suggestions,
-)
+from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRecord, NextQuery, PairsQuery, Suggestions
 
 JSONL = "application/x-ndjson"
 LINES_PER_CHUNK = 100
@@ -43,7 +35,7 @@ PAIRS_RESPONSE: Responses = {
 
 
 def feedback_routes(service: FeedbackService, next_service: NextService) -> APIRouter:
-    """The API of feedback on these services."""
+    """Return the routes on these services."""
     router = APIRouter(tags=["Feedback"], route_class=StrictRoute)
 
     @router.post(
@@ -51,30 +43,26 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         summary="Judge a hit",
         status_code=201,
         responses={
-            200: {"model": FeedbackRecord, "description": "The same event was sent before; nothing was added."},
+            200: {"model": FeedbackRecord, "description": "The same event was stored before; nothing was added."},
             **declared(problems.EVENT_CONFLICT, *NAME_PROBLEMS, *BODY_PROBLEMS),
         },
     )
     def judge(
         given: FeedbackGiven, _: Annotated[NoQuery, Query()], caller: FeedbackCaller, response: Response
     ) -> FeedbackRecord:
-        """Says whether a hit competes with an anchor; kept for good, with your name and the time.
+        """Stores whether a hit competes with an anchor, with your name and the time.
 
-        Change your mind by judging again: your latest verdict on a pair counts. `withdrawn` takes it back.
-        With an `id` of your own the same event can be sent again without harm.
+        You can judge a pair again: only your latest verdict counts, and `withdrawn` takes it back. If you send an `id`
+        of your own, it is safe to send the event again.
         """
         record, is_new = service.judge(given, caller)
         if not is_new:
             response.status_code = 200
         return record
 
-    @router.get(
-        "/feedback",
-        summary="What was said",
-        responses=declared(*NAME_PROBLEMS),
-    )
+    @router.get("/feedback", summary="List feedback", responses=declared(*NAME_PROBLEMS))
     def feedback(query: Annotated[FeedbackQuery, Query()], caller: FeedbackCaller) -> Feedback:
-        """The verdicts that count for a company, and the history of events."""
+        """Returns the valid verdicts on pairs with a company, and the history of events."""
         return service.feedback(query, caller)
 
     @router.get(
@@ -84,27 +72,28 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         responses={**PAIRS_RESPONSE, **declared(*STORE_PROBLEMS)},
     )
     def pairs(query: Annotated[PairsQuery, Query()], _: FeedbackCaller, accept: Accept = "") -> Response:
-        """All judged pairs, as a file that `training` reads.
+        """Returns all judged pairs, as a file that `training` reads.
 
-        A pair is labelled where all who judged it agree, and unlabelled where they do not or somebody is
-        unsure. Withdrawn verdicts count for nothing. Companies that are no longer in the index are left out.
+        A pair is labelled if all users agree on it, and unlabelled if they do not or one is unsure. Withdrawn verdicts
+        do not count. Deleted companies are omitted.
         """
-        records = service.text_pairs() if query.sides == "texts" else service.id_pairs()
+        texts = query.sides == "texts"
+        records, columns = (service.text_pairs(), TEXT_COLUMNS) if texts else (service.id_pairs(), ID_COLUMNS)
         if wants_csv(query.format, accept):
-            columns = TEXT_COLUMNS if query.sides == "texts" else ID_COLUMNS
-            return _file(csv_lines(records, columns), CSV, "pairs.csv")
-        return _file(jsonl_lines(records), JSONL, "pairs.jsonl")
+            return _file(csv_of_pairs(records, columns), CSV, "pairs.csv")
+        return _file((json.dumps(each, ensure_ascii=False) + "\n" for each in records), JSONL, "pairs.jsonl")
 
-    @router.get(
-        "/feedback/next",
-        summary="What to judge next",
-        responses=declared(*NAME_PROBLEMS),
-    )
+    @router.get("/feedback/next", summary="Suggest pairs to judge", responses=declared(*NAME_PROBLEMS))
     def next_pairs(query: Annotated[NextQuery, Query()], _: FeedbackCaller) -> Suggestions:
-        """Pairs that nobody has judged and that a model would learn most from, each with the reason."""
+        """Returns unjudged pairs from which a model would learn most, each with the reason."""
         return next_service.next(query)
 
     return router
+
+
+def csv_of_pairs(records: Iterable[PairRecord], columns: Sequence[str]) -> Iterator[str]:
+    """Yield a header and one row per record."""
+    return csv_lines(chain([columns], ([record[column] for column in columns] for record in records)))
 
 
 def _file(lines: Iterator[str], media_type: str, name: str) -> Response:
@@ -113,6 +102,6 @@ def _file(lines: Iterator[str], media_type: str, name: str) -> Response:
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[str]:
-    """The lines, some at a time: each piece that is sent costs a change of threads."""
+    """Yield several lines at a time: each chunk that is sent costs a change of threads."""
     while chunk := "".join(islice(lines, LINES_PER_CHUNK)):
         yield chunk

@@ -1,14 +1,15 @@
-"""What feedback takes and answers."""
+"""Requests and responses of feedback."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
-from similarity.company import ID_PATTERN, MAX_NAME_CHARACTERS
+from similarity.company import MAX_NAME_CHARACTERS
 from similarity.feedback.protocol import MAX_NOTE_CHARACTERS, MAX_USER_CHARACTERS, Verdict
 
 from ..asking.schemas import Source
+from ..wire.bodies import Closed, CompanyId
 from ..wire.problem_documents import CompanyReference
 
 DEEPEST_RANK = 1_000
@@ -17,14 +18,14 @@ MAX_SUGGESTIONS = 100
 
 
 def _whole(value: object) -> object:
-    """JSON knows one kind of number: 3.0 is a rank too, but "3" and true are none."""
+    """JSON has one number type: 3.0 is a valid rank, but "3" and true are not."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Reference = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS),
-    Field(description="A company's id; its domain, name or an alias will do as well.", examples=["nike"]),
+    Field(description="A company's id, domain, name or alias.", examples=["nike"]),
 ]
 Rank = Annotated[int, Field(strict=True, ge=1, le=DEEPEST_RANK), BeforeValidator(_whole)]
 Score = Annotated[float, Field(strict=True, ge=-1, le=1, allow_inf_nan=False)]
@@ -33,22 +34,18 @@ ModelName = Annotated[str, StringConstraints(max_length=64)]
 User = Annotated[str, StringConstraints(min_length=1, max_length=MAX_USER_CHARACTERS)]
 
 
-class FeedbackGiven(BaseModel):
-    """One verdict, with what its author was shown when they judged."""
+class FeedbackGiven(Closed):
+    """One verdict, with the rank and scores that its author saw."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    id: Annotated[str, StringConstraints(pattern=f"^{ID_PATTERN.pattern}$")] | None = Field(
+    id: CompanyId | None = Field(
         default=None,
-        description="An id of your own, new for each verdict: the same event can then be sent again without harm. "
-        "Without it the service makes one.",
+        description="A new id for each verdict, which makes it safe to send again. By default the service makes one.",
         examples=["2026-01-31T12:00:00.123-nike-adidas"],
     )
     anchor: Reference
     hit: Reference
     verdict: Verdict = Field(
-        description="`unsure`: it cannot be told, and the pair gets no label. `withdrawn`: what you said of the pair "
-        "before is void, as if you had never judged it.",
+        description="`unsure`: the pair gets no label. `withdrawn`: your earlier verdict on the pair is void.",
         examples=["competitor", "not_competitor"],
     )
     rank: Rank | None = None
@@ -57,19 +54,17 @@ class FeedbackGiven(BaseModel):
     generation: ModelName = Field(default="", description="`generation` of the answer that was judged.")
     bundle_id: ModelName = Field(default="", description="`model.bundle_id` of the answer that was judged.")
     note: Annotated[str, StringConstraints(max_length=MAX_NOTE_CHARACTERS)] = Field(
-        default="", description="Why, for people; no model reads it."
+        default="", description="The reason, for people; no model reads it."
     )
 
 
 class FeedbackRecord(BaseModel):
-    """One event as it is kept. Events are only ever added; of one user and one pair the latest counts,
-    and none where that is `withdrawn`.
-    """
+    """One stored event. Events are append-only; the latest of a user and a pair counts, unless it is `withdrawn`."""
 
     id: str = Field(examples=["8c2f1d"])
     user: str = Field(description="Who judged: the name of their key.", examples=["ann"])
-    at: datetime = Field(description="When the service was told (UTC).")
-    anchor: str = Field(description="The company's id, whatever it was called.", examples=["nike"])
+    at: datetime = Field(description="When the service received it (UTC).")
+    anchor: str = Field(description="The company's id, even if the request had a name.", examples=["nike"])
     hit: str = Field(examples=["adidas"])
     verdict: Verdict
     rank: int | None
@@ -80,22 +75,20 @@ class FeedbackRecord(BaseModel):
     note: str
 
 
-class FeedbackQuery(BaseModel):
-    """Which feedback to show."""
+class FeedbackQuery(Closed):
+    """Which feedback to return."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    anchor: Reference | None = Field(default=None, description="Only pairs with this company, on either side.")
-    who: Literal["mine", "all"] = Field(default="mine", description="Whose `verdicts`: your own, or everybody's.")
+    anchor: Reference | None = Field(default=None, description="Only pairs with this company.")
+    who: Literal["mine", "all"] = Field(default="mine", description="Whose `verdicts`: your own, or all users'.")
     user: User | None = Field(default=None, description="Only this user's `events`.")
-    limit: int = Field(default=100, ge=1, le=MAX_EVENTS, description="How many `events` at most.")
+    limit: int = Field(default=100, ge=1, le=MAX_EVENTS, description="Maximum number of `events`.")
     cursor: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
         default=None, description="`next_cursor` of the page of events before."
     )
 
 
 class VerdictRecord(BaseModel):
-    """What one user says now of the anchor and another company, whichever of the two was asked about."""
+    """The valid verdict of one user on the pair of the anchor and another company."""
 
     hit: str = Field(description="The other company's id.", examples=["adidas"])
     verdict: Verdict
@@ -104,47 +97,41 @@ class VerdictRecord(BaseModel):
 
 
 class Feedback(BaseModel):
-    """What was said, and what of it counts."""
+    """Valid verdicts, and the history of events."""
 
-    anchor: str | None = Field(description="The company's id; null if none was asked about.", examples=["nike"])
+    anchor: str | None = Field(description="The company's id; null without `anchor` in the request.", examples=["nike"])
     verdicts: list[VerdictRecord] = Field(
-        description="What counts for pairs with `anchor`: the latest verdict of each user and pair, newest first, "
-        "without those withdrawn. Empty without an anchor."
+        description="The latest verdict of each user on pairs with `anchor`, newest first, without withdrawn ones."
     )
-    events: list[FeedbackRecord] = Field(description="The history, newest first, everybody's.")
-    next_cursor: str | None = Field(default=None, description="Ask for the next events with it; null on the last page.")
+    events: list[FeedbackRecord] = Field(description="The history of all users, newest first.")
+    next_cursor: str | None = Field(default=None, description="The `cursor` of the next page; null on the last.")
 
 
-class PairsQuery(BaseModel):
-    """How to export the labelled pairs."""
-
-    model_config = ConfigDict(extra="forbid")
+class PairsQuery(Closed):
+    """How to export labelled pairs."""
 
     format: Literal["jsonl", "csv"] | None = Field(
         default=None,
-        description="`jsonl` for training: exact. `csv` for people: a cell that a spreadsheet would run begins with "
-        "an apostrophe. Without it, by the `Accept` header; else `jsonl`.",
+        description="`jsonl` for training. `csv` for people: cells that a spreadsheet would run begin with an "
+        "apostrophe. By default the `Accept` header decides; else `jsonl`.",
     )
     sides: Literal["texts", "ids"] = Field(
         default="texts",
-        description="`texts`: both texts as the encoder reads them, so that training needs no other file. "
-        "`ids`: company ids, to train on together with other files of ids.",
+        description="`texts`: both texts as the encoder reads them, enough for training. `ids`: both company ids.",
     )
 
 
-class NextQuery(BaseModel):
-    """How many suggestions, and about whom."""
+class NextQuery(Closed):
+    """How many suggestions, and for which company."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    k: int = Field(default=10, ge=1, le=MAX_SUGGESTIONS, description="How many pairs at most.")
+    k: int = Field(default=10, ge=1, le=MAX_SUGGESTIONS, description="Maximum number of pairs.")
     anchor: Reference | None = Field(
-        default=None, description="Only this company's neighbours. Without it, those of companies judged or saved last."
+        default=None, description="Only its neighbours; by default those of the companies judged or saved last."
     )
 
 
 class SuggestionRecord(BaseModel):
-    """A pair that is worth a verdict, and why."""
+    """A pair to judge, and why."""
 
     anchor: CompanyReference
     hit: CompanyReference
@@ -154,14 +141,14 @@ class SuggestionRecord(BaseModel):
     )
     score: float = Field(description="Cosine of the two descriptions' vectors.", examples=[0.61])
     probability: float | None = Field(description="null if the live generation has no calibration.", examples=[0.52])
-    vector_rank: int | None = Field(description="Rank by meaning; null if it is below all that were looked at.")
-    hybrid_rank: int | None = Field(description="Rank when shared words count too.")
+    vector_rank: int | None = Field(description="Rank by meaning; null if below `depth`.")
+    hybrid_rank: int | None = Field(description="Rank by meaning and shared words; null if below `depth`.")
 
 
 class Suggestions(Source):
-    """What to judge next, most worthwhile first. Send `generation` and `model.bundle_id` with a verdict."""
+    """Pairs to judge next, the most useful first. Send `generation` and `model.bundle_id` with a verdict."""
 
     pairs: list[SuggestionRecord]
-    anchors: list[str] = Field(description="Ids of the companies whose neighbours were looked at.")
-    depth: int = Field(description="How deep their rankings were read.")
-    note: str | None = Field(default=None, description="Why there are none, and what to do.")
+    anchors: list[str] = Field(description="Ids of the companies whose neighbours were considered.")
+    depth: int = Field(description="Number of neighbours that were considered for each.")
+    note: str | None = Field(default=None, description="If there are none: why, and what to do.")

@@ -1,4 +1,4 @@
-"""Whether the workspace answers: asked with every readiness check, and never waited for long."""
+"""Whether the workspace answers: checked with every readiness check, with a short timeout."""
 
 import logging
 import threading
@@ -8,14 +8,14 @@ from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.feedback.protocol import Workspace
 
 SECONDS_TO_ANSWER = 0.5
-AWAY = "the store of feedback and lists cannot be read just now; everything else works, and the service's log says why"
+AWAY = "the store of feedback and lists cannot be read; everything else works, and the service's log says why"
 SLOW = f"the store of feedback and lists did not answer within {SECONDS_TO_ANSWER:g} s; everything else works"
 
 log = logging.getLogger(__name__)
 
 
 class WorkspaceHealth:
-    """Looks at `workspace`. A store that hangs holds one thread, however often it is asked after."""
+    """Checks `workspace`. A store that hangs holds one thread, however many checks there are."""
 
     def __init__(self, workspace: Workspace, *, seconds: float = SECONDS_TO_ANSWER) -> None:
         self._workspace = workspace
@@ -24,7 +24,7 @@ class WorkspaceHealth:
         self._looking: Future[str | None] | None = None
 
     def trouble(self) -> str | None:
-        """Why feedback and lists do not work just now; None if they do."""
+        """Return why feedback and lists do not work; None if they do."""
         with self._lock:
             looking = self._looking
             if looking is None or looking.done():
@@ -41,7 +41,7 @@ class WorkspaceHealth:
         except SimilarityError as error:
             looking.set_result((isinstance(error, IndexUnavailable) and error.reason) or AWAY)
         except BaseException:
-            log.exception("the workspace could not be looked at")
+            log.exception("the workspace could not be checked")
             looking.set_result(AWAY)
         else:
             looking.set_result(None)

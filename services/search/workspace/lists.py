@@ -1,47 +1,140 @@
-"""Saved lists: a question with a name, asked again, and which of its hits are new to the caller. Without HTTP."""
+"""Saved lists, independent of HTTP: named queries that are run again, and which of their hits are new to the caller."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
-from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
+from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, Workspace
 from similarity.search.errors import EncoderNotLoaded
 
-from ..asking.question_schemas import Question
+from ..asking.question_schemas import (
+    DEFAULT_EXPLAINED,
+    MAX_EXPLAINED,
+    BatchQuestion,
+    Cursor,
+    Explained,
+    FormatQuery,
+    Question,
+)
 from ..asking.ranking_schemas import Hit, Ranking
+from ..asking.schemas import MAX_HITS
 from ..asking.service import SearchService
 from ..guards.callers import Caller
 from ..wire import problems
+from ..wire.bodies import Closed, CompanyId, Listed
 from ..wire.problem_documents import Problem
-from .lists_schemas import (
-    MAX_QUESTION_SHOWN,
-    ListHit,
-    ListHitsQuery,
-    ListQuestion,
-    ListRanking,
-    ListRecord,
-    Lists,
-    LookGiven,
-    LookRecord,
-)
 
+# A name is a part of a URL: no slash, no control character, no space at its ends. Written out, because the meaning of
+# \s differs between readers of a schema.
+_INNER = r"[^/\x00-\x1f\x7f-\x9f]"
+_OUTER = r"[^/\x00-\x20\x7f-\xa0]"
+LIST_NAME = f"^{_OUTER}({_INNER}*{_OUTER})?$"
+MAX_QUESTION_SHOWN = 20_000
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
-"""So many questions of lists at once are no heavy work, as long as none is in free words."""
+"""At most this many queries of lists are not heavy work, unless one has free text."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
+
+
+class ListQuestion(BatchQuestion):
+    """The query that runs whenever a list is opened: that of `POST /similar`, without a cursor."""
+
+    reasons: Explained = DEFAULT_EXPLAINED
+
+
+class ListGiven(Closed):
+    """A list to save."""
+
+    question: ListQuestion
+
+
+class ListRecord(BaseModel):
+    """A saved list. All users share the lists, but have looks of their own."""
+
+    name: str = Field(examples=["running shoes"])
+    question: dict[str, Any] | None = Field(
+        description="The query as in `POST /similar`, with ids of anchors and negatives. In `GET /lists` null if it "
+        f"has more than {MAX_QUESTION_SHOWN:,} characters: get that list itself.",
+        examples=[{"anchors": [{"company": "nike", "weight": 1.0}], "k": 25}],
+    )
+    saved_by: str = Field(description="Who saved it last.", examples=["ann"])
+    saved_at: datetime
+    looked_at: datetime | None = Field(default=None, description="Your last look at it; null if there was none.")
+    new: int | None = Field(
+        default=None,
+        description="Number of hits that are new since your last look. Null without `new` in the request, or if the "
+        "query fails: get the hits to see why.",
+        examples=[3],
+    )
+
+
+class ListsQuery(Closed):
+    """What to return of each list."""
+
+    new: bool = Field(
+        default=False, description="Also run all queries and count new hits; heavy work for more than ten lists."
+    )
+
+
+class Lists(BaseModel):
+    """All saved lists, by name."""
+
+    lists: list[ListRecord]
+
+
+class ListHitsQuery(FormatQuery):
+    """Which part of a list's hits to return."""
+
+    k: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Maximum number of hits; by default as saved.")
+    reasons: int | None = Field(
+        default=None, ge=0, le=MAX_EXPLAINED, description="How many to explain; by default as saved."
+    )
+    cursor: Cursor | None = Field(default=None, description="`next_cursor` of the page before.")
+
+
+class ListHit(Hit):
+    """One competitor, and whether it is new."""
+
+    new: bool = Field(description="Whether it was not among the hits of your last look; true if there was none.")
+
+
+class ListRanking(Ranking):
+    """The current ranking of a list's query."""
+
+    name: str = Field(description="The list's name.", examples=["running shoes"])
+    looked_at: datetime | None = Field(description="Your last look at it; null if there was none.")
+    hits: list[ListHit]  # type: ignore[assignment]  # a list cannot be narrowed, but nobody adds to this one
+
+
+class LookGiven(Closed):
+    """The hits that were seen."""
+
+    ids: Listed[CompanyId] | None = Field(
+        default=None,
+        max_length=MAX_SEEN,
+        description="All hits that were seen, replacing those of the last look; by default the current hits.",
+    )
+
+
+class LookRecord(BaseModel):
+    """A stored look."""
+
+    name: str = Field(examples=["running shoes"])
+    looked_at: datetime
+    seen: int = Field(description="Number of hits that are no longer new to you.")
 
 
 @dataclass(frozen=True, slots=True)
 class ListsService:
-    """Keeps lists in `workspace` and asks `search` their questions. `clock` is the service's own.
+    """Stores lists in `workspace` and runs their queries with `search`. `clock`: returns the current time.
 
-    `before_much` is called before many questions are asked at once, and may raise instead.
+    `before_much`: called before many queries are run at once; it may raise.
     """
 
     search: SearchService
@@ -50,23 +143,26 @@ class ListsService:
     before_much: Callable[[], None] = lambda: None
 
     def save(self, name: str, question: ListQuestion, caller: Caller) -> tuple[ListRecord, bool]:
-        """Saves a question under a name, in place of what was there; and whether the name is new.
+        """Save a query under a name, replacing an earlier one. Return the list, and whether the name is new.
 
         Raises:
-            Problem: an anchor or negative is unknown or goes by a contested name, or there are too many lists.
-            InvalidInput: the name cannot be one.
+            UnknownCompany, AmbiguousCompany: an anchor or negative matches no company, or several.
+            Problem: there are too many lists.
+            InvalidInput: the name is invalid.
         """
         if set(name) == {"."}:
-            raise InvalidInput("a list cannot be called by dots alone, which mean another thing in an address")
+            raise InvalidInput(
+                "dots alone cannot name a list, because URLs give them another meaning; choose another name"
+            )
         names = {saved.name for saved in self.workspace.lists()}
         if name not in names and len(names) >= MAX_LISTS:
-            raise Problem(problems.TOO_MANY_LISTS, f"there are {len(names)} lists, which is the most there may be")
+            raise Problem(problems.TOO_MANY_LISTS, f"there are {len(names)} lists, which is the limit")
         saved = SavedList(name=name, question=self._with_ids(question), saved_by=caller.name, saved_at=self.clock())
         is_new = self.workspace.save_list(saved)
         return self._record(saved, caller), is_new
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
-        """All lists, by name; very long questions are left out. With `count_new` the question of each is asked."""
+        """Return all lists by name, without very long queries. `count_new`: run each query and count the new hits."""
         looks = {look.list_name: look for look in self.workspace.looks(caller.name)}
         lists = self.workspace.lists()
         records = [_record(saved, looks.get(saved.name)) for saved in lists]
@@ -81,50 +177,46 @@ class ListsService:
         return Lists(lists=records)
 
     def saved_list(self, name: str, caller: Caller) -> ListRecord:
-        """The list of this name.
+        """Return the list of this name.
 
         Raises:
-            Problem: there is none.
+            UnknownList: there is none.
         """
-        return self._record(self._saved(name), caller)
+        return self._record(self.workspace.saved_list(name), caller)
 
     def remove(self, name: str) -> None:
-        """Removes a list, for everybody.
+        """Delete a list for all users.
 
         Raises:
-            Problem: there is none of this name.
+            UnknownList: there is none of this name.
         """
-        try:
-            self.workspace.remove_list(name)
-        except UnknownList as error:
-            raise Problem(problems.UNKNOWN_LIST, str(error)) from error
+        self.workspace.remove_list(name)
 
     def hits(self, name: str, query: ListHitsQuery, caller: Caller) -> ListRanking:
-        """The answer to a list's question now, and what of it is new since the caller's last look.
+        """Return the ranking of a list's query, with the hits marked that are new since the caller's last look.
 
         Raises:
-            Problem: there is no such list, or its question cannot be answered.
+            UnknownList: there is no such list.
+            Problem: its query cannot be answered.
         """
         changes = query.model_dump(include={"k", "reasons", "cursor"}, exclude_none=True)
-        ranking = self._asked(self._saved(name), changes)
+        ranking = self._asked(self.workspace.saved_list(name), changes)
         look = self.workspace.last_look(name, caller.name)
         members = dict(ranking)
         members["hits"] = [ListHit(**dict(hit), new=is_new) for hit, is_new in _with_news(ranking, look)]
         return ListRanking(**members, name=name, looked_at=look.at if look else None)
 
     def look(self, name: str, given: LookGiven, caller: Caller) -> LookRecord:
-        """Remembers what the caller saw: the ids they name, else the hits as they are now.
+        """Store what the caller has seen: the ids in the request, by default the current hits.
 
         Raises:
-            Problem: there is no such list, or its question cannot be answered.
+            UnknownList: there is no such list.
+            Problem: its query cannot be answered.
         """
-        saved = self._saved(name)
+        saved = self.workspace.saved_list(name)
         ids = self._now(saved) if given.ids is None else given.ids
         look = Look(list_name=name, user=caller.name, at=self.clock(), seen=tuple(dict.fromkeys(ids))[:MAX_SEEN])
-        try:
-            self.workspace.add_look(look)
-        except UnknownList as error:
-            raise Problem(problems.UNKNOWN_LIST, str(error)) from error
+        self.workspace.add_look(look)
         return LookRecord(name=name, looked_at=look.at, seen=len(look.seen))
 
     def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
@@ -142,18 +234,12 @@ class ListsService:
         try:
             question = Question.model_validate({**saved.question, **changes})
         except ValidationError as error:
-            reason = f"the question of {saved.name!r} has a part that this release does not know; save the list anew"
+            reason = f"the query of {saved.name!r} has a part that this release does not know; save the list again"
             raise Problem(problems.UNUSABLE_LIST, reason) from error
         return self.search.rank(question)
 
-    def _saved(self, name: str) -> SavedList:
-        try:
-            return self.workspace.saved_list(name)
-        except UnknownList as error:
-            raise Problem(problems.UNKNOWN_LIST, str(error)) from error
-
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
-        """The question as it is kept: by id, so that a list still means the same company when names change hands."""
+        """Return the query to store: with ids, so that a list keeps its companies when their names change."""
         kept = question.model_dump(mode="json", exclude_none=True)
         for asked in (*kept["anchors"], *kept["negatives"]):
             if "company" in asked:
@@ -165,13 +251,7 @@ class ListsService:
 
 
 def _record(saved: SavedList, look: Look | None) -> ListRecord:
-    return ListRecord(
-        name=saved.name,
-        question=dict(saved.question),
-        saved_by=saved.saved_by,
-        saved_at=saved.saved_at,
-        looked_at=look.at if look else None,
-    )
+    return ListRecord(**asdict(saved), looked_at=look.at if look else None)
 
 
 def _has_words(saved: SavedList) -> bool:
@@ -180,7 +260,7 @@ def _has_words(saved: SavedList) -> bool:
 
 
 def _with_news(ranking: Ranking, look: Look | None) -> Iterator[tuple[Hit, bool]]:
-    """Each hit, and whether neither it nor a duplicate of it was there at the look."""
+    """Yield each hit, and whether neither it nor a duplicate of it was seen at the last look."""
     seen = frozenset(look.seen) if look else frozenset()
     for hit in ranking.hits:
         yield hit, seen.isdisjoint((hit.company["id"], *hit.duplicates))

@@ -1,4 +1,4 @@
-"""The addresses of saved lists. They only translate: parse, ask the service, hand back its answer."""
+"""The routes of saved lists. They only translate."""
 
 from typing import Annotated
 
@@ -10,10 +10,9 @@ from ..asking.schemas import NoQuery
 from ..asking.similar_routes import QUESTION_PROBLEMS, RANKED, UNCHANGED, ranked
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
+from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
-from ..wire.strict_bodies import StrictRoute
-from .lists import ListsService
-from .lists_schemas import (
+from .lists import (
     LIST_NAME,
     ListGiven,
     ListHitsQuery,
@@ -21,6 +20,7 @@ from .lists_schemas import (
     ListRecord,
     Lists,
     ListsQuery,
+    ListsService,
     LookGiven,
     LookRecord,
 )
@@ -43,12 +43,12 @@ Nothing = Annotated[NoQuery, Query()]
 
 
 def lists_routes(service: ListsService) -> APIRouter:
-    """The API of saved lists on `service`."""
+    """Return the routes on `service`."""
     router = APIRouter(tags=["Lists"], route_class=StrictRoute)
 
     @router.get("/lists", summary="All saved lists", responses=declared(*STORE_PROBLEMS))
     def lists(query: Annotated[ListsQuery, Query()], caller: Looker) -> Lists:
-        """Every list with its question and your last look at it, by name; with `new=true` what is new on each."""
+        """Returns all lists by name, with their queries and your last looks; with `new=true` also counts new hits."""
         return service.lists(caller, count_new=query.new)
 
     @router.put(
@@ -60,9 +60,9 @@ def lists_routes(service: ListsService) -> APIRouter:
         },
     )
     def save(name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response) -> ListRecord:
-        """Saves a question under a name, in place of one that was saved under it.
+        """Saves a query under a name, replacing an earlier one.
 
-        Lists are shared: everybody sees them, and whoever may save may replace and delete them.
+        All users share the lists: everyone sees them, and everyone who may save them may replace and delete them.
         """
         record, is_new = service.save(name, given.question, caller)
         if is_new:
@@ -71,7 +71,7 @@ def lists_routes(service: ListsService) -> APIRouter:
 
     @router.get("/lists/{name}", summary="One list", responses=declared(problems.UNKNOWN_LIST, *STORE_PROBLEMS))
     def saved_list(name: ListName, _: Nothing, caller: Looker) -> ListRecord:
-        """A list with its question and your last look at it."""
+        """Returns a list with its query and your last look."""
         return service.saved_list(name, caller)
 
     @router.delete(
@@ -81,29 +81,29 @@ def lists_routes(service: ListsService) -> APIRouter:
         responses=declared(problems.UNKNOWN_LIST, *STORE_PROBLEMS),
     )
     def remove(name: ListName, _: Nothing, caller: Saver) -> None:
-        """Deletes a list for everybody, with all looks at it. The companies on it stay."""
+        """Deletes a list for all users, with all looks at it. Its companies stay."""
         service.remove(name)
 
     @router.get(
         "/lists/{name}/hits",
-        summary="What is on a list",
+        summary="Hits of a list",
         response_model=ListRanking,
         responses={**RANKED, **UNCHANGED, **declared(*ASKED_PROBLEMS)},
     )
     def hits(request: Request, name: ListName, query: Annotated[ListHitsQuery, Query()], caller: Looker) -> Response:
-        """The answer to the list's question now; `new` says which hits were not there at your last look."""
+        """Runs the list's query; `new` marks the hits that were not there at your last look."""
         return ranked(request, service.hits(name, query, caller), query.format, further=("new",))
 
-    # Not strict, because it may have no body at all.
+    # Not strict: it may have no body.
     lenient = APIRouter(tags=["Lists"])
 
     @lenient.post(
         "/lists/{name}/looked",
-        summary="Take note of a list",
+        summary="Store a look at a list",
         responses=declared(*ASKED_PROBLEMS, *BODY_PROBLEMS),
     )
     def looked(name: ListName, _: Nothing, caller: Looker, given: LookGiven | None = None) -> LookRecord:
-        """From now on these hits are not new to you: those you name, else those that are on the list now."""
+        """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
         return service.look(name, given or LookGiven(), caller)
 
     router.include_router(lenient)

@@ -110,7 +110,8 @@ class GroupCommit:
             if request.results.cancel():
                 raise Problem(problems.OVERLOADED, "the store is slow; nothing was written, send it again") from None
             raise Problem(
-                problems.TOOK_TOO_LONG, "the store is slow; it may be written or not: send it again, which is harmless"
+                problems.TOOK_TOO_LONG,
+                "the store is slow; the write may or may not be stored: send it again",
             ) from None
 
     def close(self) -> None:
@@ -145,7 +146,7 @@ class GroupCommit:
                         batch = self._next(wait=SECONDS_OPEN)
             except Exception as error:
                 if not isinstance(error, IndexUnavailable):  # `similarity.upkeep.outage` logs that
-                    log.warning("the place to write to cannot be opened or closed: %r", error)
+                    log.warning("the destination of writes cannot be opened or closed: %r", error)
                 _fail(batch, error)
 
     def _next(self, *, wait: float | None) -> list[_Request]:

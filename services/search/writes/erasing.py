@@ -1,7 +1,7 @@
 """Erasures over HTTP: accepted while the caller waits, finished by one thread in the background.
 
-What is accepted is on record in the index (`index.ledger`), so it is finished after a restart too, by
-whichever process of the service comes first. Two that do the same work do no harm.
+The index records accepted erasures (`index.ledger`), so any process of the service finishes them, also after a restart.
+It is harmless if two processes do the same work.
 """
 
 import logging
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from similarity.backoff import backoff
 from similarity.errors import AuditUnavailable, SimilarityError
+from similarity.feedback.protocol import Forgotten
 from similarity.index.ledger import ErasureRecord
 from similarity.upkeep.audit import FAILED, Action, AuditRecord, Entry
 from similarity.upkeep.erasure import Eraser, remaining
@@ -19,19 +20,19 @@ from ..guards.callers import who
 from ..guards.envelope import request_id
 from ..wire import problems
 from ..wire.problem_documents import Problem
-from .write_schemas import ErasedGeneration, ErasureAnswer, Forgotten, Outcome
+from .write_schemas import ErasedGeneration, ErasureAnswer, Outcome
 from .writing import WriteService, refusal
 
 SECONDS_TO_RETRY = 60.0
 LONGEST_SECONDS_TO_RETRY = 3600.0
-"""A node that is down may be so for hours, and each attempt rewrites files."""
+"""A node may be down for hours, and each attempt rewrites files."""
 SECONDS_TO_STOP = 5.0
 
 log = logging.getLogger(__name__)
 
 
 class ErasureThread:
-    """Finishes the erasures that are on record; one round serves all that were accepted before it began."""
+    """Finishes recorded erasures; one round finishes all that were accepted before it began."""
 
     def __init__(
         self, eraser: Eraser, *, audit: AuditRecord | None = None, seconds_to_retry: float = SECONDS_TO_RETRY
@@ -45,7 +46,7 @@ class ErasureThread:
         self._stopping = False
 
     def wake(self) -> None:
-        """Begins a round, or one more after that which is under way."""
+        """Start a round, or one more after the current one."""
         self._wanted.set()
         with self._lock:
             if self._thread is None and not self._stopping:
@@ -53,7 +54,7 @@ class ErasureThread:
                 self._thread.start()
 
     def close(self) -> None:
-        """Begins no more rounds, and waits a little for one under way; what is left is done after the next start."""
+        """Start no more rounds, and wait a little for the current one; the rest is done after the next start."""
         with self._lock:
             self._stopping = True
             thread = self._thread
@@ -72,25 +73,25 @@ class ErasureThread:
             pauses = None if ended else pauses or backoff(self._seconds_to_retry, LONGEST_SECONDS_TO_RETRY)
 
     def _round(self) -> bool:
-        """False where it has to be tried again."""
+        """Return whether the round need not be tried again."""
         try:
             self._audit.write([])  # an erasure that could not be recorded is not finished
             ended = self._eraser.finish()
             self._audit.write([_entry(record) for record in ended])
         except SimilarityError as error:
             if not self._stopping:
-                log.warning("erasures wait for a store, and are tried again: %s", error)
+                log.warning("erasures wait for a store and are tried again: %s", error)
             return False
         except Exception:
-            log.exception("an erasure failed; mend the cause, then erase again")
-        return True  # trying again mends no fault of ours
+            log.exception("an erasure failed; remove the cause, then erase again")
+        return True  # an unexpected error would repeat
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureService:
-    """Accepts erasures through `eraser` if `writes` are on. `removed` is called with the ids.
+    """Accepts erasures through `eraser` if `writes` are on. `removed`: called with the ids.
 
-    `audit` gets a line when an erasure begins, when it is accepted, and when it has ended.
+    `audit`: gets a line when an erasure begins, when it is accepted, and when it has ended.
     """
 
     eraser: Eraser
@@ -100,12 +101,12 @@ class ErasureService:
     removed: Callable[[Collection[str]], None] = lambda _: None
 
     def erase(self, company_id: str) -> ErasureAnswer:
-        """Hides a company from every search, and lets the rest be done in the background.
+        """Hide a company from every search, and start the rest in the background.
 
         Raises:
-            Problem: writing is off, Kafka did not take the delete, or the audit record cannot be written (nothing was
-                erased then), or a generation did not take the deletion.
-            IndexUnavailable: the store does not answer; it may be erased later or not: erase again.
+            Problem: writing is off, Kafka did not accept the delete, or the audit record cannot be written (in these
+                cases nothing was erased), or a generation did not accept the deletion.
+            IndexUnavailable: the store does not answer; it may or may not be erased later: erase again.
         """
         self.writes.require_on()
         try:
@@ -125,7 +126,7 @@ class ErasureService:
         return _answer(record)
 
     def status(self, company_id: str) -> ErasureAnswer:
-        """How far the last erasure of a company is.
+        """Return the state of the last erasure of a company.
 
         Raises:
             Problem: there was none.
@@ -136,7 +137,7 @@ class ErasureService:
         return _answer(record)
 
     def resume(self) -> None:
-        """Goes on with what an earlier process accepted and did not finish, where writing is on."""
+        """If writing is on, continue the erasures that an earlier process accepted and did not finish."""
         if self.writes.commits is not None:
             self.thread.wake()
 

@@ -1,4 +1,4 @@
-"""Where writes go: into the index, or to Kafka, from where the stream brings them into the index."""
+"""The destinations of writes: the index, or Kafka, from where the stream writes to the index."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,27 +20,26 @@ from .committing import Commit, Written
 from .write_schemas import Outcome
 
 SECONDS_TO_RETRY = 2.0
-"""For a store that takes nothing just now: somebody waits for the answer, and can ask again."""
+"""How long to retry while the store accepts nothing. A client waits, and can send its write again."""
 MOST_REMEMBERED = 10_000
-"""Companies whose published version is remembered."""
+"""Maximum number of companies whose published version is kept in memory."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSink:
-    """Embeds and writes to every generation that must have it: candidate, live and previous.
+    """Embeds changes and writes them to the candidate, live and previous generation.
 
-    `encoders` are those of the index's bundle store (`similarity.index.bundle_store.StoredEncoders`): the
-    encoder of a candidate that appears is opened when the first write needs it. Without it nothing is
-    written, to no generation. The writer's lease is held while there is work, so that a re-embed
-    waits for a service that writes and never for one that idles.
+    `encoders`: those of the index's bundle store (`similarity.index.bundle_store.StoredEncoders`), which opens the
+    encoder of a new candidate when the first write needs it. If one is missing, nothing is written to any generation.
+    The writer lease is held while there is work, so that a re-embed does not wait for an idle service.
 
     Raises (when a batch is committed):
-        EncoderMismatch: the encoder of a generation is not at hand.
+        EncoderMismatch: the encoder of a generation is missing.
         EncodingFailed: an encoder fails on every text.
         InvalidBundle: a bundle of the store is damaged.
-        IndexUnavailable: the store takes nothing.
+        IndexUnavailable: the store accepts nothing.
         NoLiveGeneration: there is nothing to write to.
     """
 
@@ -61,20 +60,19 @@ class IndexSink:
 
 
 class Producer(Protocol):
-    """What publishing needs of Kafka; `similarity.kafka.KeyedProducer` is one."""
+    """The part of `similarity.kafka.KeyedProducer` that publishing needs."""
 
     def send(self, topic: str, *, key: bytes, value: bytes | None) -> None: ...
 
     def flush(self) -> None:
-        """Returns when every message is acknowledged. NotDelivered names those that are not."""
+        """Return when every message is acknowledged; raise NotDelivered with the keys of those that are not."""
 
 
 class KafkaSink:
-    """Publishes changes to a topic; each is accepted only when the brokers have acknowledged it.
+    """Publishes changes to a topic; a change is accepted when the brokers have acknowledged it.
 
-    An untimed change is published to follow the version that `index` holds, and those published before,
-    which the stream may not have stored yet. `make_producer` is called with the first write, so that the
-    service starts while Kafka is away.
+    An untimed change gets a version after the one in `index` and after those published before, which the stream may not
+    have stored yet. `make_producer`: called at the first write, so that the service starts without Kafka.
     """
 
     def __init__(self, make_producer: Callable[[], Producer], topic: str, index: CompanyIndex) -> None:
@@ -119,13 +117,13 @@ class KafkaSink:
         yield commit
 
     def _stored_versions(self, ids: Collection[str]) -> dict[str, int]:
-        """What the live generation holds of `ids`; nothing where it cannot be read: Kafka takes writes all the same."""
+        """Return the versions in the live generation; none if it cannot be read, because Kafka still accepts writes."""
         if not ids:
             return {}
         try:
             return self._index.stored_versions(self._index.live().name, ids)
         except SimilarityError as error:
-            log.warning("writes are published without a look at what is stored: %s", error)
+            log.warning("writes are published without reading the stored versions: %s", error)
             return {}
 
     def _remember(self, company_id: str, version: int) -> None:

@@ -1,5 +1,6 @@
-"""From bodies to changes: JSON checked member by member, then parsed as every other source's records are."""
+"""From bodies to changes: the JSON is validated, then parsed like the records of every other source."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,102 +10,91 @@ from similarity.errors import InvalidCompany
 from similarity.ingest.messages import FOLLOWS_VERSION
 from similarity.ingest.records import Columns, ParsedRecord, parse_record
 
-from ..wire import problems
-from ..wire.problem_documents import Offence, Problem
+from ..wire.problem_documents import Problem, invalid_request
 from ..wire.strict_json import strict_json
 from .write_schemas import CompanyBody, CompanyLine, DeletionLine
 
-OFFENCES_SHOWN = 20
-MEMBER_CHARACTERS = 80
-ID_CHARACTERS = 128
-REASONS = {
-    "extra_forbidden": "there is no such member; free facts belong under attributes",
-    "missing": "is missing",
-}
+MAX_ID_CHARACTERS = 128
+UNKNOWN_MEMBER = "there is no such member; put free facts under attributes"
 
 
-class BadRecord(Exception):
-    """A record that breaks rules; `offences` are members and reasons, `id` is the company's where it was told."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bulk upload: its change, or the reason why it has none."""
 
-    def __init__(self, *offences: tuple[str, str]) -> None:
-        super().__init__("; ".join(f"{member}: {reason}" if member else reason for member, reason in offences))
-        self.offences = offences
-        self.id: str | None = None
-
-    def problem(self, where: str = "body") -> Problem:
-        """The problem of a request that holds this record alone."""
-        shown = [Offence(parameter=member, where=where, reason=reason) for member, reason in self.offences]
-        return Problem(problems.INVALID_REQUEST, str(self), errors=shown)
+    number: int
+    id: str | None
+    parsed: ParsedRecord | None = None
+    reason: str = ""
 
 
 def company_of_body(raw: bytes, company_id: str, *, now: datetime) -> ParsedRecord:
-    """The company that `raw` describes, as of its event time or else `now`.
+    """Return the company that `raw` describes, as of its event time or else `now`.
 
     Raises:
-        BadRecord: it breaks a rule, or names another id.
+        Problem: the record is invalid, or has another id.
     """
     record = _object(raw)
-    _check(CompanyBody, record)
+    _validate(CompanyBody, record)
     if record.get("id") not in {None, company_id}:
-        raise BadRecord(("id", f"the path says {company_id!r}, the body {record['id']!r}; send both alike"))
+        raise _invalid("id", f"the path has {company_id!r}, the body {record['id']!r}; send the same id in both")
     return _parsed({**record, "id": company_id}, now=now)
 
 
 def deletion(company_id: str, event_time: str | None, *, now: datetime) -> ParsedRecord:
-    """The deletion of a company, as of `event_time` or else `now`.
+    """Return the deletion of a company, as of `event_time` or else `now`.
 
     Raises:
-        BadRecord: the time breaks a rule.
+        Problem: the time is invalid.
     """
-    return _parsed({"id": company_id, "deleted": True, "event_time": event_time}, now=now)
+    return _parsed({"id": company_id, "deleted": True, "event_time": event_time}, now=now, where="query")
 
 
-def change_of_line(raw: bytes, *, now: datetime) -> ParsedRecord:
-    """The change that a line of NDJSON asks for: a company, or with `"deleted": true` its deletion.
-
-    Raises:
-        BadRecord: it breaks a rule.
-    """
-    record = _object(raw)
-    if record.get("schema") == 1:  # so that the messages of a topic can be uploaded as they are
-        del record["schema"]
-        record.pop(FOLLOWS_VERSION, None)  # its event time decides here
+def read_line(number: int, raw: bytes, *, now: datetime) -> Line:
+    """Return the change in a line of NDJSON: a company, or with `"deleted": true` its deletion."""
+    company_id = None
     try:
-        _check(DeletionLine if record.get("deleted") is True else CompanyLine, record)
-        return _parsed(record, now=now)
-    except BadRecord as bad:
-        told = record.get("id")
-        bad.id = told[:ID_CHARACTERS] if isinstance(told, str) else None
-        raise
+        record = _object(raw)
+        if isinstance(given := record.get("id"), str):
+            company_id = given[:MAX_ID_CHARACTERS]
+        if record.get("schema") == 1:  # so that the messages of a topic can be uploaded unchanged
+            del record["schema"]
+            record.pop(FOLLOWS_VERSION, None)  # its event time decides here
+        _validate(DeletionLine if record.get("deleted") is True else CompanyLine, record)
+        parsed = _parsed(record, now=now)
+    except Problem as problem:
+        return Line(number, company_id, reason=str(problem).removeprefix("body: "))
+    return Line(number, parsed.change.id, parsed)
 
 
 def _object(raw: bytes) -> dict[str, Any]:
     try:
         value = strict_json(raw)
     except ValueError as error:
-        raise BadRecord(("", f"the JSON cannot be used: {error}")) from None
+        raise _invalid("", f"the JSON cannot be used: {error}") from None
     if not isinstance(value, dict):
-        raise BadRecord(("", f"must be a JSON object, not {type(value).__name__}"))
+        raise _invalid("", f"must be a JSON object, not {type(value).__name__}")
     return value
 
 
-def _check(model: type[BaseModel], record: dict[str, Any]) -> None:
+def _validate(model: type[BaseModel], record: dict[str, Any]) -> None:
     try:
         model.model_validate(record)
     except ValidationError as error:
-        raise BadRecord(*map(_offence, error.errors(include_url=False)[:OFFENCES_SHOWN])) from None
+        # Two parts name a member or an item; a third is the type that pydantic tried.
+        errors = [{**each, "loc": ("body", *each["loc"][:2])} for each in error.errors()]
+        raise invalid_request(errors, unknown=UNKNOWN_MEMBER) from None
 
 
-def _offence(error: Any) -> tuple[str, str]:
-    member = ".".join(str(part) for part in error["loc"][:2])[:MEMBER_CHARACTERS]
-    return member, REASONS.get(error["type"]) or str(error["msg"]).replace("Input should be", "must be", 1)
-
-
-def _parsed(record: dict[str, Any], *, now: datetime) -> ParsedRecord:
+def _parsed(record: dict[str, Any], *, now: datetime, where: str = "body") -> ParsedRecord:
     attributes = record.pop("attributes", None) or {}
     columns = Columns(attributes={name: f"attributes.{name}" for name in attributes})
     flat = {f"attributes.{name}": value for name, value in attributes.items()}
     try:
         return parse_record({**record, **flat}, columns=columns, now=now)
     except InvalidCompany as error:
-        raise BadRecord((error.field, error.reason)) from None
+        raise _invalid(error.field, error.reason, where) from None
+
+
+def _invalid(member: str, reason: str, where: str = "body") -> Problem:
+    return invalid_request([{"loc": [where, *([member] if member else [])], "msg": reason}])

@@ -1,43 +1,32 @@
-"""The addresses that change what the index holds. They only translate; all need the scope `write`."""
+"""The routes that change the index. They only translate; all need the scope `write`."""
 
 from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..asking.schemas import NoQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
+from ..wire.bodies import JSON, WHOLE_ID, Closed, body_of, described_body
 from ..wire.declarations import BODY_PROBLEMS, Responses, declared
-from ..wire.raw_bodies import body_of, described_body
 from .erasing import ErasureService
-from .write_schemas import (
-    EVENT_TIME,
-    WHOLE_ID,
-    BulkResult,
-    CompanyBody,
-    ErasureAnswer,
-    Time,
-    WriteAnswer,
-    WriteStatus,
-)
+from .write_schemas import EVENT_TIME, BulkResult, CompanyBody, ErasureAnswer, Time, WriteAnswer, WriteStatus
 from .writing import WriteService
 
-JSON = "application/json"
 NDJSON = "application/x-ndjson"
 LINES = (NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines")
 
 Writer = Annotated[Caller, needs(Scope.WRITE)]
-Version = Annotated[int, Path(ge=0, lt=2**63, description="The `version` that the write was answered with.")]
+Version = Annotated[int, Path(ge=0, lt=2**63, description="The `version` in the answer to the write.")]
 CompanyId = Annotated[str, Path(pattern=WHOLE_ID, description="The company's id.", examples=["acme"])]
+Nothing = Annotated[NoQuery, Query()]
 
 
-class DeleteQuery(BaseModel):
+class DeleteQuery(Closed):
     """The parameters of a delete."""
-
-    model_config = ConfigDict(extra="forbid")
 
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])
 
@@ -51,18 +40,12 @@ WRITE_PROBLEMS = (
     problems.WRITE_FAILED,
     problems.WRITE_ENCODER_MISSING,
 )
+LOCATION = {"Location": {"description": "Address of its state", "schema": {"type": "string"}}}
 ACCEPTED: Responses = {
-    202: {
-        "model": WriteAnswer,
-        "description": "Kafka holds it; the stream will store it",
-        "headers": {"Location": {"description": "Tells what became of it", "schema": {"type": "string"}}},
-    }
+    202: {"model": WriteAnswer, "description": "Kafka holds it; the stream will store it", "headers": LOCATION}
 }
 ERASURE_ACCEPTED: Responses = {
-    202: {
-        "description": "No search finds the company any more; the rest goes on",
-        "headers": {"Location": {"description": "Where the state of the erasure is.", "schema": {"type": "string"}}},
-    }
+    202: {"description": "No search finds the company; the rest continues", "headers": LOCATION}
 }
 LINES_DESCRIBED: Responses = {
     200: {
@@ -85,13 +68,13 @@ def write_routes(writes: WriteService) -> APIRouter:
         openapi_extra=described_body(JSON, CompanyBody.model_json_schema()),
     )
     def put_company(
-        _: Writer, company_id: CompanyId, query: Annotated[NoQuery, Query()], body: Annotated[bytes, body_of(JSON)]
+        _: Writer, company_id: CompanyId, query: Nothing, body: Annotated[bytes, body_of(JSON)]
     ) -> Response:
-        """Stores the company whole: what the body leaves out becomes empty.
+        """Stores the whole company: omitted members become empty.
 
-        When the answer is 200 the write is durable in every generation. Sending it again with the same
-        `event_time` answers `unchanged`; one that is older than what is stored answers `superseded` and
-        changes nothing. Without an `event_time` it replaces what is stored, or the answer is a problem.
+        After 200 the write is durable in every generation. If the same write is sent again with the same `event_time`,
+        the outcome is `unchanged`; if a newer version is stored, it is `superseded`, and nothing changes. Without an
+        `event_time` it replaces what is stored, or the answer is a problem.
         """
         return _written(writes.put(company_id, body))
 
@@ -102,25 +85,23 @@ def write_routes(writes: WriteService) -> APIRouter:
         responses={**ACCEPTED, **declared(*WRITE_PROBLEMS, problems.WRITE_CONFLICT)},
     )
     def delete_company(_: Writer, company_id: CompanyId, query: Annotated[DeleteQuery, Query()]) -> Response:
-        """Deletes a company, and remembers that, so that a late, older write does not bring it back.
+        """Deletes a company, and stores the deletion, so that a late, older write does not restore it.
 
-        An unknown company is deleted as well as any other. Its words stay on the disk until the store
-        rewrites its files; `POST /companies/{company_id}/erasure` removes them.
+        An unknown id can be deleted too. The company's words stay on disk until the store rewrites its files;
+        `POST /companies/{company_id}/erasure` removes them.
         """
         return _written(writes.delete(company_id, query.event_time))
 
     @router.get(
         "/companies/{company_id}/writes/{version}",
-        summary="Look what became of a write",
+        summary="State of a write",
         responses=declared(problems.INVALID_REQUEST, problems.INDEX_UNAVAILABLE, problems.NO_LIVE_GENERATION),
     )
-    def read_write_status(
-        _: Writer, company_id: CompanyId, version: Version, query: Annotated[NoQuery, Query()]
-    ) -> WriteStatus:
-        """Compares the version of a write with the version that the live generation holds, tombstones included.
+    def read_write_status(_: Writer, company_id: CompanyId, version: Version, query: Nothing) -> WriteStatus:
+        """Compares the version of a write with the version in the live generation, including deletions.
 
-        A write that the stream could not use stays `accepted`: its dead letters say why. Two writes of one
-        version and other content look alike here: the second is a dead letter too.
+        A write that the stream could not store stays `accepted`; a dead letter says why. Of two writes with the same
+        version and different content, the second is a dead letter, although its state is `applied`.
         """
         return writes.status(company_id, version)
 
@@ -131,14 +112,12 @@ def write_routes(writes: WriteService) -> APIRouter:
         responses={**LINES_DESCRIBED, **declared(*WRITE_PROBLEMS, *BODY_PROBLEMS)},
         openapi_extra=described_body(NDJSON, {"type": "string"}, BULK_EXAMPLE),
     )
-    def write_companies(
-        _: Writer, query: Annotated[NoQuery, Query()], body: Annotated[bytes, body_of(*LINES)]
-    ) -> Response:
-        """Takes NDJSON, one company a line, with its `id`; `"deleted": true` deletes it.
+    def write_companies(_: Writer, query: Nothing, body: Annotated[bytes, body_of(*LINES)]) -> Response:
+        """Accepts NDJSON: one company per line, with its `id`; `"deleted": true` deletes it.
 
-        Answers a line of JSON for each, in order, while they are written: `{"line", "id", "outcome",
-        "reason"}`, and `"status"` where it is accepted. One bad line costs one line. A line without an answer
-        (the connection broke) may be written or not; sending all again is harmless. At most 10,000 lines and 10 MB.
+        Returns one line of JSON for each, in order, while they are written: `{"line", "id", "outcome", "reason"}`, and
+        `"status"` if it is accepted. An invalid line does not affect others. If the connection breaks, lines without a
+        result may or may not be stored; sending all again is harmless. At most 10,000 lines and 10 MB.
         """
         return StreamingResponse(_lines(writes.bulk(body)), media_type=NDJSON)
 
@@ -146,7 +125,7 @@ def write_routes(writes: WriteService) -> APIRouter:
 
 
 def erasure_routes(erasures: ErasureService) -> APIRouter:
-    """Return the routes that erase a company and say how far its erasure is."""
+    """Return the routes that erase a company and return the state of its erasure."""
     router = APIRouter(tags=["Writing"])
 
     @router.post(
@@ -155,13 +134,11 @@ def erasure_routes(erasures: ErasureService) -> APIRouter:
         status_code=202,
         responses={**ERASURE_ACCEPTED, **declared(*WRITE_PROBLEMS)},
     )
-    def erase_company(
-        _: Writer, company_id: CompanyId, query: Annotated[NoQuery, Query()], response: Response
-    ) -> ErasureAnswer:
+    def erase_company(_: Writer, company_id: CompanyId, query: Nothing, response: Response) -> ErasureAnswer:
         """Erases a company from every generation, from feedback and lists, and from the disk.
 
-        In Kafka mode a delete is published too. Nobody finds the company any more when this is answered. The rest
-        goes on in the background, which may take minutes; `Location` tells how far it is. It may be repeated.
+        In Kafka mode a delete is published too. After the answer no search finds the company. The rest continues in the
+        background, which may take minutes; `Location` has its state. It may be repeated.
         """
         answer = erasures.erase(company_id)
         response.headers["Location"] = f"/companies/{company_id}/erasure"
@@ -169,11 +146,11 @@ def erasure_routes(erasures: ErasureService) -> APIRouter:
 
     @router.get(
         "/companies/{company_id}/erasure",
-        summary="How far an erasure is",
+        summary="State of an erasure",
         responses=declared(problems.UNKNOWN_ERASURE, problems.INVALID_REQUEST, problems.INDEX_UNAVAILABLE),
     )
-    def erasure_status(_: Writer, company_id: CompanyId, query: Annotated[NoQuery, Query()]) -> ErasureAnswer:
-        """The state of the last erasure of this id. `remaining` says what the service cannot reach."""
+    def erasure_status(_: Writer, company_id: CompanyId, query: Nothing) -> ErasureAnswer:
+        """The state of the last erasure of this id. `remaining` lists what the service cannot reach."""
         return erasures.status(company_id)
 
     return router

@@ -1,4 +1,4 @@
-"""What writes take and answer."""
+"""Requests and responses of writes."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,29 +7,25 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from similarity.company import (
     ATTRIBUTE_NAME_PATTERN,
-    ID_PATTERN,
     MAX_DESCRIPTION_CHARACTERS,
     MAX_LIST_ITEMS,
     MAX_NAME_CHARACTERS,
     AttributeValue,
 )
+from similarity.feedback.protocol import Forgotten
 from similarity.index.ledger import Compaction, ErasureState
 
-from ..wire.listed import Listed
+from ..wire.bodies import CompanyId, Listed
 
 MAX_BULK_LINES = 10_000
 MAX_WEBSITE_CHARACTERS = 2_048
 MAX_TIME_CHARACTERS = 64
 EVENT_TIME = (
-    "When this became true, ISO 8601 with an offset or `Z`; not more than 5 minutes ahead. A change with an event time "
-    "is applied only if it is newer than what is stored. Without it the time of receipt counts, or, if a later version "
-    "is stored, the next version after that."
+    "When this became true: ISO 8601 with an offset or `Z`, at most 5 minutes ahead. The change is applied only if it "
+    "is newer than what is stored. By default the time of receipt, or the next version after a later stored one."
 )
-STATUS = "Address that tells what became of an accepted write; left out otherwise."
+STATUS = "Address of the state of an accepted write; omitted otherwise."
 
-# Whole: without the anchors a longer text that holds a valid id would do.
-WHOLE_ID = f"^{ID_PATTERN.pattern}$"
-CompanyId = Annotated[str, StringConstraints(pattern=WHOLE_ID)]
 AttributeName = Annotated[str, StringConstraints(pattern=f"^{ATTRIBUTE_NAME_PATTERN.pattern}$")]
 Named = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS, pattern=r"\S")]
 Short = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARACTERS)]
@@ -37,25 +33,22 @@ Time = Annotated[str, StringConstraints(max_length=MAX_TIME_CHARACTERS)]
 
 
 class CompanyBody(BaseModel):
-    """A company as it is written: whole, so a member that is left out becomes empty. null is the same as left out."""
+    """A whole company: a member that is omitted or null becomes empty."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    id: CompanyId | None = Field(default=None, description="If given, the id in the path again.", examples=["acme"])
+    id: CompanyId | None = Field(default=None, description="If given, the same as in the path.", examples=["acme"])
     name: Named = Field(examples=["Acme, Inc."])
     description: str = Field(
         pattern=r"\S",
         max_length=MAX_DESCRIPTION_CHARACTERS,
-        description="What the company does, in its own words; competitors are found by this.",
+        description="What the company does, in its own words. The search compares these texts.",
         examples=["Makes anvils and sells them to smiths."],
     )
-    aliases: Listed[Named] | None = Field(
-        default=None, max_length=MAX_LIST_ITEMS, description="Other names it goes by."
-    )
+    aliases: Listed[Named] | None = Field(default=None, max_length=MAX_LIST_ITEMS, description="Other names.")
     domain: Annotated[str, StringConstraints(max_length=MAX_WEBSITE_CHARACTERS)] | None = Field(
         default=None,
-        description="Its website; stored as the bare host name. One that holds no host name is left out with a "
-        "warning.",
+        description="Its website; the bare host name is stored. Without a host name it is ignored with a warning.",
         examples=["https://www.acme.com/about"],
     )
     country: Short | None = Field(default=None, examples=["Germany"])
@@ -64,14 +57,14 @@ class CompanyBody(BaseModel):
     attributes: dict[AttributeName, AttributeValue] | None = Field(
         default=None,
         max_length=MAX_LIST_ITEMS,
-        description="Free facts that filters can name: text, finite numbers, true or false.",
+        description="Free facts for filters: text, finite numbers, true or false.",
         examples=[{"employees": 12}],
     )
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])
 
 
 class DeletionLine(BaseModel):
-    """A line of a bulk upload that deletes a company; whatever else it says is ignored."""
+    """A line of a bulk upload that deletes a company; other members are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -88,99 +81,85 @@ class CompanyLine(CompanyBody):
 
 
 class Outcome(StrEnum):
-    """What became of a write."""
+    """The outcome of a write."""
 
     APPLIED = "applied"
-    """It is stored, durably, in every generation."""
+    """It is stored durably in every generation."""
     UNCHANGED = "unchanged"
-    """Exactly this was stored before: an earlier attempt succeeded."""
+    """The same was stored before: an earlier attempt succeeded."""
     SUPERSEDED = "superseded"
-    """Something newer is stored; this changed nothing."""
+    """A newer version is stored; this changed nothing."""
     ACCEPTED = "accepted"
-    """Kafka holds it durably; it is stored once the stream has read it."""
+    """Kafka holds it durably; the stream will store it."""
     REJECTED = "rejected"
     """It cannot be stored as it is; `reason` says why."""
     FAILED = "failed"
-    """The store did not take it in time; it may be there or not: send it again, which is harmless."""
+    """The store did not accept it in time. It may or may not be stored: send it again, which is harmless."""
 
 
 class WriteAnswer(BaseModel):
-    """What became of one write."""
+    """The outcome of one write."""
 
     id: str = Field(examples=["acme"])
     outcome: Outcome = Field(
-        description="`applied`: stored. `unchanged`: exactly this was stored before. `superseded`: something newer is "
+        description="`applied`: stored. `unchanged`: the same was stored before. `superseded`: a newer version is "
         "stored, nothing was changed. `accepted`: Kafka holds it, the stream will store it.",
         examples=["applied"],
     )
     version: int = Field(
-        description="Of this write: twice its event time in microseconds since 1970, and 1 more for a delete. Without "
-        "an event time it may be higher.",
+        description="Twice the event time in microseconds since 1970, plus 1 for a delete; higher without event time "
+        "if a later version was stored.",
         examples=[3539707200000000],
     )
-    warnings: list[str] = Field(default=[], description="What was left out, or what to know about the outcome.")
+    warnings: list[str] = Field(default=[], description="What was ignored, and notes on the outcome.")
     status: str | None = Field(default=None, description=STATUS, examples=["/companies/acme/writes/3539707200000000"])
 
 
 class WriteStatus(BaseModel):
-    """How far an accepted write is."""
+    """The state of an accepted write."""
 
     id: str = Field(examples=["acme"])
-    version: int = Field(description="Of the write that was asked about.", examples=[3539707200000000])
+    version: int = Field(description="The version in the request.", examples=[3539707200000000])
     outcome: Outcome = Field(
-        description="`accepted`: an older version is stored, or none. `applied`: this version is stored. "
-        "`superseded`: a newer version is stored; this one was replaced by it, or came too late.",
+        description="`accepted`: an older version is stored, or none. `applied`: this one. `superseded`: a newer one.",
         examples=["applied"],
     )
     stored: int | None = Field(description="The stored version, null if there is none.", examples=[3539707200000000])
 
 
 class BulkResult(BaseModel):
-    """What became of one line of a bulk upload."""
+    """The outcome of one line of a bulk upload."""
 
-    line: int = Field(description="The line's number; the first is 1. Blank lines are counted, but not answered.")
-    id: str | None = Field(description="The company's id; null where the line does not say it.")
+    line: int = Field(description="The line's number, from 1. Blank lines are counted, but have no result.")
+    id: str | None = Field(description="The company's id; null if the line has none.")
     outcome: Outcome
-    reason: str = Field(default="", description="Why it was not taken, or what was left out.")
+    reason: str = Field(default="", description="Why it was not accepted, or what was ignored.")
     status: str | None = Field(default=None, description=STATUS)
 
 
 class ErasedGeneration(BaseModel):
-    """What the erasure did in one generation."""
+    """The outcome of an erasure in one generation."""
 
     generation: str = Field(examples=["2026-01-31"])
     outcome: Outcome
     reason: str = ""
 
 
-class Forgotten(BaseModel):
-    """How much was removed of what people had added about the company; counted when the lists have been searched."""
-
-    events: int = Field(default=0, description="Feedback about it.")
-    lists: int = Field(
-        default=0,
-        description="Saved lists that named it: changed, renamed where their name did, removed where it was their only "
-        "anchor.",
-    )
-    looks: int = Field(default=0, description="Memories of what somebody last saw of a list.")
-    notes: int = Field(default=0, description="Notes on other companies that named it; they are empty now.")
-
-
 class ErasureAnswer(BaseModel):
-    """How far an erasure is. Nobody finds the company any more if `erased` is true."""
+    """The state of an erasure. If `erased` is true, no search finds the company."""
 
     id: str
     state: ErasureState = Field(
-        description="`running`: accepted; it goes on in the background, also after a restart. `done`: complete. "
-        "`failed`: it ended incomplete, erase again."
+        description="`running`: it continues in the background, also after a restart. `done`: complete. `failed`: it "
+        "ended incomplete, erase again."
     )
-    problem: str = Field(description="Why it is not complete; empty if there is no trouble.")
-    erased: bool = Field(description="Whether every generation has taken the deletion.")
+    problem: str = Field(description="Why it is not complete; empty without a problem.")
+    erased: bool = Field(description="Whether every generation has the deletion.")
     generations: list[ErasedGeneration]
     published: bool = Field(description="Whether a delete was written to Kafka too.")
     forgotten: Forgotten
     compaction: Compaction = Field(
-        description="`running`: the words are still on the disk. `done`: its files are rewritten. `skipped`: the "
-        "command was told to leave that to the store."
+        description="`running`: the words are still on disk. `done`: the files are rewritten. `skipped`: the store "
+        "will rewrite them."
     )
-    remaining: list[str] = Field(description="What an erasure does not reach, and what to do there.")
+    remaining: list[str] = Field(description="Places that an erasure does not reach, and what to do there.")

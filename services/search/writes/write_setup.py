@@ -1,7 +1,8 @@
-"""Puts the parts of writing together, as the chosen mode wants them."""
+"""Builds the services of the write routes for the chosen mode."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
@@ -18,12 +19,12 @@ from .sinks import IndexSink, KafkaSink
 from .writing import WriteMode, WriteService, write_one
 
 SECONDS_TO_DELIVER = 10.0
-"""For a message that no broker acknowledges: somebody waits for the answer, and can ask again."""
+"""How long brokers may take to acknowledge a message. A client waits, and can send its write again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaTopic:
-    """Where writes are published."""
+    """The topic to which writes are published."""
 
     settings: KafkaSettings
     topic: str
@@ -31,13 +32,13 @@ class KafkaTopic:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The services behind `write_routes`, closed before the index is."""
+    """The services of the write routes. Close them before the index."""
 
     writes: WriteService
     erasures: ErasureService
 
     def close(self) -> None:
-        """Finishes the writes that wait; erasures that are under way are left to the next start."""
+        """Finish the waiting writes; unfinished erasures are left to the next start."""
         self.erasures.thread.close()
         self.writes.close()
 
@@ -51,14 +52,20 @@ def set_up_writing(
     kafka: KafkaTopic | None = None,
     audit: AuditRecord | None = None,
 ) -> Writing:
-    """The services for `mode`; `encoders` are needed to write directly, `kafka` to publish.
+    """Return the services for `mode`; direct writing needs `encoders`, publishing needs `kafka`.
 
     Raises:
-        InvalidInput: writes shall go to Kafka, but no topic is named.
+        InvalidInput: the mode is Kafka, but no topic is given.
     """
-    writes = WriteService(_commits(mode, index=index, encoders=encoders, kafka=kafka, audit=audit), index)
-    erasures = erasure_service(index, writes, workspace, publishes=mode is WriteMode.KAFKA, audit=audit)
-    return Writing(writes, erasures)
+    sink: Sink = IndexSink(index, encoders)
+    if mode is WriteMode.KAFKA:
+        if kafka is None:
+            raise InvalidInput("writes go to Kafka, but no topic is given; set SIMILARITY_SERVICE_KAFKA_TOPIC")
+        producer = partial(KeyedProducer, kafka.settings, timeout=SECONDS_TO_DELIVER)
+        sink = KafkaSink(producer, kafka.topic, index)
+    writes = WriteService(None if mode is WriteMode.OFF else GroupCommit(sink, audit=audit), index)
+    publishes = mode is WriteMode.KAFKA
+    return Writing(writes, erasure_service(index, writes, workspace, publishes=publishes, audit=audit))
 
 
 def erasure_service(
@@ -69,7 +76,7 @@ def erasure_service(
     publishes: bool = False,
     audit: AuditRecord | None = None,
 ) -> ErasureService:
-    """The service that erases from `index` and `workspace`; `publishes` says that `writes` go to Kafka."""
+    """Return the service that erases from `index` and `workspace`. `publishes`: `writes` go to Kafka."""
 
     def publish(tombstone: DeletedCompany) -> None:
         write_one(writes.require_on(), tombstone)
@@ -77,22 +84,3 @@ def erasure_service(
     eraser = Eraser(index, workspace, publish if publishes else None)
     record = audit or AuditRecord(None)
     return ErasureService(eraser, writes, ErasureThread(eraser, audit=record), record)
-
-
-def _commits(
-    mode: WriteMode,
-    *,
-    index: CompanyIndex,
-    encoders: Mapping[str, Encoder],
-    kafka: KafkaTopic | None,
-    audit: AuditRecord | None,
-) -> GroupCommit | None:
-    if mode is WriteMode.OFF:
-        return None
-    sink: Sink = IndexSink(index, encoders)
-    if mode is WriteMode.KAFKA:
-        if kafka is None:
-            raise InvalidInput("writes shall go to Kafka, but no topic is named; set SIMILARITY_SERVICE_KAFKA_TOPIC")
-        place = kafka
-        sink = KafkaSink(lambda: KeyedProducer(place.settings, timeout=SECONDS_TO_DELIVER), place.topic, index)
-    return GroupCommit(sink, audit=audit)

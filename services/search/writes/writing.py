@@ -1,8 +1,8 @@
-"""Adding, changing and deleting companies, without HTTP: bodies in, answer models or Problems out.
+"""Add, change and delete companies, independent of HTTP: from bodies to response models or Problems.
 
-A write's version is its event time. So the same write with the same event time may be sent any number of
-times, and late ones change nothing. A write without an event time has the time of receipt, or the next
-version after the stored one: it is applied, or refused, never superseded.
+The version of a write is its event time. Therefore the same write may be sent any number of times, and late writes
+change nothing. A write without an event time has the time of receipt, or the next version after the stored one: it is
+applied or refused, but never superseded.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, repeat
 
 from similarity.company import DeletedCompany, utc_now
 from similarity.errors import (
@@ -31,19 +31,13 @@ from ..wire import problems
 from ..wire.problem_documents import Problem
 from ..wire.problems import Kind
 from .committing import GroupCommit, Written
-from .write_records import BadRecord, change_of_line, company_of_body, deletion
-from .write_schemas import (
-    MAX_BULK_LINES,
-    BulkResult,
-    Outcome,
-    WriteAnswer,
-    WriteStatus,
-)
+from .write_records import Line, company_of_body, deletion, read_line
+from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
 BULK_LINES_AT_ONCE = 128
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
-SEND_AGAIN = "it may be written or not: send it again, which is harmless"
+SEND_AGAIN = "it may or may not be stored: send it again, which is harmless"
 
 log = logging.getLogger(__name__)
 
@@ -52,18 +46,18 @@ class WriteMode(StrEnum):
     """What the service does with writes."""
 
     DIRECT = "direct"
-    """Embeds and stores them before it answers."""
+    """Embed and store them before the answer."""
     KAFKA = "kafka"
-    """Publishes them; `pipelines.stream` stores them."""
+    """Publish them; `pipelines.stream` stores them."""
     OFF = "off"
-    """Refuses them."""
+    """Refuse them."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteService:
-    """Writes through `commits`; None where writing is off. They end in `index`.
+    """Writes companies to `index` through `commits`, which is None if writing is off.
 
-    `clock` gives the time of receipt. `removed` is told of the ids of companies that were deleted.
+    `clock`: returns the time of receipt. `removed`: called with the ids of deleted companies.
     """
 
     commits: GroupCommit | None
@@ -72,41 +66,33 @@ class WriteService:
     removed: Callable[[Collection[str]], None] = lambda _: None
 
     def put(self, company_id: str, body: bytes) -> WriteAnswer:
-        """Stores the company in `body` (JSON) under this id, whole.
+        """Store the company in `body` (JSON) under this id, replacing all its members.
 
         Raises:
-            Problem: writing is off, the body breaks a rule, or the store takes nothing just now.
+            Problem: writing is off, the body is invalid, or the store does not accept the write.
         """
         commits = self.require_on()
-        now = self.clock()
-        try:
-            parsed = company_of_body(body, company_id, now=now)
-        except BadRecord as bad:
-            raise bad.problem() from None
+        parsed = company_of_body(body, company_id, now=self.clock())
         return _answer(parsed, write_one(commits, parsed.change))
 
     def delete(self, company_id: str, event_time: str | None) -> WriteAnswer:
-        """Deletes a company; one that was never there is remembered as deleted all the same.
+        """Delete a company; an unknown id is stored as deleted too.
 
         Raises:
-            Problem: writing is off, the time breaks a rule, or the store takes nothing just now.
+            Problem: writing is off, the time is invalid, or the store does not accept the write.
         """
         commits = self.require_on()
-        now = self.clock()
-        try:
-            parsed = deletion(company_id, event_time, now=now)
-        except BadRecord as bad:
-            raise bad.problem(where="query") from None
+        parsed = deletion(company_id, event_time, now=self.clock())
         written = write_one(commits, parsed.change)
         self.removed({company_id})
         return _answer(parsed, written)
 
     def bulk(self, body: bytes) -> Iterator[list[BulkResult]]:
-        """A result per line of NDJSON, in order and part by part, while the lines are written.
+        """Return one result per line of NDJSON, in order, in parts that are yielded while the lines are written.
 
         Raises:
-            Problem: writing is off, there are too many lines, or the store takes nothing of the first
-                ones. Later trouble is the result of its lines.
+            Problem: writing is off, there are too many lines, or the store does not accept the first part. Later
+                failures are results of their lines.
         """
         commits = self.require_on()
         lines = body.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -115,14 +101,14 @@ class WriteService:
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
         now = self.clock()
         parts = [
-            [_read_line(number, line, now=now) for number, line in numbered[start : start + BULK_LINES_AT_ONCE]]
+            [read_line(number, line, now=now) for number, line in numbered[start : start + BULK_LINES_AT_ONCE]]
             for start in range(0, len(numbered), BULK_LINES_AT_ONCE)
         ]
         first = self._write_lines(commits, parts[0]) if parts else []
         return chain([first], self._rest(commits, parts[1:]))
 
     def status(self, company_id: str, version: int) -> WriteStatus:
-        """Returns how far a write of this version is, by what the live generation holds of the company.
+        """Return the state of a write of this version, from the version that the live generation holds.
 
         Raises:
             NoLiveGeneration: nothing is stored yet.
@@ -135,28 +121,28 @@ class WriteService:
         return WriteStatus(id=company_id, version=version, outcome=outcome, stored=stored)
 
     def require_on(self) -> GroupCommit:
-        """Raises a Problem where writing is off."""
+        """Return `commits`; raises a Problem if writing is off."""
         if self.commits is None:
             raise Problem(
                 problems.WRITES_OFF,
-                "this service only reads; whoever runs it can set SIMILARITY_SERVICE_WRITES=direct (or kafka)",
+                "this service is read-only; the operator can set SIMILARITY_SERVICE_WRITES=direct (or kafka)",
             )
         return self.commits
 
     def close(self) -> None:
-        """Finishes the writes that wait and takes no more."""
+        """Finish the waiting writes and refuse new ones."""
         if self.commits is not None:
             self.commits.close()
 
-    def _write_lines(self, commits: GroupCommit, lines: Sequence["_Line"]) -> list[BulkResult]:
+    def _write_lines(self, commits: GroupCommit, lines: Sequence[Line]) -> list[BulkResult]:
         changes = [line.parsed.change for line in lines if line.parsed]
-        written = iter(_committed(commits, changes, patient=True) if changes else [])
+        written = _committed(commits, changes, patient=True) if changes else []
         if deleted := {change.id for change in changes if isinstance(change, DeletedCompany)}:
             self.removed(deleted)
-        return [line.result(next(written) if line.parsed else Written(Outcome.REJECTED, line.reason)) for line in lines]
+        return _results(lines, iter(written))
 
-    def _rest(self, commits: GroupCommit, parts: Sequence[Sequence["_Line"]]) -> Iterator[list[BulkResult]]:
-        """Where the store takes nothing any more, it is not asked again: the rest would take hours to fail."""
+    def _rest(self, commits: GroupCommit, parts: Sequence[Sequence[Line]]) -> Iterator[list[BulkResult]]:
+        """Yield the results of the further parts. After a failure the store is not called again: each call may wait."""
         trouble = ""
         for lines in parts:
             if not trouble:
@@ -165,42 +151,36 @@ class WriteService:
                     continue
                 except (Problem, SimilarityError) as error:
                     trouble = str(error)
-            failed = Written(Outcome.FAILED, trouble)
-            yield [line.result(failed if line.parsed else Written(Outcome.REJECTED, line.reason)) for line in lines]
+            yield _results(lines, repeat(Written(Outcome.FAILED, trouble)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One line of a bulk upload: its change, or why it has none."""
-
-    number: int
-    id: str | None
-    parsed: ParsedRecord | None = None
-    reason: str = ""
-
-    def result(self, written: Written) -> BulkResult:
-        if self.parsed is None:
-            return BulkResult(line=self.number, id=self.id, outcome=written.outcome, reason=written.reason)
-        if _is_overtaken(self.parsed.change, written):
-            return BulkResult(line=self.number, id=self.id, outcome=Outcome.FAILED, reason=OVERTAKEN)
-        reason = written.reason or "; ".join(self.parsed.warnings)
-        status = _status_address(self.parsed.change, written)
-        return BulkResult(line=self.number, id=self.id, outcome=written.outcome, reason=reason, status=status)
+def _results(lines: Sequence[Line], written: Iterator[Written]) -> list[BulkResult]:
+    """Return the result of each line; `written`: the results of those that have a change."""
+    return [
+        _result(line, line.parsed, next(written))
+        if line.parsed
+        else BulkResult(line=line.number, id=line.id, outcome=Outcome.REJECTED, reason=line.reason)
+        for line in lines
+    ]
 
 
-def _read_line(number: int, raw: bytes, *, now: datetime) -> _Line:
-    try:
-        parsed = change_of_line(raw, now=now)
-    except BadRecord as bad:
-        return _Line(number, bad.id, reason=str(bad))
-    return _Line(number, parsed.change.id, parsed=parsed)
+def _result(line: Line, parsed: ParsedRecord, written: Written) -> BulkResult:
+    if _is_overtaken(parsed.change, written):
+        return BulkResult(line=line.number, id=line.id, outcome=Outcome.FAILED, reason=OVERTAKEN)
+    return BulkResult(
+        line=line.number,
+        id=line.id,
+        outcome=written.outcome,
+        reason=written.reason or "; ".join(parsed.warnings),
+        status=_status_address(parsed.change, written),
+    )
 
 
 def write_one(commits: GroupCommit, change: Change) -> Written:
-    """What became of one change that somebody waits for.
+    """Write one change and return its result.
 
     Raises:
-        Problem: it is not stored (or, in Kafka, not acknowledged).
+        Problem: it is not stored (or, with Kafka, not acknowledged).
     """
     [written] = _committed(commits, [change], patient=False)
     if _is_overtaken(change, written):
@@ -208,7 +188,7 @@ def write_one(commits: GroupCommit, change: Change) -> Written:
     if written.outcome is Outcome.REJECTED:
         raise Problem(problems.WRITE_REJECTED, written.reason)
     if written.outcome is Outcome.FAILED:
-        raise Problem(problems.WRITE_FAILED, f"{written.reason or 'the store did not take it'}; {SEND_AGAIN}")
+        raise Problem(problems.WRITE_FAILED, f"{written.reason or 'the store did not accept it'}; {SEND_AGAIN}")
     return written
 
 
@@ -220,7 +200,7 @@ def _committed(commits: GroupCommit, changes: Sequence[Change], *, patient: bool
 
 
 def refusal(error: SimilarityError) -> Exception:
-    """The Problem that an error of a store or an encoder becomes; the error itself where `failures` knows it."""
+    """Return the Problem that an error of a store or an encoder becomes; the error itself if `failures` handles it."""
     if isinstance(error, EncoderMismatch):
         return Problem(problems.WRITE_ENCODER_MISSING, f"{error}. Nothing was written")
     known: dict[type[SimilarityError], tuple[Kind, str]] = {
@@ -229,28 +209,28 @@ def refusal(error: SimilarityError) -> Exception:
             "a bundle in the index's bundle folder is damaged (the service's log says which); nothing was written",
         ),
         EncodingFailed: (problems.WRITE_FAILED, "the encoder fails on every text; nothing was written"),
-        IndexUnavailable: (problems.INDEX_UNAVAILABLE, f"the index does not take writes just now; {SEND_AGAIN}"),
+        IndexUnavailable: (problems.INDEX_UNAVAILABLE, f"the index does not accept writes; {SEND_AGAIN}"),
         AuditUnavailable: (problems.WRITE_FAILED, f"the audit record cannot be written; {SEND_AGAIN}"),
-        LeaseHeld: (problems.WRITE_FAILED, f"the right to write cannot be had just now; {SEND_AGAIN}"),
-        LeaseLost: (problems.WRITE_FAILED, f"the right to write was lost; {SEND_AGAIN}"),
+        LeaseHeld: (problems.WRITE_FAILED, f"another process holds the writer lease; {SEND_AGAIN}"),
+        LeaseLost: (problems.WRITE_FAILED, f"the writer lease was lost; {SEND_AGAIN}"),
         InvalidInput: (
             problems.WRITE_FAILED,
-            "a setting of the service cannot be used (its log says which); nothing was written",
+            "a setting of the service is invalid (its log says which); nothing was written",
         ),
     }
     if type(error) not in known:
         return error
     kind, detail = known[type(error)]
     if not isinstance(error, IndexUnavailable | AuditUnavailable):  # `similarity.upkeep.outage` logs those
-        log.warning("a write was not taken: %s", error)
+        log.warning("a write was not accepted: %s", error)
     return Problem(kind, detail)
 
 
 def _is_overtaken(change: Change, written: Written) -> bool:
-    """Whether a write that should follow what is stored was not taken, because others were faster."""
+    """Return whether a write without event time lost against other writes, which were stored first."""
     return change.untimed and (
         written.outcome is Outcome.SUPERSEDED
-        or (written.outcome is Outcome.REJECTED and written.version is not None)  # of the version of another write
+        or (written.outcome is Outcome.REJECTED and written.version is not None)  # another write has that version
     )
 
 
@@ -261,7 +241,7 @@ def _status_address(change: Change, written: Written) -> str | None:
 
 
 def _version(change: Change, written: Written) -> int:
-    """The version of a write; that of a superseded one is its own, not the stored one."""
+    """Return the version of a write; that of a superseded one is its own, not the stored one."""
     if written.version is None or written.outcome is Outcome.SUPERSEDED:
         return change.version
     return written.version

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from services.search.app import create_app
-from similarity.client import Client, InvalidRequest, Question, UnknownCompany, UnknownList
+from similarity.client import Client, InvalidRequest, Question, UnknownList
 from similarity.client.writes import Change
 from similarity.company import Company
 from similarity.feedback.sqlite import SqliteWorkspace
@@ -41,15 +41,6 @@ def test_a_company_that_is_put_is_found_as_it_was_put(service: Client) -> None:
     assert stored.updated_at == NOON
 
 
-def test_a_change_that_is_sent_again_changes_nothing(service: Client) -> None:
-    first = service.put(ANVILS, event_time=NOON)
-    again = service.put(ANVILS, event_time=NOON)
-    assert (again.outcome, again.version) == ("unchanged", first.version)
-    older = service.put(replace(ANVILS, name="Anvils"), event_time=NOON - timedelta(days=1))
-    assert older.outcome == "superseded"
-    assert service.company("anvils").company.name == "Anvils Ltd."
-
-
 def test_a_change_without_an_event_time_follows_one_that_lies_ahead(service: Client) -> None:
     ahead = service.put(ANVILS, event_time=datetime.now(UTC) + timedelta(minutes=4))
     deleted = service.delete("anvils")
@@ -60,13 +51,6 @@ def test_a_change_without_an_event_time_follows_one_that_lies_ahead(service: Cli
     assert (status.id, status.outcome, status.stored) == ("anvils", "superseded", deleted.version)
     assert service.write_status("anvils", deleted.version).outcome == "applied"
     assert service.write_status("boots", ahead.version).outcome == "accepted"
-
-
-def test_a_company_that_is_deleted_is_not_found(service: Client) -> None:
-    service.put(ANVILS)
-    assert service.delete("anvils").outcome == "applied"
-    with pytest.raises(UnknownCompany):
-        service.company("anvils")
 
 
 def test_bulk_says_what_became_of_every_line(service: Client) -> None:

@@ -1,6 +1,7 @@
 """The write routes on an application of their own, so that tests of writing need nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +33,14 @@ def client_of(writing: Writing) -> TestClient:
     app.include_router(write_routes(writing.writes))
     app.include_router(erasure_routes(writing.erasures))
     return TestClient(app)
+
+
+@contextmanager
+def writing_client(index: CompanyIndex, encoders: Mapping[str, Encoder]) -> Iterator[TestClient]:
+    """A client of direct writing, which ends with it."""
+    writing = direct_writing(index, encoders)
+    yield client_of(writing)
+    writing.writes.close()
 
 
 def put(client: TestClient, company_id: str = "acme", /, **body: Any) -> Any:

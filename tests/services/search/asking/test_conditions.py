@@ -32,7 +32,7 @@ def test_a_value_may_hold_signs() -> None:
     "condition", ["", "country", "=Spain", "attributes.=1", "name=x", "country>Spain", "Country=x"]
 )
 def test_what_is_no_condition_is_refused(condition: str) -> None:
-    with pytest.raises(InvalidFilter, match="is no condition; write FIELD=VALUE"):
+    with pytest.raises(InvalidFilter, match="is not a condition; write FIELD=VALUE"):
         filters_of([condition])
     assert not re.fullmatch(CONDITION, condition)
 

@@ -31,13 +31,6 @@ class AxisEncoder:
         return np.array([at_cosine(1.0, 1) for _ in texts])
 
 
-class NoEncoder(AxisEncoder):
-    """Must not be asked."""
-
-    def encode(self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None) -> NDArray[np.float32]:
-        raise AssertionError(f"the encoder was asked for {texts}")
-
-
 def ids(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.text
     return [hit["company"]["id"] for hit in answer.json()["hits"]]
@@ -96,31 +89,11 @@ def test_a_name_with_a_slash_is_found(client: TestClient) -> None:
     assert client.get("/companies/A%2FS Nord").json()["company"]["id"] == "as-nord"
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("country=Germany", ["boots"]),
-        ("country=germany&country=SPAIN", ["boots", "zapatos"]),
-        ("industry=Footwear&country=France", ["clogs"]),
-        ("country=Atlantis", []),
-        ("country=&industry=&k=2", ["boots", "clogs"]),
-    ],
-)
-def test_filters_keep_any_of_their_values(client: TestClient, query: str, expected: list[str]) -> None:
-    assert ids(client.get(f"/similar/acme?{query}")) == expected
-
-
 def test_a_description_that_is_not_english_carries_a_warning(client: TestClient) -> None:
     warning = "The description is not in English ('es'), which the encoder was trained on; judge its scores with care."
     assert client.get("/companies/zapatos").json()["warning"] == warning
     hits = client.get("/similar/acme").json()["hits"]
     assert {hit["company"]["id"]: hit["warning"] for hit in hits if hit["warning"]} == {"zapatos": warning}
-
-
-def test_no_model_runs_for_a_question_by_company(read_only_index: SqliteIndex) -> None:
-    client = TestClient(create_app(index=read_only_index, encoder=NoEncoder()))
-    assert ids(client.get("/similar/Acme", params={"k": 1, "reasons": 0})) == ["boots"]
-    assert client.get("/companies/acme").status_code == 200
 
 
 def test_free_text_is_encoded_and_compared_with_every_company(read_only_index: SqliteIndex) -> None:

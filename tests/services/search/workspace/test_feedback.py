@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -21,22 +20,6 @@ from tests.workspace_records import make_event, moment
 from training.data.pairs import read_pairs
 
 SHOWN: dict[str, Any] = {"rank": 1, "score": 0.9, "probability": 0.98, "generation": "first", "bundle_id": "bundle-1"}
-
-
-@pytest.fixture
-def clock() -> StandingClock:
-    return StandingClock()
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
-    with closing(SqliteWorkspace(tmp_path / "own.db.workspace")) as workspace:
-        yield workspace
-
-
-@pytest.fixture
-def client(index: SqliteIndex, workspace: SqliteWorkspace, clock: StandingClock) -> TestClient:
-    return workspace_client(index, workspace, clock)
 
 
 def judge(
@@ -199,21 +182,6 @@ def test_whoever_may_only_read_sees_no_feedback(client: TestClient, path: str) -
     assert client.post("/feedback", json=given(), headers={"Test-Scopes": "read write"}).status_code == 403
 
 
-def test_pairs_are_labelled_where_users_agree(client: TestClient) -> None:
-    judge(client, "boots", "competitor", user="ann")
-    judge(client, "boots", "competitor", user="bob")
-    judge(client, "clogs", "competitor", user="ann")
-    judge(client, "clogs", "not_competitor", user="bob")
-    judge(client, "delta-air", "not_competitor")
-    judge(client, "zapatos", "unsure")
-    assert [(pair["hit_id"], pair["label"], pair["users"]) for pair in pairs(client)] == [
-        ("boots", "positive", 2),
-        ("clogs", "", 2),
-        ("delta-air", "negative", 1),
-        ("zapatos", "", 1),
-    ]
-
-
 def test_training_reads_the_export_and_needs_nothing_else(
     client: TestClient, index: SqliteIndex, tmp_path: Path
 ) -> None:
@@ -228,14 +196,6 @@ def test_training_reads_the_export_and_needs_nothing_else(
     assert read.targets.tolist() == [[1, 0], [0, 1]]
     # As the encoder reads it: without the company's own name.
     assert "The company makes wooden shoes for nurses." in read.texts
-
-
-def test_training_reads_the_export_of_ids_with_a_file_of_companies(client: TestClient, tmp_path: Path) -> None:
-    judge(client, "boots", "competitor")
-    path = tmp_path / "pairs.csv"
-    path.write_bytes(client.get("/feedback/pairs", params={"format": "csv", "sides": "ids"}).content)
-    read = read_pairs(path, companies={"acme": "one", "boots": "two"})
-    assert (read.ids, read.texts) == (("acme", "boots"), ("one", "two"))
 
 
 def test_a_company_that_is_gone_is_not_exported(client: TestClient, index: SqliteIndex) -> None:

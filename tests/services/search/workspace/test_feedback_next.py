@@ -15,12 +15,6 @@ from tests.workspace_records import make_list, moment
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
-    with closing(SqliteWorkspace(tmp_path / "own.db.workspace")) as workspace:
-        yield workspace
-
-
-@pytest.fixture
 def client(tmp_path: Path, workspace: SqliteWorkspace) -> Iterator[TestClient]:
     with closing(filled_index(tmp_path / "calibrated.db", calibration=CALIBRATION)) as index:
         yield workspace_client(index, workspace, StandingClock())

@@ -1,9 +1,7 @@
 """Saved lists over HTTP: a shared question, asked again, with what is new to each who looks."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,21 +16,9 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.search.searcher import Searcher
 from tests.services.search.corpus import VERSION, company
-from tests.services.search.workspace_app import StandingClock, workspace_client
 from tests.workspace_records import make_list
 
 QUESTION: dict[str, Any] = {"anchors": [{"company": "acme"}], "k": 3}
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[SqliteWorkspace]:
-    with closing(SqliteWorkspace(tmp_path / "own.db.workspace")) as workspace:
-        yield workspace
-
-
-@pytest.fixture
-def client(index: SqliteIndex, workspace: SqliteWorkspace) -> TestClient:
-    return workspace_client(index, workspace, StandingClock())
 
 
 def save(client: TestClient, name: str = "shoes", question: Mapping[str, Any] = QUESTION, *, user: str = "ann") -> Any:
@@ -208,14 +194,11 @@ def test_the_same_company_under_another_id_is_not_new(client: TestClient, index:
     assert hits(client)["boots-2"] is False
 
 
-def test_hits_are_read_page_by_page_and_as_a_table(client: TestClient) -> None:
+def test_hits_are_read_page_by_page(client: TestClient) -> None:
     save(client)
     first = client.get("/lists/shoes/hits", params={"k": 2, "reasons": 0}).json()
     assert (first["name"], first["looked_at"], len(first["hits"])) == ("shoes", None, 2)
     assert "zapatos" in hits(client, k=2, cursor=first["next_cursor"])
-    table = client.get("/lists/shoes/hits", params={"format": "csv"})
-    assert table.headers["content-type"].startswith("text/csv")
-    assert table.text.splitlines()[1].startswith("1,boots,Boots GmbH")
 
 
 def test_a_very_long_question_is_left_out_among_all_lists(client: TestClient) -> None:

@@ -4,8 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from services.search.asking.service import SearchService
-from services.search.workspace.feedback import FeedbackService
-from services.search.workspace.text_hashes import TextHashes
+from services.search.workspace.feedback import FeedbackService, TextHashes
 from similarity.company import Company
 from similarity.feedback.protocol import Verdict
 from similarity.feedback.sqlite import SqliteWorkspace
@@ -40,12 +39,12 @@ def test_a_text_is_prepared_again_only_when_its_company_has_changed() -> None:
     assert counting.prepared == {"acme": 2, "boots": 1}
 
 
-def test_what_was_not_asked_for_longest_is_forgotten() -> None:
+def test_the_number_of_remembered_texts_is_bounded() -> None:
     counting = Counting()
-    hashes = TextHashes(remembered=2, prepare=counting)
-    for each in ("a", "b", "a", "c", "a", "b"):
+    hashes = TextHashes(most=1, prepare=counting)
+    for each in ("a", "b", "a", "a"):
         hashes.of({each: make_embedded(each)})
-    assert counting.prepared == {"a": 1, "b": 2, "c": 1}
+    assert counting.prepared == {"a": 2, "b": 1}
 
 
 def test_the_page_can_ask_for_ids_again_and_again(index: SqliteIndex, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> Non
     sink = GatedSink()
     commits = GroupCommit(sink, seconds_to_wait=0.05)
     sink.gate.clear()
-    with pytest.raises(Problem, match="it may be written or not"):
+    with pytest.raises(Problem, match="may or may not be stored"):
         commits.write([change("under-way")])
     with pytest.raises(Problem, match="nothing was written"):
         commits.write([change("waiting")])

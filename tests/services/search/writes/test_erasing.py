@@ -145,15 +145,6 @@ def test_its_phrases_leave_the_memory_of_reasons(
     assert forgotten == [{"acme"}]
 
 
-def test_a_name_that_means_another_company_too_stays_in_lists(
-    client: TestClient, index: SqliteIndex, workspace: SqliteWorkspace
-) -> None:
-    index.upsert("live", [make_embedded("namesake", name="ACME")])
-    workspace.save_list(make_list("by-name", anchors=[{"company": "Acme"}]))
-    client.post("/companies/acme/erasure")
-    assert ended(client)["forgotten"]["lists"] == 0
-
-
 def test_an_erasure_repeats_and_takes_unknown_companies(client: TestClient) -> None:
     for company_id in ("acme", "acme", "never-there"):
         assert client.post(f"/companies/{company_id}/erasure").json()["erased"] is True
@@ -170,10 +161,6 @@ def test_a_company_from_the_near_future_is_erased_as_well(client: TestClient, in
 def test_unknown_parameters_are_refused(client: TestClient, index: SqliteIndex) -> None:
     problem(client.post("/companies/acme/erasure?wait=true"), "invalid-request")
     assert "acme" in index.get("live", ["acme"])
-
-
-def test_an_erasure_that_nobody_asked_for_is_unknown(client: TestClient) -> None:
-    problem(client.get("/companies/acme/erasure"), "unknown-erasure")
 
 
 class BrokenIndex(SqliteIndex):

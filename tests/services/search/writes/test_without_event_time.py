@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID, make_embedded
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem
-from tests.services.search.writers import ANVILS, bulk, client_of, direct_writing, put
+from tests.services.search.writers import ANVILS, bulk, put, writing_client
 
 
 def in_days(days: float) -> int:
@@ -27,11 +27,8 @@ def in_days(days: float) -> int:
     return version_of(ahead, now=ahead)
 
 
-@contextmanager
-def writing_to(index: SqliteIndex) -> Iterator[TestClient]:
-    writing = direct_writing(index, {ENCODER_ID: CountingEncoder()})
-    yield client_of(writing)
-    writing.writes.close()
+def writing_to(index: SqliteIndex) -> AbstractContextManager[TestClient]:
+    return writing_client(index, {ENCODER_ID: CountingEncoder()})
 
 
 @pytest.fixture

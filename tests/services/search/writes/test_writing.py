@@ -1,10 +1,7 @@
 """Writing over HTTP, directly into the embedded index."""
 
 import json
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,18 +16,18 @@ from services.search.writes.sinks import IndexSink
 from services.search.writes.write_schemas import MAX_BULK_LINES
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
-from similarity.company import DeletedCompany, EmbeddedCompany, utc_now
+from similarity.company import EmbeddedCompany
 from similarity.encoder import TextEncoder
 from similarity.errors import IndexUnavailable, InvalidBundle
 from similarity.index.bundle_store import StoredEncoders, keep_bundle, store_folder
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.writer_leases import writer_leases
-from tests.contract.steps import add_candidate
+from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem
-from tests.services.search.writers import AFTERNOON, ANVILS, NOON, bulk, client_of, direct_writing, put
+from tests.services.search.writers import AFTERNOON, ANVILS, NOON, bulk, client_of, direct_writing, put, writing_client
 from tests.tiny_bundle import DIMENSION, expected_vector, write_tiny_bundle
 
 
@@ -38,8 +35,7 @@ from tests.tiny_bundle import DIMENSION, expected_vector, write_tiny_bundle
 def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     """An index with an empty live generation."""
     index = SqliteIndex(tmp_path / "index.db")
-    add_candidate(index, "first")
-    index.promote("first")
+    add_live(index, "first")
     yield index
     index.close()
 
@@ -51,15 +47,8 @@ def encoder() -> CountingEncoder:
 
 @pytest.fixture
 def client(index: SqliteIndex, encoder: CountingEncoder) -> Iterator[TestClient]:
-    with closing_client(index, {ENCODER_ID: encoder}) as client:
+    with writing_client(index, {ENCODER_ID: encoder}) as client:
         yield client
-
-
-@contextmanager
-def closing_client(index: SqliteIndex, encoders: Any) -> Iterator[TestClient]:
-    writing = direct_writing(index, encoders)
-    yield client_of(writing)
-    writing.writes.close()
 
 
 def stored(index: SqliteIndex, company_id: str = "acme", generation: str = "first") -> EmbeddedCompany:
@@ -110,15 +99,6 @@ def test_an_older_write_changes_nothing_and_says_so(client: TestClient, index: S
     assert stored(index).company.name == "Acme, Inc."
 
 
-def test_without_an_event_time_the_last_to_arrive_wins(client: TestClient, index: SqliteIndex) -> None:
-    before = utc_now()
-    assert put(client, name="One").json()["outcome"] == "applied"
-    answer = put(client, name="Two").json()
-    assert answer["outcome"] == "applied"
-    assert answer["version"] // 2 >= int(before.timestamp() * 1_000_000)
-    assert stored(index).company.name == "Two"
-
-
 def test_other_content_at_the_same_time_is_rejected(client: TestClient) -> None:
     put(client, event_time=NOON.isoformat())
     answer = put(client, description="Makes boats.", event_time=NOON.isoformat())
@@ -146,8 +126,8 @@ def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index:
         (b'{"name": "A"}', "description", "is missing"),
         (b'{"name": 5, "description": "d"}', "name", "valid string"),
         (b'{"name": "A", "description": "  "}', "description", "match pattern"),
-        (b'{"name": "A", "description": "d", "naem": 1}', "naem", "free facts belong under attributes"),
-        (b'{"name": "A", "description": "d", "id": "other"}', "id", "the path says 'acme', the body 'other'"),
+        (b'{"name": "A", "description": "d", "naem": 1}', "naem", "put free facts under attributes"),
+        (b'{"name": "A", "description": "d", "id": "other"}', "id", "the path has 'acme', the body 'other'"),
         (b'{"name": "A", "description": "d", "id": "not an id"}', "id", "match pattern"),
         (b'{"name": "A", "description": "d", "event_time": "yesterday"}', "event_time", "is not ISO 8601"),
         (b'{"name": "A", "description": "d", "event_time": "2025-03-01"}', "event_time", "has no time zone"),
@@ -157,13 +137,13 @@ def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index:
         (b'{"name": "A", "description": "d", "attributes": {"a": [1]}}', "attributes.a", "valid"),
         (b'{"name": "A", "description": "d", "attributes": {"a": 1' + b"0" * 30 + b"}}", "attributes.a", "64 bits"),
         (b'{"name": "A", "description": "d", "tags": "tools"}', "tags", "valid list"),
-        (b"[]", "", "must be a JSON object, not list"),
-        (b'{"name": "A", "name": "B", "description": "d"}', "", "the member 'name' occurs twice"),
-        (b'{"name": "\\ud800", "description": "d"}', "", "half of a surrogate pair"),
-        (b'{"name": "A", "description": "d", "\\ud800": 1}', "", "half of a surrogate pair"),
-        (b'{"name": "A", "description": "d", "attributes": {"a": NaN}}', "", "NaN is no number"),
-        (b"[" * 100_000, "", "nested too deeply"),
-        (b"", "", "Expecting value"),
+        (b"[]", "body", "must be a JSON object, not list"),
+        (b'{"name": "A", "name": "B", "description": "d"}', "body", "the member 'name' occurs twice"),
+        (b'{"name": "\\ud800", "description": "d"}', "body", "half of a surrogate pair"),
+        (b'{"name": "A", "description": "d", "\\ud800": 1}', "body", "half of a surrogate pair"),
+        (b'{"name": "A", "description": "d", "attributes": {"a": NaN}}', "body", "NaN is no number"),
+        (b"[" * 100_000, "body", "nested too deeply"),
+        (b"", "body", "Expecting value"),
     ],
 )
 def test_what_breaks_a_rule_is_named(
@@ -272,8 +252,7 @@ class BrokenIndex(SqliteIndex):
 @pytest.fixture
 def broken(tmp_path: Path) -> Iterator[BrokenIndex]:
     index = BrokenIndex(tmp_path / "broken.db")
-    add_candidate(index, "first")
-    index.promote("first")
+    add_live(index, "first")
     yield index
     index.close()
 
@@ -306,7 +285,7 @@ def test_what_the_store_did_not_take_of_a_bulk_upload_is_named_and_not_tried_for
 
 def test_without_a_live_generation_there_is_nothing_to_write_to(tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "empty.db")
-    with closing_client(index, {}) as client:
+    with writing_client(index, {}) as client:
         problem(put(client), "no-live-generation")
         problem(bulk(client, '{"id": "a", "deleted": true}'), "no-live-generation")
     index.close()
@@ -337,7 +316,7 @@ def test_without_the_encoder_of_a_candidate_nothing_is_written(client: TestClien
 def test_the_bundle_of_a_candidate_is_found_when_it_appears(index: SqliteIndex, tmp_path: Path) -> None:
     store = store_folder(index.path)
     encoders = StoredEncoders(store, lambda bundle: TextEncoder(bundle, threads=1), opened=[CountingEncoder()])
-    with closing_client(index, encoders) as client:
+    with writing_client(index, encoders) as client:
         put(client, event_time=NOON.isoformat())
         bundle = write_tiny_bundle(tmp_path / "tiny")
         add_candidate(index, "second", encoder_id=bundle.encoder_id, dimension=DIMENSION)
@@ -353,7 +332,7 @@ def test_a_damaged_bundle_is_said_without_its_place(index: SqliteIndex) -> None:
         def __contains__(self, encoder_id: object) -> bool:
             raise InvalidBundle("/secret/place: model.onnx does not match its SHA-256")
 
-    with closing_client(index, Damaged()) as client:
+    with writing_client(index, Damaged()) as client:
         answer = put(client)
     assert "is damaged" in problem(answer, "write-encoder-missing")["detail"]
     assert "secret" not in answer.text
@@ -372,7 +351,7 @@ class PoisonedEncoder(CountingEncoder):
 
 def test_a_text_that_no_encoder_takes_is_rejected_alone(index: SqliteIndex) -> None:
     encoder = PoisonedEncoder()
-    with closing_client(index, {ENCODER_ID: encoder}) as client:
+    with writing_client(index, {ENCODER_ID: encoder}) as client:
         lines = [json.dumps({"id": f"c{number}", **ANVILS, "description": f"d{number}"}) for number in range(9)]
         lines[4] = json.dumps({"id": "c4", **ANVILS, "description": "poison"})
         assert outcomes(bulk(client, *lines)) == ["applied"] * 4 + ["rejected"] + ["applied"] * 4
@@ -383,28 +362,6 @@ def test_a_text_that_no_encoder_takes_is_rejected_alone(index: SqliteIndex) -> N
         assert "secret" not in answer.text
 
 
-def test_writes_of_many_threads_are_all_there_and_encoded_together(index: SqliteIndex) -> None:
-    batches: list[int] = []
-
-    class BatchingEncoder(CountingEncoder):
-        def encode(self, texts: Any, progress: Any = None) -> Any:
-            batches.append(len(texts))
-            return super().encode(texts, progress)
-
-    together = threading.Barrier(8)
-    with closing_client(index, {ENCODER_ID: BatchingEncoder()}) as client, ThreadPoolExecutor(8) as pool:
-
-        def write(number: int) -> str:
-            if number < 8:
-                together.wait(10)
-            return str(put(client, f"c{number}", description=f"Makes {number}.").json()["outcome"])
-
-        assert set(pool.map(write, range(64))) == {"applied"}
-    assert index.stats("first").companies == 64
-    assert sum(batches) == 64
-    assert max(batches) > 1
-
-
 def test_a_service_that_idles_holds_no_lease_that_a_re_embed_would_wait_for(index: SqliteIndex) -> None:
     writing = direct_writing(index, {ENCODER_ID: CountingEncoder()})
     client = client_of(writing)
@@ -413,13 +370,6 @@ def test_a_service_that_idles_holds_no_lease_that_a_re_embed_would_wait_for(inde
     assert len(writer_leases(index)) == 1
     writing.writes.close()
     assert writer_leases(index) == []
-
-
-def test_a_tombstone_has_the_version_that_was_answered(client: TestClient, index: SqliteIndex) -> None:
-    version = client.delete("/companies/acme", params={"event_time": NOON.isoformat()}).json()["version"]
-    assert [document for page in index.scan("first") for document in page] == [
-        DeletedCompany(id="acme", version=version)
-    ]
 
 
 JSON = st.recursive(
@@ -433,9 +383,8 @@ MEMBERS = st.sampled_from([*ANVILS, "id", "aliases", "domain", "tags", "attribut
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     index = SqliteIndex(tmp_path_factory.mktemp("fuzzed") / "index.db")
-    add_candidate(index, "first")
-    index.promote("first")
-    with closing_client(index, {ENCODER_ID: CountingEncoder()}) as client:
+    add_live(index, "first")
+    with writing_client(index, {ENCODER_ID: CountingEncoder()}) as client:
         yield client
     index.close()
 

@@ -1,0 +1,100 @@
+"""Request bodies: their models, and how routes read them: strictly as JSON, or as bytes."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from similarity.company import ID_PATTERN
+
+from . import problems
+from .problem_documents import Problem, invalid_request
+from .strict_json import strict_json
+
+JSON = "application/json"
+# Parsing more than this takes long enough to delay other requests.
+MAX_BYTES_ON_EVENT_LOOP = 50_000
+
+# With anchors: otherwise a longer text that contains a valid id would match.
+WHOLE_ID = f"^{ID_PATTERN.pattern}$"
+CompanyId = Annotated[str, StringConstraints(pattern=WHOLE_ID)]
+Item = TypeVar("Item")
+
+# Bodies are validated on the event loop. To collect each wrong item of a 2 MB body, a million of them, would stop the
+# whole process for seconds.
+Listed: TypeAlias = Annotated[list[Item], Field(fail_fast=True)]
+"""A list in a request; validation stops at the first wrong item."""
+
+
+class Closed(BaseModel):
+    """A request that has no other members than the declared ones."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def media_type_of(request: Request, *accepted: str) -> str:
+    """Return the media type of a request's body.
+
+    Raises:
+        Problem: it is not one of `accepted`.
+    """
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in accepted:
+        raise Problem(
+            problems.WRONG_MEDIA_TYPE,
+            f"the Content-Type of the body is {given[:80]!a}; send it with Content-Type: {' or '.join(accepted)}",
+        )
+    return given
+
+
+def body_of(*media_types: str) -> Any:
+    """Return the dependency that gives a route its body as bytes, if it has one of these media types."""
+
+    async def body(request: Request) -> bytes:
+        media_type_of(request, *media_types)
+        return await request.body()
+
+    return Depends(body)
+
+
+def described_body(media_type: str, schema: dict[str, Any], example: Any = None) -> dict[str, Any]:
+    """Return the OpenAPI entry of a body that the route reads itself."""
+    content = {"schema": schema} if example is None else {"schema": schema, "example": example}
+    return {"requestBody": {"required": True, "content": {media_type: content}}}
+
+
+class StrictRoute(APIRoute):
+    """A route that reads its JSON body with `strict_json`: `APIRouter(route_class=StrictRoute)`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler that FastAPI calls (its documented way to change how requests are read)."""
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(await _StrictRequest(request.scope, request.receive).read())
+
+        return handle_strictly
+
+
+class _StrictRequest(Request):
+    """A request whose JSON has been read already."""
+
+    _value: Any = None
+
+    async def read(self) -> "_StrictRequest":
+        media_type_of(self, JSON)
+        raw = await self.body()
+        try:
+            in_thread = len(raw) >= MAX_BYTES_ON_EVENT_LOOP
+            self._value = await run_sync(strict_json, raw) if in_thread else strict_json(raw)
+        except ValueError as error:
+            raise invalid_request([{"loc": ["body"], "msg": f"the JSON cannot be used: {error}"}]) from None
+        return self
+
+    async def json(self) -> Any:
+        return self._value
