@@ -2,11 +2,13 @@
 
 A service that accepts more than it can do finishes nothing in time, so the rest is refused at once (`shedding`).
 Heavy requests (batches, uploads, free text) have a gate of their own and cannot take every permit from the quick ones.
+API keys share the queue of a gate fairly, so that one key cannot fill it.
 A request whose cost only shows while it is answered changes its gate then (`begin_heavy_work`).
 """
 
 import asyncio
 import logging
+from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -16,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .rate_limits import PAY_THE_REST
-from .refusals import REFUSED, is_open, refuse
+from .refusals import REFUSED, header, is_open, refuse
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"
@@ -30,38 +32,69 @@ def is_heavy(scope: Scope) -> bool:
 
 
 class Gate:
-    """Gives out `at_once` permits; up to `queue` requests wait `seconds` each, first come, first served."""
+    """Gives out `at_once` permits; up to `queue` requests wait `seconds` each, first come, first served.
+
+    `key` is the Authorization header of a request, None without one. In a full queue, a request whose key has fewer
+    requests waiting takes the slot of the last request of the key that has the most.
+    """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
         self.at_once = at_once
         self.queue = queue
         self.inside = 0
-        self.waiting = 0
         self._seconds = seconds
         self._permits = asyncio.Semaphore(at_once)
+        # The key of each waiting request by its deadline, the longest waiting first.
+        self._waiting: dict[asyncio.Timeout, bytes | None] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait for a permit."""
+        return len(self._waiting)
 
     @property
     def full(self) -> bool:
         """Whether there is neither a permit nor room in the queue."""
         return self._permits.locked() and self.waiting >= self.queue
 
-    async def enter(self) -> bool:
-        """Whether the request has a permit; if so, `leave` must follow."""
-        if self.full:
+    def refuses(self, key: bytes | None) -> bool:
+        """Whether a request with `key` can neither have a permit nor wait for one."""
+        if not self.full:
             return False
-        self.waiting += 1
+        waiting = Counter(self._waiting.values())
+        return waiting[key] + 1 >= max(waiting.values(), default=0)
+
+    async def enter(self, key: bytes | None = None) -> bool:
+        """Whether the request has a permit; if so, `leave` must follow."""
+        if self.refuses(key):
+            return False
+        if not self._permits.locked():
+            await self._permits.acquire()
+        elif not await self._wait(key):
+            return False
+        self.inside += 1
+        return True
+
+    async def _wait(self, key: bytes | None) -> bool:
+        if self.full:
+            self._end_a_wait()
+        deadline = asyncio.timeout(self._seconds)
+        self._waiting[deadline] = key
         try:
-            if not self._permits.locked():
+            async with deadline:
                 await self._permits.acquire()
-            else:
-                async with asyncio.timeout(self._seconds):
-                    await self._permits.acquire()
         except TimeoutError:
             return False
         finally:
-            self.waiting -= 1
-        self.inside += 1
+            self._waiting.pop(deadline, None)
         return True
+
+    def _end_a_wait(self) -> None:
+        """Ends the wait of the last request of the key that has the most."""
+        [(most, _)] = Counter(self._waiting.values()).most_common(1)
+        last = next(deadline for deadline, key in reversed(self._waiting.items()) if key == most)
+        del self._waiting[last]
+        last.reschedule(asyncio.get_running_loop().time())
 
     def leave(self) -> None:
         """Gives the permit to the request that has waited longest."""
@@ -92,6 +125,7 @@ class Permit:
     def __init__(self, gates: Gates, scope: Scope) -> None:
         self._gates = gates
         self._scope = scope
+        self._key = header(scope, b"authorization")
         self._gate: Gate | None = None
 
     @property
@@ -102,7 +136,7 @@ class Permit:
     async def enter(self, gate: Gate) -> bool:
         """Whether there is a permit at `gate`; the one at another gate is given up before this one waits."""
         self.leave()
-        if await gate.enter():
+        if await gate.enter(self._key):
             self._gate = gate
         return self._gate is not None
 

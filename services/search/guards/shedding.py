@@ -18,7 +18,7 @@ from .concurrency import BUSY, Gates
 from .connections import BEYOND_LIMIT
 from .envelope import SECURITY_HEADERS
 from .heads import ambiguous_length
-from .refusals import HEALTH_PATHS, is_open
+from .refusals import HEALTH_PATHS, header, is_open
 
 BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()[:-4] + b"%s}"
 BUSY_HEADERS = [
@@ -27,9 +27,13 @@ BUSY_HEADERS = [
     *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
 ]
 HEAD = b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(b"%s: %s\r\n" % each for each in BUSY_HEADERS)
-# No body may follow and no second request: else the next bytes would be taken for a request of their own.
+# No body and no second request may follow: the next bytes would be taken for a request of their own. A connection that
+# is to be closed is left to the server.
 PLAIN_GET = re.compile(rb"GET (?P<path>/[^ ?\r\n]*)[^ \r\n]* HTTP/1\.1\r\n(?:[^\r\n]+\r\n)+\r\n")
-BODY_FOLLOWS = re.compile(rb"\r\n(?:content-length|transfer-encoding|upgrade|expect)[ \t]*:", re.IGNORECASE)
+UNUSUAL = re.compile(
+    rb"\r\n(?:(?:content-length|transfer-encoding|upgrade|expect)[ \t]*:|connection[ \t]*:[^\r]*close)", re.IGNORECASE
+)
+KEY = re.compile(rb"\r\nauthorization:[ \t]*([^\r]*?)[ \t]*\r\n", re.IGNORECASE)
 
 
 class Shedding:
@@ -51,7 +55,7 @@ class Shedding:
         elif beyond:
             shed = scope["path"] not in HEALTH_PATHS
         else:
-            shed = not is_open(scope["path"]) and self._gates.of(scope).full
+            shed = not is_open(scope["path"]) and self._gates.of(scope).refuses(header(scope, b"authorization"))
         if not shed:
             await self._app(scope, receive, send)
             return
@@ -71,10 +75,11 @@ def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], b
         if not (gates.quick.full or gates.heavy.full):
             return None
         plain = PLAIN_GET.fullmatch(data)
-        if plain is None or BODY_FOLLOWS.search(data):
+        if plain is None or UNUSUAL.search(data):
             return None
         path = unquote(plain["path"].decode("latin-1"))
-        if is_open(path) or not gates.of({"path": path, "method": "GET"}).full:
+        key = KEY.search(data)
+        if is_open(path) or not gates.of({"path": path, "method": "GET"}).refuses(key and key[1]):
             return None
         shed()
         body = BUSY_BODY % json.dumps(path).encode()

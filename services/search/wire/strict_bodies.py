@@ -38,13 +38,16 @@ class _StrictRequest(Request):
     _value: Any = None
 
     async def read(self) -> "_StrictRequest":
+        raw = await self.body()
+        if not raw:
+            # FastAPI knows whether the route needs a body.
+            return self
         given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if given != MEDIA_TYPE:
             raise Problem(
                 problems.WRONG_MEDIA_TYPE,
                 f"the body is said to be {given[:80]!a}; send it with Content-Type: {MEDIA_TYPE}",
             )
-        raw = await self.body()
         try:
             self._value = strict_json(raw) if len(raw) < READ_AT_ONCE else await run_sync(strict_json, raw)
         except ValueError as error:

@@ -94,10 +94,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         """The answer to the list's question now; `new` says which hits were not there at your last look."""
         return ranked(request, service.hits(name, query, caller), query.format, further=("new",))
 
-    # Not strict, because it may have no body at all.
-    lenient = APIRouter(tags=["Lists"])
-
-    @lenient.post(
+    @router.post(
         "/lists/{name}/looked",
         summary="Take note of a list",
         responses=declared(*ASKED_PROBLEMS, *BODY_PROBLEMS),
@@ -106,5 +103,4 @@ def lists_routes(service: ListsService) -> APIRouter:
         """From now on these hits are not new to you: those you name, else those that are on the list now."""
         return service.look(name, given or LookGiven(), caller)
 
-    router.include_router(lenient)
     return router
