@@ -4,11 +4,9 @@ import json
 import logging
 import re
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO
 
 from .envelope import request_id
-
-LogFormat: TypeAlias = Literal["json", "text"]
 
 FIELDS = "similarity_fields"
 """The attribute of a log record that holds further members of its line: `extra={FIELDS: {...}}`."""
@@ -17,7 +15,7 @@ SECRET_PART = re.compile(r"(cs_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
 """A key's secret (`key_file.SECRET`), or the beginning of one."""
 
 
-def start_logs(stream: TextIO, *, form: LogFormat = "json") -> None:
+def start_logs(stream: TextIO, *, form: Literal["json", "text"] = "json") -> None:
     """Sends everything that is logged to `stream`, in place of where it went before."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())

@@ -3,8 +3,8 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,19 +23,8 @@ METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 log = logging.getLogger("services.search.requests")
 
 
-class Span(Protocol):
-    """What is used of an OpenTelemetry span."""
-
-    def set_attribute(self, key: str, value: Any) -> None: ...
-
-    def update_name(self, name: str) -> None: ...
-
-
-class Tracing(Protocol):
-    """Opens a span around a request."""
-
-    def __call__(self, scope: Scope) -> Any:
-        """A context manager that gives a Span."""
+Tracing: TypeAlias = Callable[[Scope], AbstractContextManager[Any]]
+"""Opens the OpenTelemetry span of a request."""
 
 
 class Telemetry:
@@ -55,7 +44,7 @@ class Telemetry:
     ) -> None:
         self._app = app
         self._metrics = metrics
-        self._tracing = tracing
+        self._tracing = tracing or nullcontext
         self._clients = clients
         self._clock = clock
 
@@ -63,13 +52,11 @@ class Telemetry:
         """Serves one connection (ASGI)."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._tracing is None:
-            await self._noted(scope, receive, send, None)
-        else:
-            with self._tracing(scope) as span:
-                await self._noted(scope, receive, send, span)
+            return
+        with self._tracing(scope) as span:
+            await self._noted(scope, receive, send, span)
 
-    async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Span | None) -> None:
+    async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Any) -> None:
         started, status, noted = self._clock(), 0, False
 
         def note() -> None:
@@ -97,13 +84,13 @@ class Telemetry:
             # What was never answered completely: an error, or a client that hung up.
             note()
 
-    def _note(self, scope: Scope, status: int, seconds: float, span: Span | None) -> None:
+    def _note(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
         route, caller, refused = route_of(scope), scope.get(CALLER), scope.get(REFUSED)
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
         if refused is not None:
             self._metrics.rejected(refused)
-        if span is not None:
+        if self._tracing is not nullcontext:
             span.update_name(f"{method} {route}")
             span.set_attribute("http.route", route)
             span.set_attribute("http.response.status_code", status)
@@ -145,7 +132,7 @@ def open_telemetry() -> Tracing:
     tracer = trace.get_tracer("services.search")
 
     @contextmanager
-    def spans(scope: Scope) -> Iterator[Span]:
+    def spans(scope: Scope) -> Iterator[Any]:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         with tracer.start_as_current_span(
             "HTTP",
