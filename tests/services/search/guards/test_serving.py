@@ -158,7 +158,7 @@ def test_keys_are_checked_replaced_and_revoked_without_a_restart_and_never_logge
         revoke(keys, "ann", identity=first.split("_")[1])
         until(lambda: status(first) == 401)
         keys.write_text("broken")
-        until(lambda: status(second) == 200 and "the keys of before stay in use" in service.log)
+        until(lambda: status(second) == 200 and "the earlier keys stay in use" in service.log)
         # Wherever a careless client puts its key, the log does not show it.
         service.ask(
             f"/similar/{second}?key={second}", {"Authorization": f"Bearer {second}", "X-Request-Id": second[:60]}
