@@ -119,7 +119,7 @@ def guards_of(service: ServiceSettings, address: Address) -> Guards:
     return Guards(
         settings=service,
         lifecycle=Lifecycle(drain_seconds=service.drain_seconds),
-        keys=KeyRing(service.keys) if service.keys else None,
+        keys=KeyRing(service.keys).caller if service.keys else None,
         tracing=open_telemetry() if service.otel else None,
         names=host_names(service, address),
         limited=limited(address),

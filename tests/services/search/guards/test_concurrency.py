@@ -7,7 +7,6 @@ import time
 
 import pytest
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
@@ -294,12 +293,3 @@ def seconds_each(app: Shedding | FastAPI, scope: Scope) -> float:
         return min(times)
 
     return asyncio.run(best())
-
-
-def test_a_lifespan_passes_through() -> None:
-    app = FastAPI()
-    gate = gates()
-    app.add_middleware(Admission, gates=gate, seconds=1)
-    app.add_middleware(Shedding, gates=gate, shed=lambda: None)
-    with TestClient(app) as client:
-        assert client.get("/nothing").status_code == 404

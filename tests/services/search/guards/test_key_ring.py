@@ -125,11 +125,6 @@ def test_the_file_is_looked_at_once_a_second_and_read_only_when_it_changed(
     assert reads == [case.path]
 
 
-def test_a_service_does_not_start_with_a_broken_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="there is no file of keys"):
-        KeyRing(tmp_path / "none.json")
-
-
 def test_a_service_does_not_start_with_a_file_that_holds_no_key(case: Case) -> None:
     write_keys(case.path, [])
     with pytest.raises(InvalidInput, match=f"holds no key; make one with: python -m .* --file {case.path}$"):
