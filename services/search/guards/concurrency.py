@@ -1,9 +1,9 @@
-"""Concurrency limit and load shedding: a bounded number of requests is worked on, and a bounded number waits.
+"""Concurrency limit: a bounded number of requests is worked on, and a bounded number waits.
 
 A service that accepts more than it can do finishes nothing in time, so the rest is refused at once (`shedding`).
 Heavy requests (batches, uploads, free text) have a gate of their own and cannot take every permit from the quick ones.
 API keys share the queue of a gate fairly, so that one key cannot fill it.
-A request whose cost only shows while it is answered changes its gate then (`begin_heavy_work`).
+A request that turns out to be heavy while it is answered changes its gate then (`begin_heavy_work`).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def is_heavy(scope: Scope) -> bool:
-    """Whether method and path say that a request is much work: one of HEAVY_PATHS, or free text by GET."""
+    """Whether a request is heavy by its method and path: one of HEAVY_PATHS, or free text by GET."""
     path: str = scope["path"]
     return path in HEAVY_PATHS or (path == "/similar" and scope["method"] in {"GET", "HEAD"})
 
@@ -97,14 +97,14 @@ class Gate:
         last.reschedule(asyncio.get_running_loop().time())
 
     def leave(self) -> None:
-        """Gives the permit to the request that has waited longest."""
+        """Give the permit to the request that has waited longest."""
         self.inside -= 1
         self._permits.release()
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The gates of one process: that of quick requests and that of heavy ones."""
+    """The gates of one process, for quick and for heavy requests."""
 
     quick: Gate
     heavy: Gate
@@ -115,7 +115,7 @@ class Gates:
         return self.quick.at_once + self.heavy.at_once + self.heavy.queue
 
     def of(self, scope: Scope) -> Gate:
-        """The gate of a request, as far as method and path tell."""
+        """Return the gate of a request by its method and path."""
         return self.heavy if is_heavy(scope) else self.quick
 
 
@@ -141,13 +141,13 @@ class Permit:
         return self._gate is not None
 
     def leave(self) -> None:
-        """Gives the permit up, if one is held."""
+        """Give up the permit, if one is held."""
         if self._gate is not None:
             self._gate.leave()
             self._gate = None
 
     async def become_heavy(self) -> None:
-        """Pays what a heavy request costs more, then changes the gate.
+        """Take the further tokens of a heavy request, then change the gate.
 
         Raises:
             Problem: the caller has too few tokens left, or there is no permit for the work.
@@ -166,7 +166,7 @@ _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
 
 
 def begin_heavy_work() -> None:
-    """Called in the worker thread of a request before heavy work (encoding); outside of a request it does nothing.
+    """Get the permit for heavy work (encoding), in the worker thread of a request; elsewhere it does nothing.
 
     Raises:
         Problem: the caller has too few tokens left, or there is no permit for the work; nothing was begun.
@@ -179,8 +179,8 @@ def begin_heavy_work() -> None:
 class Admission:
     """Takes a permit for each request, and answers 503 if the application needs more than `seconds`.
 
-    A worker thread cannot be stopped: work that was given up goes on to its end and keeps its permit until
-    then; its answer is thrown away. Open paths need no permit.
+    A worker thread cannot be stopped: after the 503 it works to its end and keeps its permit until then; its answer
+    is discarded. Open paths need no permit.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, seconds: float) -> None:

@@ -1,10 +1,9 @@
-"""Refuses requests that their head alone forbids: its size, its framing, the name asked for, the page that asks.
+"""Refuses requests by their head: its size, its framing, its `Host` and its `Origin`.
 
-A page of a stranger, open in the browser of somebody who may use this service, can make that browser
-send requests to it. The page cannot read the answers (CORS), unless its name is made to point at this machine
-(DNS rebinding): then the `Host` header still has the stranger's name. And it cannot change anything,
-because a browser puts the page's origin into `Origin`. An IP address is nobody's name and cannot be
-made to point here, so requests by address are accepted (a health check of Kubernetes sends them).
+The page of another site, open in the browser of a user of this service, can make that browser send requests here. It
+cannot read the answers (CORS), unless its name is made to resolve to this machine (DNS rebinding): then `Host` still
+holds that name. It cannot change anything, because the browser sends the origin of the page in `Origin`. Requests by
+IP address are accepted, because an address cannot be rebound; health checks of Kubernetes send them.
 """
 
 import ipaddress
@@ -22,7 +21,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ANY = "*"
 MOST_HEADERS = 100
 HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})
-# What a head holds beside method, path, query, and names and values of headers.
+# Bytes of a head besides method, path, query, and names and values of headers.
 BYTES_OF_LINES, BYTES_OF_HEADER = len(" ? HTTP/1.1\r\n" + "\r\n"), len(": " + "\r\n")
 
 
@@ -89,20 +88,20 @@ class Heads:
 
 
 def head_bytes(scope: Scope) -> int:
-    """The size of a request's head."""
+    """Return the size of a head in bytes."""
     line = len(scope["method"]) + len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     return line + BYTES_OF_LINES + sum(len(name) + len(value) + BYTES_OF_HEADER for name, value in scope["headers"])
 
 
 def ambiguous_length(scope: Scope) -> bool:
-    """Whether a proxy may see another end of the request than we do: smuggling (RFC 9112, 6.1 and 6.3)."""
+    """Whether a proxy may see another end of the request than this server: smuggling (RFC 9112, 6.1 and 6.3)."""
     if header(scope, b"transfer-encoding") is None:
         return False
     return scope["http_version"] == "1.0" or header(scope, b"content-length") is not None
 
 
 def host_name(host: str) -> str:
-    """The name in a `Host` header: `[::1]:8080` -> `::1`, `localhost:8080` -> `localhost`."""
+    """Return the name in a `Host` header: `[::1]:8080` -> `::1`, `localhost:8080` -> `localhost`."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].removesuffix(".")

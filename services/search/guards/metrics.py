@@ -1,8 +1,7 @@
-"""What the service counts and measures, for Prometheus.
+"""Prometheus metrics of the service.
 
-In a registry of its own, served on a port of its own: what callers may reach and what operators may
-reach are different things. Labels hold route templates, never paths, ids or names of callers, so that
-nobody can make the number of series grow.
+They are served on a port of their own, so that only operators reach them. Labels hold route templates, never paths,
+ids or names of callers, so that no caller can make the number of series grow.
 """
 
 from collections.abc import Callable
@@ -55,15 +54,15 @@ class ServiceMetrics:
         self.in_flight = Gauge("search_in_flight", "Requests under way, waiting ones too.", registry=self.registry)
 
     def rejected(self, reason: str) -> None:
-        """Counts a request that was refused before its work."""
+        """Count a request that was refused before its work."""
         self._rejected.labels(reason).inc()
 
     def cache_asked(self, cache: str, *, hit: bool) -> None:
-        """Counts a question to a cache."""
+        """Count a look-up in a cache."""
         self._cache.labels(cache, "hit" if hit else "miss").inc()
 
     def watch(self, gates: Gates, lifecycle: Lifecycle) -> None:
-        """Shows how full the gates are and whether the service is stopping, as of each scrape."""
+        """Add gauges of the gates and of the state of the service, read at each scrape."""
         accepting = Gauge(
             "search_accepting", "1, or 0 from the moment the service was told to stop.", registry=self.registry
         )
@@ -75,15 +74,15 @@ class ServiceMetrics:
             waiting.labels(name).set_function(lambda gate=gate: gate.waiting)
 
     def timed_index(self, index: Part) -> Part:
-        """`index`, with its calls timed."""
+        """Return `index` with its calls timed."""
         return self._timed(index, INDEX_CALLS, "index", self._index_seconds)
 
     def timed_encoder(self, encoder: Part) -> Part:
-        """`encoder`, with its calls timed."""
+        """Return `encoder` with its calls timed."""
         return self._timed(encoder, ENCODER_CALLS, "encoder", self._encoder_seconds)
 
     def serve(self, host: str, port: int) -> Callable[[], None]:
-        """Serves the metrics at `http://host:port/metrics` from a thread; returns what stops that."""
+        """Serve the metrics at `http://host:port/metrics` from a thread; return a function that stops it."""
         server, thread = start_http_server(port, host, registry=self.registry)
 
         def stop() -> None:

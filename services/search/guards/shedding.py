@@ -1,4 +1,4 @@
-"""Load shedding: 503 at once where a gate is full, prepared, and before anything else is done for the request.
+"""Load shedding: where a gate is full, a prepared 503 before anything else is done for the request.
 
 Under three times the load that a process can bear, two of three requests are refused, so a refusal must cost little.
 `Shedding` refuses any request. `early_refusal` refuses a plain GET from its bytes, before h11 parses them: 0.03 ms of
@@ -37,9 +37,9 @@ KEY = re.compile(rb"\r\nauthorization:[ \t]*([^\r]*?)[ \t]*\r\n", re.IGNORECASE)
 
 
 class Shedding:
-    """Answers 503 at once if the request's gate is full, or its connection beyond the limits.
+    """Answers 503 at once if the gate of a request is full, or its connection is beyond the limits.
 
-    `shed` is called for each; a line in the log would cost more than the refusal.
+    `shed` counts the refusals; a line in the log would cost more than a refusal.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, shed: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class Shedding:
 
 
 def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], bytes | None]:
-    """Returns a function from the bytes of a request to its refusal, or to None; `shed` is called for each refusal."""
+    """Return a function from the bytes of a request to its refusal, or None; `shed` counts the refusals."""
 
     def refusal(data: bytes) -> bytes | None:
         if not (gates.quick.full or gates.heavy.full):

@@ -1,6 +1,6 @@
 """Ends connections whose clients are too slow in sending a head or in taking an answer, or cost too much.
 
-uvicorn waits for slow ones without end, and each waiting connection costs memory and a file handle. Parsing
+uvicorn waits for slow clients without end, and each waiting connection costs memory and a file handle. Parsing
 thousands of headers, or a body in thousands of tiny chunks, holds up every other request. `limits.py`
 limits the time of bodies, uvicorn's `timeout_keep_alive` that of idle connections, `connections.py` their number.
 """
@@ -18,8 +18,8 @@ from .heads import MOST_HEADERS
 from .refusals import network_of
 
 SECONDS_TO_SPEAK = 0.1
-# Browsers, proxies and HTTP libraries wait for an answer before they send the next request. Whoever does not costs its
-# sender nothing, and even refusals of such requests would leave no processor time for other callers.
+# Browsers, proxies and HTTP libraries wait for an answer before they send the next request. A client that does not wait
+# could send so many that refusing them would leave no processor time for others.
 SECONDS_BETWEEN_PIPELINED = 0.5
 MOST_HEAD_LINES = MOST_HEADERS + 28
 # A chunk of up to 15 bytes costs as much to parse as one of 64 KiB. Honest bodies have few.

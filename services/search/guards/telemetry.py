@@ -1,4 +1,4 @@
-"""What is noted of every request: a measurement, a line in the log and, if asked for, a span."""
+"""Telemetry of each request: a measurement, a line in the log and, if enabled, a span."""
 
 import logging
 import time
@@ -28,9 +28,9 @@ Tracing: TypeAlias = Callable[[Scope], AbstractContextManager[Any]]
 
 
 class Telemetry:
-    """Notes each request when its answer is complete; only route templates, never paths or bodies.
+    """Records each request when its answer is complete: its route template, never its path or body.
 
-    `clients`: whether the log also says from which address a request came.
+    `clients`: whether the log also holds the address of the client.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Telemetry:
             raise
         finally:
             self._metrics.in_flight.dec()
-            # What was never answered completely: an error, or a client that hung up.
+            # The answer is incomplete after an error, or if the client hung up.
             note()
 
     def _note(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
@@ -107,7 +107,7 @@ class Telemetry:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that a request reached, NO_ROUTE if none."""
+    """Return the template of the route that a request reached; NO_ROUTE if none."""
     route = scope.get("route")
     if route is not None:
         return str(route.path)
@@ -115,7 +115,7 @@ def route_of(scope: Scope) -> str:
 
 
 def open_telemetry() -> Tracing:
-    """Spans through OpenTelemetry's API; whoever starts the process chooses where they go.
+    """Return spans of the OpenTelemetry API. The process that starts the service configures their exporter.
 
     `opentelemetry-instrument python -m services.search` does so from OTEL_ variables.
 
@@ -139,7 +139,7 @@ def open_telemetry() -> Tracing:
             context=propagate.extract(headers),
             kind=trace.SpanKind.SERVER,
             attributes={"http.request.method": scope["method"] if scope["method"] in METHODS else "_OTHER"},
-            # What an error says may quote the request; the log has it, under the same request's id.
+            # The message of an error may quote the request; the log has it, under the id of the request.
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
