@@ -9,6 +9,7 @@ IP address are accepted, because an address cannot be rebound; health checks of 
 import ipaddress
 import json
 from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -25,6 +26,7 @@ HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 BYTES_OF_LINES, BYTES_OF_HEADER = len(" ? HTTP/1.1\r\n" + "\r\n"), len(": " + "\r\n")
 
 
+@dataclass(eq=False)
 class Heads:
     """Answers 431 or 400 and closes the connection where the head is too large or the body's length ambiguous,
     503 to `/readyz` while the service stops, 421 to another host name, and 403 to changes from another site's page.
@@ -32,20 +34,12 @@ class Heads:
     `names`: without ports, lower case; ANY allows all. `origins`: of pages elsewhere that may ask (CORS).
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        names: Collection[str],
-        lifecycle: Lifecycle,
-        origins: Collection[str] = (),
-        most_bytes: int = 32_768,
-    ) -> None:
-        self._app = app
-        self._names = frozenset(name.lower() for name in names)
-        self._lifecycle = lifecycle
-        self._origins = frozenset(origins)
-        self._most_bytes = most_bytes
+    app: ASGIApp
+    _: KW_ONLY
+    names: Collection[str]
+    lifecycle: Lifecycle
+    origins: Collection[str] = ()
+    most_bytes: int = 32_768
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
@@ -57,14 +51,14 @@ class Heads:
                 headers = CLOSE if problem.kind is problems.UNKNOWN_HOST else {}
                 await refuse(problem, scope, receive, send, headers=headers)
                 return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
     def _unusable(self, scope: Scope) -> Problem | None:
         # The server's own limits are for heads that arrive in several parts, or in one.
         if len(scope["headers"]) > MOST_HEADERS:
             return Problem(problems.HEAD_TOO_LARGE, f"a request may have {MOST_HEADERS} headers; send fewer")
-        if head_bytes(scope) > self._most_bytes:
-            detail = f"path and headers have more than {self._most_bytes:,} bytes; send less"
+        if head_bytes(scope) > self.most_bytes:
+            detail = f"path and headers have more than {self.most_bytes:,} bytes; send less"
             return Problem(problems.HEAD_TOO_LARGE, detail)
         if ambiguous_length(scope):
             detail = "Transfer-Encoding is for HTTP/1.1 and without Content-Length; send only one of the two"
@@ -73,16 +67,17 @@ class Heads:
 
     def _unwanted(self, scope: Scope) -> Problem | None:
         host = (header(scope, b"host") or b"").decode("latin-1").lower()
-        if ANY not in self._names and host_name(host) not in self._names and not _is_address(host_name(host)):
+        name = host_name(host)
+        if ANY not in self.names and name not in self.names and not _is_address(name):
             shown = json.dumps(host[:100])
             return Problem(problems.UNKNOWN_HOST, f"{shown} is no name of this service; add it to its settings")
-        if self._lifecycle.stopping and scope["path"] == "/readyz":
+        if self.lifecycle.stopping and scope["path"] == "/readyz":
             return Problem(problems.STOPPING, "this process was told to stop and finishes what it has begun")
         origin = header(scope, b"origin")
         if origin is None or scope["method"] in HARMLESS:
             return None
         page = origin.decode("latin-1").lower()
-        if page in self._origins or page.partition("://")[2] == host:
+        if page in self.origins or page.partition("://")[2] == host:
             return None
         return Problem(problems.FOREIGN_PAGE, "only the service's own page may change something from a browser")
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,43 +28,36 @@ Tracing: TypeAlias = Callable[[Scope], AbstractContextManager[Any]]
 """Opens the OpenTelemetry span of a request."""
 
 
+@dataclass(eq=False)
 class Telemetry:
     """Records each request when its answer is complete: its route template, never its path or body.
 
     `clients`: whether the log also holds the address of the client.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        metrics: ServiceMetrics,
-        tracing: Tracing | None = None,
-        clients: bool = False,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._app = app
-        self._metrics = metrics
-        self._tracing = tracing or nullcontext
-        self._clients = clients
-        self._clock = clock
+    app: ASGIApp
+    _: KW_ONLY
+    metrics: ServiceMetrics
+    tracing: Tracing | None = None
+    clients: bool = False
+    clock: Callable[[], float] = time.perf_counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        with self._tracing(scope) as span:
+        with (self.tracing or nullcontext)(scope) as span:
             await self._noted(scope, receive, send, span)
 
     async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Any) -> None:
-        started, status, noted = self._clock(), 0, False
+        started, status, noted = self.clock(), 0, False
 
         def note() -> None:
             nonlocal noted
             if not noted:
                 noted = True
-                self._note(scope, status, self._clock() - started, span)
+                self._note(scope, status, self.clock() - started, span)
 
         async def send_and_see(message: Message) -> None:
             nonlocal status
@@ -73,24 +67,24 @@ class Telemetry:
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 note()
 
-        self._metrics.in_flight.inc()
+        self.metrics.in_flight.inc()
         try:
-            await self._app(scope, receive, send_and_see)
+            await self.app(scope, receive, send_and_see)
         except Exception:
             status = 500
             raise
         finally:
-            self._metrics.in_flight.dec()
+            self.metrics.in_flight.dec()
             # The answer is incomplete after an error, or if the client hung up.
             note()
 
     def _note(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
         route, caller, refused = route_of(scope), scope.get(CALLER), scope.get(REFUSED)
         method = scope["method"] if scope["method"] in METHODS else "other"
-        self._metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
+        self.metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
         if refused is not None:
-            self._metrics.rejected(refused)
-        if self._tracing is not nullcontext:
+            self.metrics.rejected(refused)
+        if self.tracing is not None:
             span.update_name(f"{method} {route}")
             span.set_attribute("http.route", route)
             span.set_attribute("http.response.status_code", status)
@@ -101,7 +95,7 @@ class Telemetry:
             fields["caller"] = caller.name if caller else None
             if refused is not None:
                 fields["refused"] = refused
-            if self._clients:
+            if self.clients:
                 fields["client"] = (scope.get("client") or ("unknown",))[0]
             log.info("request", extra={FIELDS: fields})
 

@@ -16,8 +16,6 @@ from similarity.index.sqlite import SqliteIndex
 
 HEALTH = {"/healthz", "/readyz"}
 KEY = {"Authorization": "Bearer reader"}
-
-
 READERS = {"reader": Caller(name="reader", scopes=frozenset({Scope.READ}))}.get
 
 MakeClient = Callable[..., TestClient]
@@ -133,7 +131,7 @@ def test_metrics_are_not_among_the_addresses(client_of: MakeClient) -> None:
     ("address", "hosts", "names", "counted"),
     [
         (Address(), (), {"localhost", "127.0.0.1", "::1"}, False),
-        (Address(), ("box",), {"localhost", "127.0.0.1", "::1", "box"}, False),
+        (Address(), ("Box",), {"localhost", "127.0.0.1", "::1", "box"}, False),
         (Address(host="127.0.0.2"), (), {"localhost", "127.0.0.1", "127.0.0.2", "::1"}, False),
         (Address(authenticated=True), (), {"localhost", "127.0.0.1", "::1"}, True),
         (Address(host="0.0.0.0", authenticated=True), (), {ANY}, True),
