@@ -119,7 +119,7 @@ def guards_of(service: ServiceSettings, address: Address) -> Guards:
     return Guards(
         settings=service,
         lifecycle=Lifecycle(drain_seconds=service.drain_seconds),
-        keys=KeyRing(service.keys) if service.keys else None,
+        keys=KeyRing(service.keys).caller if service.keys else None,
         tracing=open_telemetry() if service.otel else None,
         names=host_names(service, address),
         limited=limited(address),
@@ -198,7 +198,11 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         http=patient_connection(
             head_seconds=service.head_seconds,
             write_seconds=service.write_seconds,
-            open_connections=Connections(most=service.connections, most_of_address=_most_of_address(service)),
+            open_connections=Connections(
+                most=service.connections,
+                # Behind a proxy all clients have its address.
+                most_of_address=0 if service.proxies else service.address_connections,
+            ),
             refusal=early_refusal(guards.gates, guards.shed),
         ),
         ws="none",
@@ -211,11 +215,6 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         access_log=False,
         log_config=None,
     )
-
-
-def _most_of_address(service: ServiceSettings) -> int:
-    """No limit where proxies stand in front: all clients come from their addresses."""
-    return 0 if service.proxies else service.address_connections
 
 
 def warm_up(index: CompanyIndex) -> None:

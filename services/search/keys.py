@@ -40,7 +40,7 @@ def add(path: Path, name: str, scopes: list[Scope], *, expires: datetime | None 
     """
     key, secret = new_key(name, scopes, now=utc_now(), expires=expires)
     with _alone(path):
-        write_keys(path, [*_present(path), key])
+        write_keys(path, [*(read_keys(path) if path.exists() else ()), key])
     return secret
 
 
@@ -86,10 +86,6 @@ def _audit(path: Path) -> AuditRecord:
     settings = Settings.from_environment(os.environ)
     named = settings.audit or os.environ.get("SIMILARITY_INDEX")
     return AuditRecord(audit_target(settings) if named else f"{path}.audit.jsonl")
-
-
-def _present(path: Path) -> list[Key]:
-    return read_keys(path) if path.exists() else []
 
 
 @contextmanager

@@ -5,6 +5,7 @@ them; a test keeps that list and these fields the same.
 """
 
 import ipaddress
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -15,7 +16,6 @@ from similarity.errors import InvalidInput
 from similarity.settings import read_variables
 
 from .guards.key_file import MAKE_A_KEY
-from .guards.logs import LogFormat
 
 PREFIX = "SIMILARITY_SERVICE_"
 DEFAULT_HOST = "127.0.0.1"
@@ -67,8 +67,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _says(what: str, *, low: float | None = None, high: float | None = None) -> dict[str, Any]:
-    return {"says": what, "low": low, "high": high}
+def _setting(
+    default: Any, meaning: str, low: float = -math.inf, high: float = math.inf, *, secret: bool = False
+) -> Any:
+    """A field of `ServiceSettings` with its meaning, as the guide for operators shows it, and its range."""
+    return field(default=default, repr=not secret, metadata={"meaning": meaning, "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,115 +82,60 @@ class ServiceSettings:
         InvalidInput: a value is out of its range.
     """
 
-    keys: Path | None = field(
-        default=None, metadata=_says("file of API keys; without it nobody has to log in, on this machine only")
+    keys: Path | None = _setting(None, "file of API keys; without it nobody has to log in, on this machine only")
+    published_address: str = _setting(
+        "", "address that a container's port is published on; without keys it must be a loopback address"
     )
-    published_address: str = field(
-        default="",
-        metadata=_says("address that a container's port is published on; without keys it must be a loopback address"),
+    writes: Literal["direct", "kafka", "off"] = _setting(
+        "direct", "`direct`: companies are written before the answer; `kafka`: published; `off`: refused"
     )
-    writes: Literal["direct", "kafka", "off"] = field(
-        default="direct",
-        metadata=_says("`direct`: companies are written before the answer; `kafka`: published; `off`: refused"),
+    kafka_topic: str = _setting("companies", "topic that writes are published to")
+    cursor_secret: str = _setting(
+        "", "signs cursors; processes that share it go on with each other's pages", secret=True
     )
-    kafka_topic: str = field(default="companies", metadata=_says("topic that writes are published to"))
-    cursor_secret: str = field(
-        default="",
-        repr=False,
-        metadata=_says("signs cursors; processes that share it go on with each other's pages"),
+    hosts: tuple[str, ...] = _setting((), "further names of the service in the Host header, by commas; `*` for any")
+    origins: tuple[str, ...] = _setting((), "origins of other sites whose pages may ask (CORS), by commas")
+    proxies: tuple[str, ...] = _setting((), "addresses of proxies whose X-Forwarded-For is believed, by commas")
+    rate: float = _setting(50.0, "requests a second of one caller in the long run; 0 for no limit", 0.0, 1e6)
+    burst: int = _setting(100, "requests of one caller at once", 1, 10**6)
+    service_rate: float = _setting(1000.0, "requests a second of all callers of one process; 0 for no limit", 0.0, 1e6)
+    service_burst: int = _setting(2000, "requests of all callers at once", 1, 10**6)
+    at_once: int = _setting(0, "requests worked on at once; 0 for 2 per core (at most 24)", 0, 24)
+    heavy_at_once: int = _setting(0, "heavy requests worked on at once; 0 for 1 per core (at most 8)", 0, 8)
+    queue: int = _setting(0, "requests that wait for a place; 0 for twice those worked on at once", 0, 1000)
+    queue_seconds: float = _setting(1.0, "how long one waits before it is answered 503", 0.01, 60.0)
+    request_seconds: float = _setting(
+        30.0, "how long a request may be worked on before it is answered 503", 0.05, 3600.0
     )
-    hosts: tuple[str, ...] = field(
-        default=(), metadata=_says("further names of the service in the Host header, by commas; `*` for any")
+    body_bytes: int = _setting(2_000_000, "bytes of a request body", 1, 10**9)
+    upload_bytes: int = _setting(10_000_000, "bytes of an upload (bulk writes, matching a list)", 1, 10**9)
+    held_bytes: int = _setting(100_000_000, "bytes of all bodies that are held at once", 1, 10**11)
+    unfinished_bytes: int = _setting(
+        25_000_000, "bytes of one caller's bodies that have not arrived completely", 1, 10**11
     )
-    origins: tuple[str, ...] = field(
-        default=(), metadata=_says("origins of other sites whose pages may ask (CORS), by commas")
+    body_seconds: float = _setting(30.0, "how long a body may take to arrive before it is answered 408", 0.05, 3600.0)
+    json_depth: int = _setting(32, "levels of nested JSON", 4, 500)
+    head_bytes: int = _setting(32_768, "bytes of a request's head", 1024, 10**6)
+    head_seconds: float = _setting(10.0, "how long a request's head may take to arrive", 0.05, 600.0)
+    write_seconds: float = _setting(20.0, "how long a client may stop taking its answer", 0.05, 600.0)
+    idle_seconds: int = _setting(5, "how long a connection may wait for its next request", 1, 3600)
+    connections: int = _setting(1000, "open connections; a new one ends the longest idle one", 1, 10**5)
+    address_connections: int = _setting(
+        250, "open connections of one address where there are no PROXIES; 0 for no limit", 0, 10**5
     )
-    proxies: tuple[str, ...] = field(
-        default=(), metadata=_says("addresses of proxies whose X-Forwarded-For is believed, by commas")
-    )
-    rate: float = field(
-        default=50.0,
-        metadata=_says("requests a second of one caller in the long run; 0 for no limit", low=0.0, high=1e6),
-    )
-    burst: int = field(default=100, metadata=_says("requests of one caller at once", low=1, high=10**6))
-    service_rate: float = field(
-        default=1000.0,
-        metadata=_says("requests a second of all callers of one process; 0 for no limit", low=0.0, high=1e6),
-    )
-    service_burst: int = field(default=2000, metadata=_says("requests of all callers at once", low=1, high=10**6))
-    at_once: int = field(
-        default=0, metadata=_says("requests worked on at once; 0 for 2 per core (at most 24)", low=0, high=24)
-    )
-    heavy_at_once: int = field(
-        default=0, metadata=_says("heavy requests worked on at once; 0 for 1 per core (at most 8)", low=0, high=8)
-    )
-    queue: int = field(
-        default=0,
-        metadata=_says("requests that wait for a place; 0 for twice those worked on at once", low=0, high=1000),
-    )
-    queue_seconds: float = field(
-        default=1.0, metadata=_says("how long one waits before it is answered 503", low=0.01, high=60.0)
-    )
-    request_seconds: float = field(
-        default=30.0,
-        metadata=_says("how long a request may be worked on before it is answered 503", low=0.05, high=3600.0),
-    )
-    body_bytes: int = field(default=2_000_000, metadata=_says("bytes of a request body", low=1, high=10**9))
-    upload_bytes: int = field(
-        default=10_000_000, metadata=_says("bytes of an upload (bulk writes, matching a list)", low=1, high=10**9)
-    )
-    held_bytes: int = field(
-        default=100_000_000, metadata=_says("bytes of all bodies that are held at once", low=1, high=10**11)
-    )
-    unfinished_bytes: int = field(
-        default=25_000_000,
-        metadata=_says("bytes of one caller's bodies that have not arrived completely", low=1, high=10**11),
-    )
-    body_seconds: float = field(
-        default=30.0,
-        metadata=_says("how long a body may take to arrive before it is answered 408", low=0.05, high=3600.0),
-    )
-    json_depth: int = field(default=32, metadata=_says("levels of nested JSON", low=4, high=500))
-    head_bytes: int = field(default=32_768, metadata=_says("bytes of a request's head", low=1024, high=10**6))
-    head_seconds: float = field(
-        default=10.0, metadata=_says("how long a request's head may take to arrive", low=0.05, high=600.0)
-    )
-    write_seconds: float = field(
-        default=20.0, metadata=_says("how long a client may stop taking its answer", low=0.05, high=600.0)
-    )
-    idle_seconds: int = field(
-        default=5, metadata=_says("how long a connection may wait for its next request", low=1, high=3600)
-    )
-    connections: int = field(
-        default=1000, metadata=_says("open connections; a new one ends the longest idle one", low=1, high=10**5)
-    )
-    address_connections: int = field(
-        default=250,
-        metadata=_says("open connections of one address where there are no PROXIES; 0 for no limit", low=0, high=10**5),
-    )
-    drain_seconds: float = field(
-        default=2.0, metadata=_says("how long requests are still taken after SIGTERM", low=0.0, high=3600.0)
-    )
-    finish_seconds: int = field(
-        default=10, metadata=_says("how long requests under way may then take to finish", low=1, high=3600)
-    )
-    metrics_port: int = field(default=0, metadata=_says("port of the metrics; 0 for none", low=0, high=65_535))
-    metrics_host: str = field(
-        default=DEFAULT_HOST, metadata=_says("address of the metrics; who can reach it can read them")
-    )
-    logs: LogFormat = field(default="text", metadata=_says("`json` or `text`"))
-    log_clients: bool = field(default=False, metadata=_says("1: the log says from which address each request came"))
-    otel: bool = field(
-        default=False, metadata=_says("1: a span for each request through OpenTelemetry, which must be installed")
-    )
+    drain_seconds: float = _setting(2.0, "how long requests are still taken after SIGTERM", 0.0, 3600.0)
+    finish_seconds: int = _setting(10, "how long requests under way may then take to finish", 1, 3600)
+    metrics_port: int = _setting(0, "port of the metrics; 0 for none", 0, 65_535)
+    metrics_host: str = _setting(DEFAULT_HOST, "address of the metrics; who can reach it can read them")
+    logs: Literal["json", "text"] = _setting("text", "`json` or `text`")
+    log_clients: bool = _setting(False, "1: the log says from which address each request came")
+    otel: bool = _setting(False, "1: a span for each request through OpenTelemetry, which must be installed")
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value, bounds = getattr(self, each.name), each.metadata
-            if bounds["low"] is not None and not bounds["low"] <= value <= bounds["high"]:
-                raise InvalidInput(
-                    f"{variable(each)} is {value}; it must be from {bounds['low']:g} to {bounds['high']:g}"
-                )
+            value, low, high = getattr(self, each.name), each.metadata["low"], each.metadata["high"]
+            if isinstance(value, int | float) and not low <= value <= high:
+                raise InvalidInput(f"{variable(each)} is {value}; it must be from {low:g} to {high:g}")
         if self.cursor_secret and len(self.cursor_secret) < SHORTEST_SECRET:
             raise InvalidInput(
                 f"{PREFIX}CURSOR_SECRET is too short to be one; use {SHORTEST_SECRET} characters or more"
@@ -220,7 +168,7 @@ def variable(setting: "Field[Any]") -> str:
 
 def settings_table() -> list[tuple[str, str, str]]:
     """Variable, default and meaning of every setting, as the guide for operators shows them."""
-    return [(variable(each), _shown(each.default), each.metadata["says"]) for each in fields(ServiceSettings)]
+    return [(variable(each), _shown(each.default), each.metadata["meaning"]) for each in fields(ServiceSettings)]
 
 
 def _shown(default: object) -> str:

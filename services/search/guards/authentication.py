@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TypeAlias
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,11 +18,8 @@ WRONG_KEYS = Allowance(rate=0.2, burst=20)
 REFUSED_ALLOWANCE = Allowance(rate=20, burst=100)
 
 
-class Keys(Protocol):
-    """What authentication needs of the keys; `key_ring.KeyRing` is one."""
-
-    def caller(self, secret: str) -> Caller | None:
-        """The caller whose secret it is; None if there is none."""
+Keys: TypeAlias = Callable[[str], Caller | None]
+"""Returns the caller of a secret, None if there is none; `KeyRing.caller` is such a function."""
 
 
 class Authentication:
@@ -45,7 +42,7 @@ class Authentication:
         """Serves one connection (ASGI)."""
         if scope["type"] == "http" and not is_open(scope["path"]):
             secret = bearer(scope)
-            caller = LOCAL if self._keys is None else self._keys.caller(secret) if secret else None
+            caller = LOCAL if self._keys is None else self._keys(secret) if secret else None
             if caller is None:
                 await self._refuse(secret, scope, receive, send)
                 return

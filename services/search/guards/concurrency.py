@@ -1,12 +1,14 @@
-"""Concurrency limit and load shedding: a bounded number of requests is worked on, and a bounded number waits.
+"""Concurrency limit: a bounded number of requests is worked on, and a bounded number waits.
 
 A service that accepts more than it can do finishes nothing in time, so the rest is refused at once (`shedding`).
 Heavy requests (batches, uploads, free text) have a gate of their own and cannot take every permit from the quick ones.
-A request whose cost only shows while it is answered changes its gate then (`begin_heavy_work`).
+API keys share the queue of a gate fairly, so that one key cannot fill it.
+A request that turns out to be heavy while it is answered changes its gate then (`begin_heavy_work`).
 """
 
 import asyncio
 import logging
+from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -16,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .rate_limits import PAY_THE_REST
-from .refusals import REFUSED, is_open, refuse
+from .refusals import REFUSED, header, is_open, refuse
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"
@@ -24,54 +26,85 @@ log = logging.getLogger(__name__)
 
 
 def is_heavy(scope: Scope) -> bool:
-    """Whether method and path say that a request is much work: one of HEAVY_PATHS, or free text by GET."""
+    """Whether a request is heavy by its method and path: one of HEAVY_PATHS, or free text by GET."""
     path: str = scope["path"]
     return path in HEAVY_PATHS or (path == "/similar" and scope["method"] in {"GET", "HEAD"})
 
 
 class Gate:
-    """Gives out `at_once` permits; up to `queue` requests wait `seconds` each, first come, first served."""
+    """Gives out `at_once` permits; up to `queue` requests wait `seconds` each, first come, first served.
+
+    `key` is the Authorization header of a request, None without one. In a full queue, a request whose key has fewer
+    requests waiting takes the slot of the last request of the key that has the most.
+    """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
         self.at_once = at_once
         self.queue = queue
         self.inside = 0
-        self.waiting = 0
         self._seconds = seconds
         self._permits = asyncio.Semaphore(at_once)
+        # The key of each waiting request by its deadline, the longest waiting first.
+        self._waiting: dict[asyncio.Timeout, bytes | None] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait for a permit."""
+        return len(self._waiting)
 
     @property
     def full(self) -> bool:
         """Whether there is neither a permit nor room in the queue."""
         return self._permits.locked() and self.waiting >= self.queue
 
-    async def enter(self) -> bool:
+    def refuses(self, key: bytes | None) -> bool:
+        """Whether a request with `key` can neither have a permit nor wait for one."""
+        if not self.full:
+            return False
+        waiting = Counter(self._waiting.values())
+        return waiting[key] + 1 >= max(waiting.values(), default=0)
+
+    async def enter(self, key: bytes | None = None) -> bool:
         """Whether the request has a permit; if so, `leave` must follow."""
-        if self.full:
+        if self.refuses(key):
             return False
-        self.waiting += 1
-        try:
-            if not self._permits.locked():
-                await self._permits.acquire()
-            else:
-                async with asyncio.timeout(self._seconds):
-                    await self._permits.acquire()
-        except TimeoutError:
+        if not self._permits.locked():
+            await self._permits.acquire()
+        elif not await self._wait(key):
             return False
-        finally:
-            self.waiting -= 1
         self.inside += 1
         return True
 
+    async def _wait(self, key: bytes | None) -> bool:
+        if self.full:
+            self._end_a_wait()
+        deadline = asyncio.timeout(self._seconds)
+        self._waiting[deadline] = key
+        try:
+            async with deadline:
+                await self._permits.acquire()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.pop(deadline, None)
+        return True
+
+    def _end_a_wait(self) -> None:
+        """Ends the wait of the last request of the key that has the most."""
+        [(most, _)] = Counter(self._waiting.values()).most_common(1)
+        last = next(deadline for deadline, key in reversed(self._waiting.items()) if key == most)
+        del self._waiting[last]
+        last.reschedule(asyncio.get_running_loop().time())
+
     def leave(self) -> None:
-        """Gives the permit to the request that has waited longest."""
+        """Give the permit to the request that has waited longest."""
         self.inside -= 1
         self._permits.release()
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The gates of one process: that of quick requests and that of heavy ones."""
+    """The gates of one process, for quick and for heavy requests."""
 
     quick: Gate
     heavy: Gate
@@ -82,7 +115,7 @@ class Gates:
         return self.quick.at_once + self.heavy.at_once + self.heavy.queue
 
     def of(self, scope: Scope) -> Gate:
-        """The gate of a request, as far as method and path tell."""
+        """Return the gate of a request by its method and path."""
         return self.heavy if is_heavy(scope) else self.quick
 
 
@@ -92,6 +125,7 @@ class Permit:
     def __init__(self, gates: Gates, scope: Scope) -> None:
         self._gates = gates
         self._scope = scope
+        self._key = header(scope, b"authorization")
         self._gate: Gate | None = None
 
     @property
@@ -102,18 +136,18 @@ class Permit:
     async def enter(self, gate: Gate) -> bool:
         """Whether there is a permit at `gate`; the one at another gate is given up before this one waits."""
         self.leave()
-        if await gate.enter():
+        if await gate.enter(self._key):
             self._gate = gate
         return self._gate is not None
 
     def leave(self) -> None:
-        """Gives the permit up, if one is held."""
+        """Give up the permit, if one is held."""
         if self._gate is not None:
             self._gate.leave()
             self._gate = None
 
     async def become_heavy(self) -> None:
-        """Pays what a heavy request costs more, then changes the gate.
+        """Take the further tokens of a heavy request, then change the gate.
 
         Raises:
             Problem: the caller has too few tokens left, or there is no permit for the work.
@@ -132,7 +166,7 @@ _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
 
 
 def begin_heavy_work() -> None:
-    """Called in the worker thread of a request before heavy work (encoding); outside of a request it does nothing.
+    """Get the permit for heavy work (encoding), in the worker thread of a request; elsewhere it does nothing.
 
     Raises:
         Problem: the caller has too few tokens left, or there is no permit for the work; nothing was begun.
@@ -145,8 +179,8 @@ def begin_heavy_work() -> None:
 class Admission:
     """Takes a permit for each request, and answers 503 if the application needs more than `seconds`.
 
-    A worker thread cannot be stopped: work that was given up goes on to its end and keeps its permit until
-    then; its answer is thrown away. Open paths need no permit.
+    A worker thread cannot be stopped: after the 503 it works to its end and keeps its permit until then; its answer
+    is discarded. Open paths need no permit.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, seconds: float) -> None:

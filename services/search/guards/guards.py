@@ -60,9 +60,10 @@ def host_names(settings: ServiceSettings, address: Address) -> tuple[str, ...]:
     On a loopback address only known names, against DNS rebinding. Elsewhere the names are the network's
     business, unless the settings name them.
     """
+    hosts = [name.lower() for name in settings.hosts]
     if is_loopback(address.reached):
-        return (*LOCAL_NAMES, address.reached, *settings.hosts)
-    return (*settings.hosts, *LOCAL_NAMES) if settings.hosts else (ANY,)
+        return (*LOCAL_NAMES, address.reached.lower(), *hosts)
+    return (*hosts, *LOCAL_NAMES) if hosts else (ANY,)
 
 
 def limited(address: Address) -> bool:

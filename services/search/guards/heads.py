@@ -1,15 +1,15 @@
-"""Refuses requests that their head alone forbids: its size, its framing, the name asked for, the page that asks.
+"""Refuses requests by their head: its size, its framing, its `Host` and its `Origin`.
 
-A page of a stranger, open in the browser of somebody who may use this service, can make that browser
-send requests to it. The page cannot read the answers (CORS), unless its name is made to point at this machine
-(DNS rebinding): then the `Host` header still has the stranger's name. And it cannot change anything,
-because a browser puts the page's origin into `Origin`. An IP address is nobody's name and cannot be
-made to point here, so requests by address are accepted (a health check of Kubernetes sends them).
+The page of another site, open in the browser of a user of this service, can make that browser send requests here. It
+cannot read the answers (CORS), unless its name is made to resolve to this machine (DNS rebinding): then `Host` still
+holds that name. It cannot change anything, because the browser sends the origin of the page in `Origin`. Requests by
+IP address are accepted, because an address cannot be rebound; health checks of Kubernetes send them.
 """
 
 import ipaddress
 import json
 from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,10 +22,11 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ANY = "*"
 MOST_HEADERS = 100
 HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})
-# What a head holds beside method, path, query, and names and values of headers.
+# Bytes of a head besides method, path, query, and names and values of headers.
 BYTES_OF_LINES, BYTES_OF_HEADER = len(" ? HTTP/1.1\r\n" + "\r\n"), len(": " + "\r\n")
 
 
+@dataclass(eq=False)
 class Heads:
     """Answers 431 or 400 and closes the connection where the head is too large or the body's length ambiguous,
     503 to `/readyz` while the service stops, 421 to another host name, and 403 to changes from another site's page.
@@ -33,20 +34,12 @@ class Heads:
     `names`: without ports, lower case; ANY allows all. `origins`: of pages elsewhere that may ask (CORS).
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        names: Collection[str],
-        lifecycle: Lifecycle,
-        origins: Collection[str] = (),
-        most_bytes: int = 32_768,
-    ) -> None:
-        self._app = app
-        self._names = frozenset(name.lower() for name in names)
-        self._lifecycle = lifecycle
-        self._origins = frozenset(origins)
-        self._most_bytes = most_bytes
+    app: ASGIApp
+    _: KW_ONLY
+    names: Collection[str]
+    lifecycle: Lifecycle
+    origins: Collection[str] = ()
+    most_bytes: int = 32_768
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
@@ -58,14 +51,14 @@ class Heads:
                 headers = CLOSE if problem.kind is problems.UNKNOWN_HOST else {}
                 await refuse(problem, scope, receive, send, headers=headers)
                 return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
     def _unusable(self, scope: Scope) -> Problem | None:
         # The server's own limits are for heads that arrive in several parts, or in one.
         if len(scope["headers"]) > MOST_HEADERS:
             return Problem(problems.HEAD_TOO_LARGE, f"a request may have {MOST_HEADERS} headers; send fewer")
-        if head_bytes(scope) > self._most_bytes:
-            detail = f"path and headers have more than {self._most_bytes:,} bytes; send less"
+        if head_bytes(scope) > self.most_bytes:
+            detail = f"path and headers have more than {self.most_bytes:,} bytes; send less"
             return Problem(problems.HEAD_TOO_LARGE, detail)
         if ambiguous_length(scope):
             detail = "Transfer-Encoding is for HTTP/1.1 and without Content-Length; send only one of the two"
@@ -74,35 +67,36 @@ class Heads:
 
     def _unwanted(self, scope: Scope) -> Problem | None:
         host = (header(scope, b"host") or b"").decode("latin-1").lower()
-        if ANY not in self._names and host_name(host) not in self._names and not _is_address(host_name(host)):
+        name = host_name(host)
+        if ANY not in self.names and name not in self.names and not _is_address(name):
             shown = json.dumps(host[:100])
             return Problem(problems.UNKNOWN_HOST, f"{shown} is no name of this service; add it to its settings")
-        if self._lifecycle.stopping and scope["path"] == "/readyz":
+        if self.lifecycle.stopping and scope["path"] == "/readyz":
             return Problem(problems.STOPPING, "this process was told to stop and finishes what it has begun")
         origin = header(scope, b"origin")
         if origin is None or scope["method"] in HARMLESS:
             return None
         page = origin.decode("latin-1").lower()
-        if page in self._origins or page.partition("://")[2] == host:
+        if page in self.origins or page.partition("://")[2] == host:
             return None
         return Problem(problems.FOREIGN_PAGE, "only the service's own page may change something from a browser")
 
 
 def head_bytes(scope: Scope) -> int:
-    """The size of a request's head."""
+    """Return the size of a head in bytes."""
     line = len(scope["method"]) + len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     return line + BYTES_OF_LINES + sum(len(name) + len(value) + BYTES_OF_HEADER for name, value in scope["headers"])
 
 
 def ambiguous_length(scope: Scope) -> bool:
-    """Whether a proxy may see another end of the request than we do: smuggling (RFC 9112, 6.1 and 6.3)."""
+    """Whether a proxy may see another end of the request than this server: smuggling (RFC 9112, 6.1 and 6.3)."""
     if header(scope, b"transfer-encoding") is None:
         return False
     return scope["http_version"] == "1.0" or header(scope, b"content-length") is not None
 
 
 def host_name(host: str) -> str:
-    """The name in a `Host` header: `[::1]:8080` -> `::1`, `localhost:8080` -> `localhost`."""
+    """Return the name in a `Host` header: `[::1]:8080` -> `::1`, `localhost:8080` -> `localhost`."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].removesuffix(".")

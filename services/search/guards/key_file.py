@@ -1,12 +1,10 @@
-"""The file of API keys: who may ask what, with a hash in place of each secret.
+"""The file of API keys: the caller and the scopes of each key, with a hash in place of its secret.
 
-A secret is `cs_ID_RANDOM`: ID is public and finds the key, RANDOM is 256 random bits. That much
-chance cannot be guessed or looked up, so one round of SHA-256 keeps it as safe as a slow hash would,
-and a request is not delayed by one.
+A secret is `cs_ID_RANDOM`: ID is public and identifies the key, RANDOM is 256 random bits. They cannot be guessed, so
+one round of SHA-256 is as safe as a slow hash, and delays no request.
 """
 
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -16,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 
 from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
@@ -43,23 +41,23 @@ class Key(BaseModel):
 
     id: str = Field(pattern="^[0-9a-f]{12}$")
     name: str = Field(pattern=f"^{NAME.pattern}$")
-    scopes: frozenset[Scope]
+    scopes: Annotated[frozenset[Scope], PlainSerializer(sorted)]
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     created: Time
     expires: Time | None = None
 
     @property
     def caller(self) -> Caller:
-        """The caller who sends it."""
+        """The caller that sends this key."""
         return Caller(name=self.name, scopes=self.scopes)
 
     def valid(self, now: datetime) -> bool:
-        """Whether it has not expired."""
+        """Whether the key has not expired at `now`."""
         return self.expires is None or now < self.expires
 
 
 class KeyFile(BaseModel):
-    """The document in the file."""
+    """The content of the file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,7 +65,7 @@ class KeyFile(BaseModel):
 
 
 def new_key(name: str, scopes: Iterable[Scope], *, now: datetime, expires: datetime | None = None) -> tuple[Key, str]:
-    """A new key and its secret, which is nowhere else.
+    """Return a new key and its secret, which is stored nowhere.
 
     Raises:
         InvalidInput: the name or the expiry cannot be used, or there is no scope.
@@ -86,20 +84,20 @@ def new_key(name: str, scopes: Iterable[Scope], *, now: datetime, expires: datet
 
 
 def key_id(secret: str) -> str:
-    """The id of the key that a secret belongs to; it is public."""
+    """Return the public id in a secret."""
     return secret.split("_")[1]
 
 
 def hashed(secret: str) -> str:
-    """What is kept of a secret: its SHA-256, in hexadecimal."""
+    """Return the stored form of a secret: its SHA-256, in hexadecimal."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_keys(path: Path) -> list[Key]:
-    """The keys of a file, in its order.
+    """Return the keys of a file, in its order.
 
     Raises:
-        InvalidInput: it is missing, unreadable or not a file of keys.
+        InvalidInput: the file is missing, unreadable or not a file of keys.
     """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -122,8 +120,8 @@ def read_keys(path: Path) -> list[Key]:
 
 
 def write_keys(path: Path, keys: Iterable[Key]) -> None:
-    """Replaces the file in one step; only its owner may read it."""
-    text = json.dumps(KeyFile(keys=list(keys)).model_dump(), indent=2, default=_plain) + "\n"
+    """Replace the file atomically; only its owner may read it."""
+    text = KeyFile(keys=list(keys)).model_dump_json(indent=2) + "\n"
     # A temporary file is private from the moment it exists.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
@@ -137,7 +135,3 @@ def write_keys(path: Path, keys: Iterable[Key]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _plain(value: datetime | frozenset[Scope]) -> str | list[Scope]:
-    return value.isoformat() if isinstance(value, datetime) else sorted(value)

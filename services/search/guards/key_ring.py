@@ -1,4 +1,4 @@
-"""The keys a running service knows: those of its file, read again when that changes."""
+"""The keys of a running service: those of its file, which is read again when it changes."""
 
 import hmac
 import logging
@@ -19,14 +19,12 @@ NO_HASH = "0" * 64
 
 log = logging.getLogger(__name__)
 
-State = tuple[int, int, int]
-
 
 class KeyRing:
     """Finds the caller of a secret.
 
-    A change of the file counts within a second. A file that became unreadable or wrong changes
-    nothing: the keys of before stay, and the log says so once.
+    A change of the file takes effect within a second. If the file becomes unreadable or invalid, the earlier keys stay
+    in use, and the log says so once.
 
     Raises:
         InvalidInput: the file cannot be used at the start, or holds no key.
@@ -44,14 +42,14 @@ class KeyRing:
         self._clock = clock
         self._looked = clock()
         self._state = self._file_state()
-        self._keys = _by_id(read_keys(path))
+        self._keys = self._read()
         if not self._keys:
             raise InvalidInput(f"the file of keys {path} holds no key; make one with: {MAKE_A_KEY} {path}")
         if self._state and path.stat().st_mode & 0o777 & ~PRIVATE:
             log.warning("others than its owner may use the file of keys %s; chmod 600 keeps it private", path)
 
     def caller(self, secret: str) -> Caller | None:
-        """Whose `secret` it is; None if nobody's, or expired. Takes as long either way."""
+        """Return the caller of `secret`; None if it is unknown or expired. Takes equally long in all cases."""
         self._look()
         parts = SECRET.fullmatch(secret)
         key = self._keys.get(parts["id"]) if parts else None
@@ -71,19 +69,18 @@ class KeyRing:
         # Remembered first: a broken file is reported once, not once a second.
         self._state = state
         try:
-            self._keys = _by_id(read_keys(self._path))
+            self._keys = self._read()
         except InvalidInput as error:
-            log.error("the keys of before stay in use: %s", error)
+            log.error("the earlier keys stay in use: %s", error)
         else:
             log.info("read %d keys again from %s", len(self._keys), self._path)
 
-    def _file_state(self) -> State | None:
+    def _read(self) -> dict[str, Key]:
+        return {key.id: key for key in read_keys(self._path)}
+
+    def _file_state(self) -> tuple[int, int, int] | None:
         try:
             status = self._path.stat()
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _by_id(keys: list[Key]) -> dict[str, Key]:
-    return {key.id: key for key in keys}

@@ -1,4 +1,4 @@
-"""How the service stops: it announces that, goes on for a while, then finishes what is under way.
+"""Graceful stop: announce it, accept requests for a while, then finish the requests under way.
 
 On SIGTERM `/readyz` answers 503, so that a load balancer sends new requests elsewhere, and every answer
 asks its client to close the connection. Requests are still taken for `drain_seconds`. Then the server
@@ -22,7 +22,7 @@ class Lifecycle:
         self._stop_at: float | None = None
 
     def stop(self) -> None:
-        """The service has been told to stop."""
+        """Begin the drain period; repeated calls change nothing."""
         if self._stop_at is None:
             self._stop_at = self._clock() + self._drain_seconds
 
@@ -33,7 +33,7 @@ class Lifecycle:
 
     @property
     def drained(self) -> bool:
-        """Whether it has waited long enough since."""
+        """Whether the drain period is over."""
         return self._stop_at is not None and self._clock() >= self._stop_at
 
 

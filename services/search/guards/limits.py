@@ -27,7 +27,7 @@ SECONDS_TO_WAIT = 1
 
 
 class Bodies:
-    """Reads a whole body before the application is called, so that a slow sender holds no permit.
+    """Reads the whole body before the application is called, so that a slow sender holds no permit.
 
     `settings` limit a body, all bodies that the process holds at once, and the bodies of one caller that have not
     arrived completely, with BUFFER_BYTES more for each.
@@ -59,10 +59,10 @@ class Bodies:
             self._held -= len(body)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
-        """Appends the request's body to `body`.
+        """Append the body of the request to `body`.
 
         Raises:
-            Problem: the body is not taken.
+            Problem: the body is refused.
             ClientDisconnect: the client hung up.
         """
         if is_open(scope["path"]):
@@ -129,7 +129,7 @@ def has_body(scope: Scope) -> bool:
 
 
 async def _linger(parts: AsyncIterator[bytes]) -> None:
-    """Reads on and keeps nothing."""
+    """Read and discard the rest of a body."""
     with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(SECONDS_TO_LINGER):
             async for _ in parts:
@@ -137,7 +137,7 @@ async def _linger(parts: AsyncIterator[bytes]) -> None:
 
 
 def _whole(body: bytes, receive: Receive) -> Receive:
-    """Gives the body in one message, then the server's further messages."""
+    """Return a `receive` that gives the body in one message, then the further messages of the server."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_whole() -> Message:

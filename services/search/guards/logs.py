@@ -1,14 +1,12 @@
-"""How the service writes its log: a JSON object per line, or plain text for people."""
+"""The log of the service: one JSON object per line, or plain text."""
 
 import json
 import logging
 import re
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO
 
 from .envelope import request_id
-
-LogFormat: TypeAlias = Literal["json", "text"]
 
 FIELDS = "similarity_fields"
 """The attribute of a log record that holds further members of its line: `extra={FIELDS: {...}}`."""
@@ -17,8 +15,8 @@ SECRET_PART = re.compile(r"(cs_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
 """A key's secret (`key_file.SECRET`), or the beginning of one."""
 
 
-def start_logs(stream: TextIO, *, form: LogFormat = "json") -> None:
-    """Sends everything that is logged to `stream`, in place of where it went before."""
+def start_logs(stream: TextIO, *, form: Literal["json", "text"] = "json") -> None:
+    """Send all log records to `stream` alone."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -54,5 +52,5 @@ class TextLines(logging.Formatter):
 
 
 def without_secrets(text: str) -> str:
-    """`text` with the secret half of every API key in it left out, wherever it came from."""
+    """Return `text` with the secret half of each API key in it replaced by `***`."""
     return SECRET_PART.sub(r"\1***", text) if "cs_" in text else text

@@ -1,11 +1,9 @@
-"""What the service counts and measures, for Prometheus.
+"""Prometheus metrics of the service.
 
-In a registry of its own, served on a port of its own: what callers may reach and what operators may
-reach are different things. Labels hold route templates, never paths, ids or names of callers, so that
-nobody can make the number of series grow.
+They are served on a port of their own, so that only operators reach them. Labels hold route templates, never paths,
+ids or names of callers, so that no caller can make the number of series grow.
 """
 
-import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -35,10 +33,10 @@ class ServiceMetrics:
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.index_seconds = Histogram(
+        self._index_seconds = Histogram(
             "search_index_seconds", "A call of the index.", ("call",), buckets=SECONDS, registry=self.registry
         )
-        self.encoder_seconds = Histogram(
+        self._encoder_seconds = Histogram(
             "search_encoder_seconds", "A call of the encoder.", ("call",), buckets=SECONDS, registry=self.registry
         )
         self._failures = Counter(
@@ -56,15 +54,15 @@ class ServiceMetrics:
         self.in_flight = Gauge("search_in_flight", "Requests under way, waiting ones too.", registry=self.registry)
 
     def rejected(self, reason: str) -> None:
-        """Counts a request that was refused before its work."""
+        """Count a request that was refused before its work."""
         self._rejected.labels(reason).inc()
 
     def cache_asked(self, cache: str, *, hit: bool) -> None:
-        """Counts a question to a cache."""
+        """Count a look-up in a cache."""
         self._cache.labels(cache, "hit" if hit else "miss").inc()
 
     def watch(self, gates: Gates, lifecycle: Lifecycle) -> None:
-        """Shows how full the gates are and whether the service is stopping, as of each scrape."""
+        """Add gauges of the gates and of the state of the service, read at each scrape."""
         accepting = Gauge(
             "search_accepting", "1, or 0 from the moment the service was told to stop.", registry=self.registry
         )
@@ -76,15 +74,15 @@ class ServiceMetrics:
             waiting.labels(name).set_function(lambda gate=gate: gate.waiting)
 
     def timed_index(self, index: Part) -> Part:
-        """`index`, with its calls timed."""
-        return self._timed(index, INDEX_CALLS, "index", self.index_seconds)
+        """Return `index` with its calls timed."""
+        return self._timed(index, INDEX_CALLS, "index", self._index_seconds)
 
     def timed_encoder(self, encoder: Part) -> Part:
-        """`encoder`, with its calls timed."""
-        return self._timed(encoder, ENCODER_CALLS, "encoder", self.encoder_seconds)
+        """Return `encoder` with its calls timed."""
+        return self._timed(encoder, ENCODER_CALLS, "encoder", self._encoder_seconds)
 
     def serve(self, host: str, port: int) -> Callable[[], None]:
-        """Serves the metrics at `http://host:port/metrics` from a thread; returns what stops that."""
+        """Serve the metrics at `http://host:port/metrics` from a thread; return a function that stops it."""
         server, thread = start_http_server(port, host, registry=self.registry)
 
         def stop() -> None:
@@ -95,15 +93,25 @@ class ServiceMetrics:
         return stop
 
     def _timed(self, part: Part, names: tuple[str, ...], kind: str, seconds: Histogram) -> Part:
-        def failed(error: Exception) -> None:
-            self._failures.labels(kind, type(error).__name__).inc()
+        def timed(name: str) -> Callable[..., Any]:
+            call: Callable[..., Any] = getattr(part, name)
 
-        calls = {name: _timed_call(getattr(part, name), seconds.labels(name).observe, failed) for name in names}
-        return cast("Part", Timed(part, calls))
+            @wraps(call)
+            def timed_call(*arguments: Any, **named: Any) -> Any:
+                with seconds.labels(name).time():
+                    try:
+                        return call(*arguments, **named)
+                    except Exception as error:
+                        self._failures.labels(kind, type(error).__name__).inc()
+                        raise
+
+            return timed_call
+
+        return cast("Part", Timed(part, {name: timed(name) for name in names}))
 
 
 class Timed:
-    """Stands in for a part whose calls are timed; whatever else is asked of it goes to the part itself."""
+    """A stand-in for an object: `calls` replace methods of it, every other attribute is its own."""
 
     def __init__(self, part: object, calls: dict[str, Callable[..., Any]]) -> None:
         self._part = part
@@ -111,20 +119,3 @@ class Timed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._part, name)
-
-
-def _timed_call(
-    call: Callable[..., Any], observe: Callable[[float], None], failed: Callable[[Exception], None]
-) -> Callable[..., Any]:
-    @wraps(call)
-    def timed(*arguments: Any, **named: Any) -> Any:
-        started = time.perf_counter()
-        try:
-            return call(*arguments, **named)
-        except Exception as error:
-            failed(error)
-            raise
-        finally:
-            observe(time.perf_counter() - started)
-
-    return timed

@@ -1,7 +1,7 @@
 """Rate limits: a token bucket for each caller, and one for the whole process.
 
-The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` says what is
-allowed, `RateLimit` what is left of it.
+The headers are those of draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` is the allowance, `RateLimit` the
+remaining tokens.
 """
 
 import math
@@ -57,7 +57,7 @@ class TokenBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def tokens(self, name: str) -> float:
-        """The tokens that `name` has now; a new name has a full bucket."""
+        """Return the tokens that `name` has now; a new name has a full bucket."""
         now, burst = self._clock(), self.allowance.burst
         tokens, at = self._buckets.pop(name, (burst, now))
         # Tokens and time move together, so a clock that stands still or steps back gives nothing away.
@@ -69,7 +69,7 @@ class TokenBuckets:
         return tokens
 
     def take(self, name: str, cost: float = 1.0) -> bool:
-        """Takes `cost` tokens of `name`, if there are as many."""
+        """Take `cost` tokens of `name`; False if there are fewer."""
         tokens, cost = self.tokens(name), min(cost, self.allowance.burst)
         if tokens < cost:
             return False
@@ -77,18 +77,18 @@ class TokenBuckets:
         return True
 
     def seconds_until(self, name: str, cost: float = 1.0) -> int:
-        """Whole seconds until `name` has `cost` tokens; at least 1."""
+        """Return the whole seconds until `name` has `cost` tokens; at least 1."""
         lacking = min(cost, self.allowance.burst) - self.tokens(name)
         return max(1, math.ceil(lacking / self.allowance.rate))
 
 
 class RateLimits:
-    """Answers 429 to a caller that sends too many requests; every other answer says how many are left.
+    """Answers 429 to a caller that sends too many requests; every answer says how many are left.
 
-    A caller is a key's name; without keys, the client's address. A request that `heavy` recognises counts as ten;
-    one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`).
-    What needs no key is counted by address, apart from the callers and from the process; health checks are not
-    counted. An address over that limit loses its connection, and with it the requests that it has pipelined.
+    A caller is the name of a key; without keys, the address of a client. A request that `heavy` recognises costs ten
+    tokens; one that turns out to be heavy later pays the rest then (`concurrency.begin_heavy_work`). Requests for open
+    paths are counted separately, by address; health checks are not counted. An address over that limit loses its
+    connection, and with it the requests that it has pipelined.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class RateLimits:
 
 
 def _take(buckets: TokenBuckets | None, name: str, whose: str, cost: float = 1.0, paid: float = 0.0) -> None:
-    """Takes what is left to pay of `cost`; without `buckets` there is no limit.
+    """Take the unpaid part of `cost`; without `buckets` there is no limit.
 
     Raises:
         Problem: there are too few tokens.

@@ -1,4 +1,4 @@
-"""Load shedding: 503 at once where a gate is full, prepared, and before anything else is done for the request.
+"""Load shedding: where a gate is full, a prepared 503 before anything else is done for the request.
 
 Under three times the load that a process can bear, two of three requests are refused, so a refusal must cost little.
 `Shedding` refuses any request. `early_refusal` refuses a plain GET from its bytes, before h11 parses them: 0.03 ms of
@@ -18,7 +18,7 @@ from .concurrency import BUSY, Gates
 from .connections import BEYOND_LIMIT
 from .envelope import SECURITY_HEADERS
 from .heads import ambiguous_length
-from .refusals import HEALTH_PATHS, is_open
+from .refusals import HEALTH_PATHS, header, is_open
 
 BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()[:-4] + b"%s}"
 BUSY_HEADERS = [
@@ -27,15 +27,19 @@ BUSY_HEADERS = [
     *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
 ]
 HEAD = b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(b"%s: %s\r\n" % each for each in BUSY_HEADERS)
-# No body may follow and no second request: else the next bytes would be taken for a request of their own.
+# No body and no second request may follow: the next bytes would be taken for a request of their own. A connection that
+# is to be closed is left to the server.
 PLAIN_GET = re.compile(rb"GET (?P<path>/[^ ?\r\n]*)[^ \r\n]* HTTP/1\.1\r\n(?:[^\r\n]+\r\n)+\r\n")
-BODY_FOLLOWS = re.compile(rb"\r\n(?:content-length|transfer-encoding|upgrade|expect)[ \t]*:", re.IGNORECASE)
+UNUSUAL = re.compile(
+    rb"\r\n(?:(?:content-length|transfer-encoding|upgrade|expect)[ \t]*:|connection[ \t]*:[^\r]*close)", re.IGNORECASE
+)
+KEY = re.compile(rb"\r\nauthorization:[ \t]*([^\r]*?)[ \t]*\r\n", re.IGNORECASE)
 
 
 class Shedding:
-    """Answers 503 at once if the request's gate is full, or its connection beyond the limits.
+    """Answers 503 at once if the gate of a request is full, or its connection is beyond the limits.
 
-    `shed` is called for each; a line in the log would cost more than the refusal.
+    `shed` counts the refusals; a line in the log would cost more than a refusal.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, shed: Callable[[], None]) -> None:
@@ -51,7 +55,7 @@ class Shedding:
         elif beyond:
             shed = scope["path"] not in HEALTH_PATHS
         else:
-            shed = not is_open(scope["path"]) and self._gates.of(scope).full
+            shed = not is_open(scope["path"]) and self._gates.of(scope).refuses(header(scope, b"authorization"))
         if not shed:
             await self._app(scope, receive, send)
             return
@@ -65,16 +69,17 @@ class Shedding:
 
 
 def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], bytes | None]:
-    """Returns a function from the bytes of a request to its refusal, or to None; `shed` is called for each refusal."""
+    """Return a function from the bytes of a request to its refusal, or None; `shed` counts the refusals."""
 
     def refusal(data: bytes) -> bytes | None:
         if not (gates.quick.full or gates.heavy.full):
             return None
         plain = PLAIN_GET.fullmatch(data)
-        if plain is None or BODY_FOLLOWS.search(data):
+        if plain is None or UNUSUAL.search(data):
             return None
         path = unquote(plain["path"].decode("latin-1"))
-        if is_open(path) or not gates.of({"path": path, "method": "GET"}).full:
+        key = KEY.search(data)
+        if is_open(path) or not gates.of({"path": path, "method": "GET"}).refuses(key and key[1]):
             return None
         shed()
         body = BUSY_BODY % json.dumps(path).encode()

@@ -1,6 +1,6 @@
 """Ends connections whose clients are too slow in sending a head or in taking an answer, or cost too much.
 
-uvicorn waits for slow ones without end, and each waiting connection costs memory and a file handle. Parsing
+uvicorn waits for slow clients without end, and each waiting connection costs memory and a file handle. Parsing
 thousands of headers, or a body in thousands of tiny chunks, holds up every other request. `limits.py`
 limits the time of bodies, uvicorn's `timeout_keep_alive` that of idle connections, `connections.py` their number.
 """
@@ -18,6 +18,9 @@ from .heads import MOST_HEADERS
 from .refusals import network_of
 
 SECONDS_TO_SPEAK = 0.1
+# Browsers, proxies and HTTP libraries wait for an answer before they send the next request. A client that does not wait
+# could send so many that refusing them would leave no processor time for others.
+SECONDS_BETWEEN_PIPELINED = 0.5
 MOST_HEAD_LINES = MOST_HEADERS + 28
 # A chunk of up to 15 bytes costs as much to parse as one of 64 KiB. Honest bodies have few.
 TINY_CHUNK = re.compile(rb"\r\n[0-9A-Fa-f]\r\n")
@@ -33,7 +36,8 @@ class PatientConnection(H11Protocol):
     first); the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are
     all of the process; a connection counts from its first bytes on, or from SECONDS_TO_SPEAK after it was made, so
     that one with a request is never ended for its idleness. `refusal` may answer the bytes of a request in place of
-    the application.
+    the application. A request that was sent before the last answer was complete (pipelining) waits
+    SECONDS_BETWEEN_PIPELINED.
 
     The parser is h11 wherever uvicorn is installed with httptools too: each reads doubtful requests in
     its own way, and the tests show what h11 does.
@@ -51,6 +55,7 @@ class PatientConnection(H11Protocol):
         self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
+        self._pause: asyncio.TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
@@ -90,15 +95,26 @@ class PatientConnection(H11Protocol):
 
     def handle_events(self) -> None:
         """Takes what has arrived; also called when an answer is complete, for a request that waited behind it."""
+        if self._pause is not None:
+            return
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             self._head_deadline = _cancel(self._head_deadline)
             self.open_connections.used(self)
 
+    def on_response_complete(self) -> None:
+        """The answer is complete; a request that has arrived already waits."""
+        pipelined = self.conn.their_state is h11.DONE and bool(self.conn.trailing_data[0])
+        if pipelined and not self.transport.is_closing():
+            self._pause = self.loop.call_later(SECONDS_BETWEEN_PIPELINED, self._go_on)
+        super().on_response_complete()
+        if self._pause is not None:
+            self.flow.pause_reading()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
-        for timer in (self._counting, self._head_deadline, self._write_deadline):
+        for timer in (self._counting, self._head_deadline, self._write_deadline, self._pause):
             _cancel(timer)
         self.open_connections.remove(self)
         super().connection_lost(exc)
@@ -148,6 +164,11 @@ class PatientConnection(H11Protocol):
         self._await_head()
         self.open_connections.used(self)
         return True
+
+    def _go_on(self) -> None:
+        self._pause = None
+        self.flow.resume_reading()
+        self.handle_events()
 
     def _await_head(self) -> None:
         if self._head_deadline is None:

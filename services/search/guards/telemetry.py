@@ -1,10 +1,11 @@
-"""What is noted of every request: a measurement, a line in the log and, if asked for, a span."""
+"""Telemetry of each request: a measurement, a line in the log and, if enabled, a span."""
 
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,60 +24,40 @@ METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 log = logging.getLogger("services.search.requests")
 
 
-class Span(Protocol):
-    """What is used of an OpenTelemetry span."""
-
-    def set_attribute(self, key: str, value: Any) -> None: ...
-
-    def update_name(self, name: str) -> None: ...
+Tracing: TypeAlias = Callable[[Scope], AbstractContextManager[Any]]
+"""Opens the OpenTelemetry span of a request."""
 
 
-class Tracing(Protocol):
-    """Opens a span around a request."""
-
-    def __call__(self, scope: Scope) -> Any:
-        """A context manager that gives a Span."""
-
-
+@dataclass(eq=False)
 class Telemetry:
-    """Notes each request when its answer is complete; only route templates, never paths or bodies.
+    """Records each request when its answer is complete: its route template, never its path or body.
 
-    `clients`: whether the log also says from which address a request came.
+    `clients`: whether the log also holds the address of the client.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        metrics: ServiceMetrics,
-        tracing: Tracing | None = None,
-        clients: bool = False,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._app = app
-        self._metrics = metrics
-        self._tracing = tracing
-        self._clients = clients
-        self._clock = clock
+    app: ASGIApp
+    _: KW_ONLY
+    metrics: ServiceMetrics
+    tracing: Tracing | None = None
+    clients: bool = False
+    clock: Callable[[], float] = time.perf_counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection (ASGI)."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif self._tracing is None:
-            await self._noted(scope, receive, send, None)
-        else:
-            with self._tracing(scope) as span:
-                await self._noted(scope, receive, send, span)
+            await self.app(scope, receive, send)
+            return
+        with (self.tracing or nullcontext)(scope) as span:
+            await self._noted(scope, receive, send, span)
 
-    async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Span | None) -> None:
-        started, status, noted = self._clock(), 0, False
+    async def _noted(self, scope: Scope, receive: Receive, send: Send, span: Any) -> None:
+        started, status, noted = self.clock(), 0, False
 
         def note() -> None:
             nonlocal noted
             if not noted:
                 noted = True
-                self._note(scope, status, self._clock() - started, span)
+                self._note(scope, status, self.clock() - started, span)
 
         async def send_and_see(message: Message) -> None:
             nonlocal status
@@ -86,24 +67,24 @@ class Telemetry:
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 note()
 
-        self._metrics.in_flight.inc()
+        self.metrics.in_flight.inc()
         try:
-            await self._app(scope, receive, send_and_see)
+            await self.app(scope, receive, send_and_see)
         except Exception:
             status = 500
             raise
         finally:
-            self._metrics.in_flight.dec()
-            # What was never answered completely: an error, or a client that hung up.
+            self.metrics.in_flight.dec()
+            # The answer is incomplete after an error, or if the client hung up.
             note()
 
-    def _note(self, scope: Scope, status: int, seconds: float, span: Span | None) -> None:
+    def _note(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
         route, caller, refused = route_of(scope), scope.get(CALLER), scope.get(REFUSED)
         method = scope["method"] if scope["method"] in METHODS else "other"
-        self._metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
+        self.metrics.request_seconds.labels(route, method, str(status)).observe(seconds)
         if refused is not None:
-            self._metrics.rejected(refused)
-        if span is not None:
+            self.metrics.rejected(refused)
+        if self.tracing is not None:
             span.update_name(f"{method} {route}")
             span.set_attribute("http.route", route)
             span.set_attribute("http.response.status_code", status)
@@ -114,13 +95,13 @@ class Telemetry:
             fields["caller"] = caller.name if caller else None
             if refused is not None:
                 fields["refused"] = refused
-            if self._clients:
+            if self.clients:
                 fields["client"] = (scope.get("client") or ("unknown",))[0]
             log.info("request", extra={FIELDS: fields})
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that a request reached, NO_ROUTE if none."""
+    """Return the template of the route that a request reached; NO_ROUTE if none."""
     route = scope.get("route")
     if route is not None:
         return str(route.path)
@@ -128,7 +109,7 @@ def route_of(scope: Scope) -> str:
 
 
 def open_telemetry() -> Tracing:
-    """Spans through OpenTelemetry's API; whoever starts the process chooses where they go.
+    """Return spans of the OpenTelemetry API. The process that starts the service configures their exporter.
 
     `opentelemetry-instrument python -m services.search` does so from OTEL_ variables.
 
@@ -145,14 +126,14 @@ def open_telemetry() -> Tracing:
     tracer = trace.get_tracer("services.search")
 
     @contextmanager
-    def spans(scope: Scope) -> Iterator[Span]:
+    def spans(scope: Scope) -> Iterator[Any]:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         with tracer.start_as_current_span(
             "HTTP",
             context=propagate.extract(headers),
             kind=trace.SpanKind.SERVER,
             attributes={"http.request.method": scope["method"] if scope["method"] in METHODS else "_OTHER"},
-            # What an error says may quote the request; the log has it, under the same request's id.
+            # The message of an error may quote the request; the log has it, under the id of the request.
             record_exception=False,
             set_status_on_exception=False,
         ) as span:

@@ -87,8 +87,10 @@ class _StrictRequest(Request):
     _value: Any = None
 
     async def read(self) -> "_StrictRequest":
-        media_type_of(self, JSON)
         raw = await self.body()
+        if not raw:
+            return self  # FastAPI knows whether the route needs a body
+        media_type_of(self, JSON)
         try:
             in_thread = len(raw) >= MAX_BYTES_ON_EVENT_LOOP
             self._value = await run_sync(strict_json, raw) if in_thread else strict_json(raw)

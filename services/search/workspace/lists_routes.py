@@ -94,10 +94,7 @@ def lists_routes(service: ListsService) -> APIRouter:
         """Runs the list's query; `new` marks the hits that were not there at your last look."""
         return ranked(request, service.hits(name, query, caller), query.format, further=("new",))
 
-    # Not strict: it may have no body.
-    lenient = APIRouter(tags=["Lists"])
-
-    @lenient.post(
+    @router.post(
         "/lists/{name}/looked",
         summary="Store a look at a list",
         responses=declared(*ASKED_PROBLEMS, *BODY_PROBLEMS),
@@ -106,5 +103,4 @@ def lists_routes(service: ListsService) -> APIRouter:
         """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
         return service.look(name, given or LookGiven(), caller)
 
-    router.include_router(lenient)
     return router

@@ -81,8 +81,13 @@ class SqliteLedger:
 
     def erasure(self, company_id: str) -> ErasureRecord | None:
         with self._connections.reading() as connection:
-            rows = ERASURES.stored(connection, "WHERE id = ?", (company_id,))
-        return _readable(rows[0]) if rows else None
+            if rows := ERASURES.stored(connection, "WHERE id = ?", (company_id,)):
+                return _readable(rows[0])
+            # Damage to an id, or to the index of ids, hides a row from the query above.
+            rows = ERASURES.stored(connection, "NOT INDEXED")
+        if any(checksum(company_id, *values) == expected for _, *values, expected in rows):
+            raise DamagedErasure.of(company_id, "a look-up by the id does not find its row")
+        return None
 
     def erased(self, company_ids: Collection[str]) -> frozenset[str]:
         with self._connections.reading() as connection:

@@ -15,16 +15,12 @@ from similarity.index.sqlite import SqliteIndex
 URL = "http://testserver"
 
 
-class ReaderKeys:
-    """Knows one key, which may only read."""
-
-    def caller(self, secret: str) -> Caller | None:
-        return Caller(name="ann", scopes=frozenset({Scope.READ})) if secret == "good" else None
+READERS = {"good": Caller(name="ann", scopes=frozenset({Scope.READ}))}.get
 
 
 @pytest.fixture(scope="module")
 def http(read_only_index: SqliteIndex) -> Iterator[TestClient]:
-    with TestClient(create_app(index=read_only_index, guards=Guards(keys=ReaderKeys()))) as http:
+    with TestClient(create_app(index=read_only_index, guards=Guards(keys=READERS))) as http:
         yield http
 
 
@@ -54,7 +50,7 @@ def test_an_error_carries_the_id_by_which_the_services_log_knows_the_request(htt
 
 
 def test_who_asks_too_often_learns_when_to_go_on(read_only_index: SqliteIndex) -> None:
-    slow = Guards(settings=ServiceSettings(rate=0.1, burst=1), keys=ReaderKeys(), limited=True)
+    slow = Guards(settings=ServiceSettings(rate=0.1, burst=1), keys=READERS, limited=True)
     with TestClient(create_app(index=read_only_index, guards=slow)) as http:
         client = Client(URL, api_key="good", http=http, retries=Retries(deadline=5))
         client.company("acme")

@@ -22,9 +22,7 @@ from similarity.index.sqlite import SqliteIndex
 KEY = {"Authorization": "Bearer reader"}
 
 
-class Readers:
-    def caller(self, secret: str) -> Caller | None:
-        return Caller(name=secret, scopes=frozenset({Scope.READ})) if secret == "reader" else None
+READERS = {"reader": Caller(name="reader", scopes=frozenset({Scope.READ}))}.get
 
 
 def described() -> dict[str, Any]:
@@ -82,7 +80,7 @@ def test_manual_and_document_are_made_once(read_only_index: SqliteIndex, monkeyp
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
 def test_who_has_no_key_uses_up_nothing_of_those_who_have_one(read_only_index: SqliteIndex, path: str) -> None:
     settings = ServiceSettings(service_rate=0.001, service_burst=1, at_once=1)
-    guards = Guards(settings=settings, keys=Readers(), limited=True)
+    guards = Guards(settings=settings, keys=READERS, limited=True)
     client = TestClient(create_app(index=read_only_index, guards=guards))
     # The only place is taken: a request that needed one would wait in vain.
     assert asyncio.run(guards.gates.quick.enter())

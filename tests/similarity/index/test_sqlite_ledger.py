@@ -68,6 +68,9 @@ def test_a_damaged_id_hides_no_running_erasure(index: SqliteIndex, caplog: pytes
     tamper(index.path, "UPDATE erasures SET id = 'acmf' WHERE id = 'acme'")
     assert running(index) == ["bolt"]
     assert "the row ('acmf',) of erasures differs" in caplog.text
+    with pytest.raises(DamagedErasure, match="the erasure of 'acme': a look-up by the id does not find its row"):
+        index.ledger.erasure("acme")
+    assert index.ledger.erasure("dot") is None
 
 
 def test_erasing_again_replaces_a_damaged_record(index: SqliteIndex) -> None:

@@ -10,15 +10,10 @@ from tests.services.search.asgi import Answer, Clock, Inner, ask, http
 ANN = Caller(name="ann", scopes=frozenset())
 
 
-class OneKey:
-    def caller(self, secret: str) -> Caller | None:
-        return ANN if secret == "right" else None
-
-
 class Case:
     def __init__(self) -> None:
         self.inner, self.clock = Inner(), Clock()
-        self.app = Authentication(self.inner, keys=OneKey(), clock=self.clock)
+        self.app = Authentication(self.inner, keys={"right": ANN}.get, clock=self.clock)
 
     def ask(self, authorization: str = "", address: str = "10.0.0.1", path: str = "/similar/acme") -> Answer:
         scope: Scope = http(path, authorization=authorization) if authorization else http(path)
@@ -97,9 +92,3 @@ def test_without_keys_everybody_is_local() -> None:
     inner = Inner()
     assert ask(Authentication(inner, keys=None), http(authorization="Bearer whatever")).status == 200
     assert inner.scopes[0][CALLER] is LOCAL
-
-
-def test_what_is_not_http_passes_through() -> None:
-    inner = Inner()
-    ask(Authentication(inner, keys=OneKey()), {"type": "lifespan"})
-    assert len(inner.scopes) == 1

@@ -112,7 +112,7 @@ def test_one_address_that_pipelines_without_a_key_delays_no_health_check(
 ) -> None:
     keys = tmp_path / "keys.json"
     secret = add(keys, "ann", [Scope.READ])
-    flood = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 120
+    flood = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 20
     with (
         running(index_file, tmp_path, keys=keys) as service,
         connections(service.port, 240, flood, source="127.0.0.2") as opened,
@@ -127,10 +127,39 @@ def test_one_address_that_pipelines_without_a_key_delays_no_health_check(
         assert service.ask("/openapi.json")[0] == 200
     assert {code for code, _ in waited} == {200}
     assert ours[0] == 200
-    # 28,800 requests: a burst is answered, and each connection ends with its first refusal.
+    # 4,800 requests: a burst is answered, and each connection ends with its first refusal.
     assert set(answers) == {answered, 429}
     assert burst <= answers[answered] < 5 * burst
     assert answers[429] <= 240
+
+
+def test_one_key_that_pipelines_over_many_connections_takes_no_request_from_the_others(
+    index_file: Path, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.json"
+    ann, bob = (add(keys, name, [Scope.READ]) for name in ("ann", "bob"))
+    flood = f"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ann}\r\n\r\n".encode() * 500
+    with (
+        running(index_file, tmp_path, keys=keys, queue_seconds=30) as service,
+        connections(service.port, 240, b"", source="127.0.0.2") as opened,
+    ):
+        answers = Counter[int]()
+        for each in opened:
+            each.setblocking(False)
+            with suppress(BlockingIOError):
+                each.send(flood)
+        reading = threading.Thread(target=read_answers, args=(opened, answers))
+        reading.start()
+        while not answers:
+            time.sleep(0.01)
+        ours = Counter(service.ask("/similar/acme", {"Authorization": f"Bearer {bob}"})[0] for _ in range(40))
+        theirs = sum(answers.values())
+        for each in opened:
+            each.shutdown(socket.SHUT_RDWR)
+        reading.join(timeout=60)
+        assert not reading.is_alive()
+    assert ours == {200: 40}
+    assert 0 < theirs < 240 * 500
 
 
 CHUNKS = b"POST /similar HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 50_000

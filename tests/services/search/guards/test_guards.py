@@ -16,12 +16,7 @@ from similarity.index.sqlite import SqliteIndex
 
 HEALTH = {"/healthz", "/readyz"}
 KEY = {"Authorization": "Bearer reader"}
-
-
-class Readers:
-    def caller(self, secret: str) -> Caller | None:
-        return Caller(name=secret, scopes=frozenset({Scope.READ})) if secret == "reader" else None
-
+READERS = {"reader": Caller(name="reader", scopes=frozenset({Scope.READ}))}.get
 
 MakeClient = Callable[..., TestClient]
 
@@ -47,7 +42,7 @@ def test_as_they_stand_the_guards_let_everybody_in(client_of: MakeClient) -> Non
 
 
 def test_no_operation_answers_without_a_key_but_the_health_checks(client_of: MakeClient) -> None:
-    client = client_of(keys=Readers())
+    client = client_of(keys=READERS)
     operations = [
         (method.upper(), path)
         for path, methods in client.get("/openapi.json").json()["paths"].items()
@@ -69,7 +64,7 @@ def test_every_operation_but_the_health_checks_asks_for_one_scope(client_of: Mak
 
 
 def test_the_page_can_be_loaded_to_ask_for_the_key(client_of: MakeClient) -> None:
-    client = client_of(keys=Readers())
+    client = client_of(keys=READERS)
     for path in ("/", "/docs", "/openapi.json", "/assets/page.js"):
         assert client.get(path).status_code == 200
     refusal = client.get("/similar/acme")
@@ -80,7 +75,7 @@ def test_the_page_can_be_loaded_to_ask_for_the_key(client_of: MakeClient) -> Non
 
 
 def test_requests_are_refused_for_the_first_reason_in_order(client_of: MakeClient) -> None:
-    client = client_of({"burst": 1, "rate": 0.01, "body_bytes": 10}, keys=Readers(), limited=True, names=["localhost"])
+    client = client_of({"burst": 1, "rate": 0.01, "body_bytes": 10}, keys=READERS, limited=True, names=["localhost"])
     large = b"x" * 100
 
     def status(**headers: str) -> int:
@@ -94,7 +89,7 @@ def test_requests_are_refused_for_the_first_reason_in_order(client_of: MakeClien
 
 
 def test_every_answer_of_a_limited_caller_says_what_is_left(client_of: MakeClient) -> None:
-    client = client_of({"rate": 0.5}, keys=Readers(), limited=True)
+    client = client_of({"rate": 0.5}, keys=READERS, limited=True)
     for path in ("/similar/acme", "/similar/nobody", "/similar/acme?k=0", "/nothing"):
         headers = client.get(path, headers=KEY).headers
         assert headers["ratelimit-policy"] == '"caller";q=100;w=200'
@@ -102,7 +97,7 @@ def test_every_answer_of_a_limited_caller_says_what_is_left(client_of: MakeClien
 
 
 def test_every_refusal_is_a_problem_with_the_security_headers_and_an_id(client_of: MakeClient) -> None:
-    client = client_of(keys=Readers(), names=["localhost"])
+    client = client_of(keys=READERS, names=["localhost"])
     for headers in ({"Host": "evil.example"}, {}, {"Authorization": "Bearer wrong"}):
         answer = client.get("/similar/acme", headers=headers)
         assert answer.headers["content-type"] == "application/problem+json"
@@ -112,7 +107,7 @@ def test_every_refusal_is_a_problem_with_the_security_headers_and_an_id(client_o
 
 
 def test_other_sites_pages_may_ask_only_where_their_origin_is_named(client_of: MakeClient) -> None:
-    client = client_of({"origins": ("https://tools.example",)}, keys=Readers())
+    client = client_of({"origins": ("https://tools.example",)}, keys=READERS)
     preflight = {"Origin": "https://tools.example", "Access-Control-Request-Method": "POST"}
     preflight["Access-Control-Request-Headers"] = "authorization"
     allowed = client.options("/similar", headers=preflight)
@@ -127,7 +122,7 @@ def test_other_sites_pages_may_ask_only_where_their_origin_is_named(client_of: M
 
 
 def test_metrics_are_not_among_the_addresses(client_of: MakeClient) -> None:
-    client = client_of(keys=Readers())
+    client = client_of(keys=READERS)
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=KEY).status_code == 404
 
@@ -136,7 +131,7 @@ def test_metrics_are_not_among_the_addresses(client_of: MakeClient) -> None:
     ("address", "hosts", "names", "counted"),
     [
         (Address(), (), {"localhost", "127.0.0.1", "::1"}, False),
-        (Address(), ("box",), {"localhost", "127.0.0.1", "::1", "box"}, False),
+        (Address(), ("Box",), {"localhost", "127.0.0.1", "::1", "box"}, False),
         (Address(host="127.0.0.2"), (), {"localhost", "127.0.0.1", "127.0.0.2", "::1"}, False),
         (Address(authenticated=True), (), {"localhost", "127.0.0.1", "::1"}, True),
         (Address(host="0.0.0.0", authenticated=True), (), {ANY}, True),

@@ -39,8 +39,8 @@ class Encoder(AxisEncoder):
         return super().encode(texts, progress)
 
 
-def client_of(index: SqliteIndex, encoder: AxisEncoder, **settings: Any) -> TestClient:
-    guards = Guards(settings=ServiceSettings(rate=0.001, burst=BURST, **settings), limited=True)
+def client_of(index: SqliteIndex, encoder: AxisEncoder, burst: int = BURST) -> TestClient:
+    guards = Guards(settings=ServiceSettings(rate=0.001, burst=burst), limited=True)
     return TestClient(create_app(index=index, encoder=encoder, guards=guards), base_url="http://localhost:8080")
 
 
@@ -104,9 +104,7 @@ def test_a_caller_who_has_too_little_left_hears_so_before_anything_is_encoded(cr
 
 
 def test_a_bucket_smaller_than_ten_gives_all_it_holds(crowded: SqliteIndex) -> None:
-    guards = Guards(settings=ServiceSettings(rate=0.001, burst=3), limited=True)
-    app = create_app(index=crowded, encoder=Encoder(), guards=guards)
-    client = TestClient(app, base_url="http://localhost:8080")
+    client = client_of(crowded, Encoder(), burst=3)
     assert client.post("/similar", json=WORDS).status_code == 200
     assert client.get("/companies?q=a").status_code == 429
 

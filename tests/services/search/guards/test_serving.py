@@ -18,6 +18,7 @@ from services.search.guards.callers import Scope
 from services.search.keys import add, revoke
 from similarity.index.sqlite import SqliteIndex
 from tests.services.search.corpus import add_generation, companies, filled_index
+from tests.services.search.raw_http import answer, status
 from tests.services.search.serving import Service, free_port, running
 
 pytestmark = pytest.mark.integration
@@ -100,8 +101,7 @@ def test_a_request_under_way_is_finished_after_the_server_listens_no_more(index_
             service.process.terminate()
             until(lambda: refused(service.port))
             connection.sendall(b"2]")
-            answer = read_all(connection)
-        assert b"404" in answer.splitlines()[0]
+            assert status(answer(connection)) == 404
         assert service.process.wait(timeout=30) == 0
 
 
@@ -111,13 +111,6 @@ def refused(port: int) -> bool:
     except ConnectionRefusedError:
         return True
     return False
-
-
-def read_all(connection: socket.socket) -> bytes:
-    got = b""
-    while part := connection.recv(65536):
-        got += part
-    return got
 
 
 def test_a_promoted_generation_is_picked_up_without_a_dropped_request(index_file: Path, tmp_path: Path) -> None:
@@ -144,21 +137,21 @@ def test_keys_are_checked_replaced_and_revoked_without_a_restart_and_never_logge
     first = add(keys, "ann", [Scope.READ])
     with running(index_file, tmp_path, keys=keys) as service:
 
-        def status(secret: str) -> int:
+        def asked_with(secret: str) -> int:
             return service.ask("/similar/acme", {"Authorization": f"Bearer {secret}"})[0]
 
         assert service.ask("/similar/acme")[0] == 401
         assert service.ask("/")[0] == 200
-        assert status(first) == 200
+        assert asked_with(first) == 200
         wrong = first[:-4] + "AAAA"
-        assert status(wrong) == 401
+        assert asked_with(wrong) == 401
         second = add(keys, "ann", [Scope.READ])
-        until(lambda: status(second) == 200)
-        assert status(first) == 200
+        until(lambda: asked_with(second) == 200)
+        assert asked_with(first) == 200
         revoke(keys, "ann", identity=first.split("_")[1])
-        until(lambda: status(first) == 401)
+        until(lambda: asked_with(first) == 401)
         keys.write_text("broken")
-        until(lambda: status(second) == 200 and "the keys of before stay in use" in service.log)
+        until(lambda: asked_with(second) == 200 and "the earlier keys stay in use" in service.log)
         # Wherever a careless client puts its key, the log does not show it.
         service.ask(
             f"/similar/{second}?key={second}", {"Authorization": f"Bearer {second}", "X-Request-Id": second[:60]}
@@ -188,8 +181,8 @@ def test_metrics_are_on_a_port_of_their_own_and_name_no_company(index_file: Path
         for path in ("/similar/acme", "/similar/nobody-at-all", "/nothing/here"):
             service.ask(path)
         assert service.ask("/metrics")[0] == 404
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as exposed:
+            text = exposed.read().decode()
         assert service.stop() == 0
     assert 'search_request_seconds_count{method="GET",route="/similar/{company_id:path}",status="200"} 1.0' in text
     assert re.search(r'search_index_seconds_count\{call="similar"\} \d', text)

@@ -76,6 +76,7 @@ def test_health_checks_and_the_page_are_never_refused(path: bytes) -> None:
         b"GET /a HTTP/1.1\r\nHost: a\n\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET /a HTTP/1.1\r\nHost: a\rContent-Length: 50\r\n\r\n",
         b"GET /a HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Close\r\n\r\n",
         b"GET /a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
         b"",
         b"\r\n\r\n",

@@ -223,6 +223,28 @@ def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None
     assert len(inner.scopes) == 2
 
 
+def test_requests_that_are_sent_ahead_leave_the_others_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that waits for its answers is answered before the second request of one that does not."""
+    monkeypatch.setattr(slow_clients, "SECONDS_BETWEEN_PIPELINED", 1.0)
+    order: list[str] = []
+
+    async def talk(port: int) -> bytes:
+        flood = asyncio.create_task(sent(port, ahead * 2 + last))
+        while not order:
+            await asyncio.sleep(0.005)
+        await sent(port, HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        return (await flood)[0]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        order.append(scope["path"])
+        await Inner()(scope, receive, send)
+
+    ahead = HEAD.replace(b"/ ", b"/ahead ", 1)
+    last = ahead.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    assert with_server(app, talk).count(b"HTTP/1.1 200 OK") == 3
+    assert order == ["/ahead", "/", "/ahead", "/ahead"]
+
+
 def test_the_rest_of_a_request_is_never_taken_for_a_new_one() -> None:
     asked: list[bytes] = []
 

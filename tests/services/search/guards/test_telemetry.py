@@ -34,11 +34,6 @@ from similarity.index.sqlite import SqliteIndex
 from tests.services.search.asgi import Clock, Inner, ask, asked, http
 
 
-class OneKey:
-    def caller(self, secret: str) -> Caller | None:
-        return Caller(name="ann", scopes=frozenset()) if secret == "right" else None
-
-
 class Case:
     """A small application behind telemetry, and what was noted."""
 
@@ -53,7 +48,7 @@ class Case:
                 raise ValueError("broken")
             return company_id
 
-        app.add_middleware(Authentication, keys=OneKey())
+        app.add_middleware(Authentication, keys={"right": Caller(name="ann", scopes=frozenset())}.get)
         app.add_middleware(Telemetry, metrics=self.metrics, **options)
         app.add_middleware(Envelope)
         self.client = TestClient(app, headers={"Authorization": "Bearer right"})

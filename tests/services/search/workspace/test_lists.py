@@ -185,6 +185,15 @@ def test_who_saw_other_hits_than_the_first_says_which(client: TestClient) -> Non
     assert look(client, ids=["boots", "zapatos", "boots"])["seen"] == 2
     assert hits(client) == {"boots": False, "clogs": True, "zapatos": False}
     assert kind(client.post("/lists/shoes/looked", json={"ids": ["two words"]})) == (422, "invalid-request")
+    twice = client.post(
+        "/lists/shoes/looked",
+        content='{"ids": ["boots"], "ids": ["clogs"]}',
+        headers={"Content-Type": "application/json"},
+    )
+    assert kind(twice) == (422, "invalid-request")
+    assert (
+        client.post("/lists/shoes/looked", content="", headers={"Content-Type": "application/json"}).json()["seen"] == 3
+    )
 
 
 def test_the_same_company_under_another_id_is_not_new(client: TestClient, index: SqliteIndex) -> None:

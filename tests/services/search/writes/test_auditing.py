@@ -30,13 +30,6 @@ from tests.services.search.writers import bulk, put
 from tests.services.search.writes.test_committing import wait_until
 
 
-class Keys:
-    """A ring with one key, called ann."""
-
-    def caller(self, secret: str) -> Caller | None:
-        return Caller(name="ann", scopes=frozenset({Scope.WRITE})) if secret == "s3cret" else None
-
-
 class Stage:
     """The service on an index of its own; `file` holds its audit record."""
 
@@ -50,8 +43,9 @@ class Stage:
         self.writing = set_up_writing(WriteMode.DIRECT, index=self.index, encoders=encoders, audit=audit)
         self.encoders = encoders
 
-    def client(self, keys: Keys | None = None) -> TestClient:
-        headers = {"Authorization": "Bearer s3cret"} if keys else {}
+    def client(self, *, as_ann: bool = False) -> TestClient:
+        headers = {"Authorization": "Bearer s3cret"} if as_ann else {}
+        keys = {"s3cret": Caller(name="ann", scopes=frozenset({Scope.WRITE}))}.get if as_ann else None
         app = create_app(index=self.index, encoders=self.encoders, writing=self.writing, guards=Guards(keys=keys))
         return TestClient(app, headers=headers)
 
@@ -71,7 +65,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def test_put_and_delete_are_on_record_with_the_key_and_the_id_of_the_request(stage: Stage) -> None:
-    client = stage.client(Keys())
+    client = stage.client(as_ann=True)
     answers = [put(client), put(client), client.delete("/companies/acme")]
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     told = [(each["who"], each["action"], each["outcome"], each["company_sha256"]) for each in stage.entries()]
@@ -86,7 +80,7 @@ def test_put_and_delete_are_on_record_with_the_key_and_the_id_of_the_request(sta
 
 
 def test_a_superseded_write_is_on_record_with_its_own_version(stage: Stage) -> None:
-    client = stage.client(Keys())
+    client = stage.client(as_ann=True)
     assert put(client, event_time="2026-01-02T00:00:00Z").json()["outcome"] == "applied"
     late = put(client, event_time="2026-01-01T00:00:00Z").json()
     entry = stage.entries()[1]
@@ -101,7 +95,7 @@ def test_without_keys_it_is_somebody_who_did_not_log_in(stage: Stage) -> None:
 
 def test_a_bulk_write_has_a_line_for_each_company_and_the_id_of_its_request(stage: Stage) -> None:
     lines = [f'{{"id":"c{number}","name":"C","description":"Makes anvils."}}' for number in range(200)]
-    answer = bulk(stage.client(Keys()), *lines, '{"id":"old","deleted":true}', "{")
+    answer = bulk(stage.client(as_ann=True), *lines, '{"id":"old","deleted":true}', "{")
     assert answer.status_code == 200
     told = [(each["action"], each["outcome"], each["who"], each["company_sha256"]) for each in stage.entries()]
     assert told == [
@@ -112,7 +106,7 @@ def test_a_bulk_write_has_a_line_for_each_company_and_the_id_of_its_request(stag
 
 
 def test_an_erasure_is_on_record_and_names_nobody(stage: Stage) -> None:
-    client = stage.client(Keys())
+    client = stage.client(as_ann=True)
     put(client)
     answer = client.post("/companies/acme/erasure")
     assert answer.json()["erased"]
@@ -127,7 +121,7 @@ def test_an_erasure_is_on_record_and_names_nobody(stage: Stage) -> None:
 
 
 def test_what_cannot_be_recorded_is_refused_and_not_written(stage: Stage) -> None:
-    client = stage.client(Keys())
+    client = stage.client(as_ann=True)
     shutil.rmtree(stage.file.parent)
     for answer in (put(client), client.delete("/companies/acme"), client.post("/companies/acme/erasure")):
         assert "the audit record cannot be written" in problem(answer, "write-failed")["detail"]
