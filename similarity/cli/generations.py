@@ -3,20 +3,22 @@
 The other commands of this group are in `similarity.cli.generations_maintenance`.
 """
 
-from dataclasses import asdict, is_dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from similarity.cli.context import IndexOption, Opened, fail, opened, progress
-from similarity.cli.generations_maintenance import maintenance
+from similarity.cli.generations_maintenance import DryRunOption, FormatOption, maintenance
 from similarity.cli.listing import ListFormat, show_facts, show_rows
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from similarity.generations.gate import Gate
     from similarity.generations.plan import Plan
-    from similarity.generations.reembed import Gate, Options, ReembedReport
+    from similarity.generations.reembed import Options, ReembedReport
     from similarity.model.encoder_protocol import Encoder
 
 EPILOG = """
@@ -39,8 +41,6 @@ generations = typer.Typer(
 )
 generations.add_typer(maintenance)
 
-FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
 JudgedOption = Annotated[
     Path | None, typer.Option("--judged", help="Judged pairs (TSV: anchor, candidate, grade 0-2) never trained on")
 ]
@@ -129,7 +129,7 @@ def reembed(
     new = ModelBundle.load(bundle)
     with opened(index) as work:
         now = utc_now()
-        wanted = new_generation(new, now=now, taken=[known.name for known in work.index.generations()])
+        wanted = new_generation(work.index, new, now=now)
         planned = plan(work.index, wanted)
         if dry_run:
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
@@ -138,7 +138,7 @@ def reembed(
         encoder = work.encoder(new) if planned.encodes else None
         # Before the candidate is there: writers take its encoder from the store.
         keep_bundle(new, work.store)
-        with progress("documents", planned.documents) as on_documents:
+        with progress("documents", planned.lacking) as on_documents:
             options = _options(gate, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
             report = run(work.audited, wanted, encoder=encoder, now=now, options=options)
     _tell(report, output, promote=promote)
@@ -167,12 +167,11 @@ def copy(
 
     with opened(index) as work:
         now = utc_now()
-        taken = [known.name for known in work.index.generations()]
-        planned = plan(work.index, copy_of(work.index.live(), taken=taken, now=now))
+        planned = plan(work.index, copy_of(work.index, work.index.live(), now=now))
         if dry_run:
             _show_plan(work, planned, encoder=None, max_rate=max_rate, output=output)
             return
-        with progress("documents", planned.documents) as on_documents:
+        with progress("documents", planned.lacking) as on_documents:
             options = _options(None, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
             report = run(work.audited, now=now, options=options)
     _tell(report, output, promote=promote)
@@ -198,7 +197,7 @@ def gate(
     with opened(index) as work:
         live = live_name(work.index)
         report = _gate(work, judged, trained_on, floor=floor)(old or (None if live == new else live), new)
-    show_facts(_facts(report), output)
+    show_facts(asdict(report), output)
     if not report.passed:
         fail(f"{new} does not pass the gate")
 
@@ -228,7 +227,7 @@ def promote(
     with opened(index) as work:
         judge = _gate(work, judged, trained_on, floor=floor) if judged else None
         report = run(work.audited, name, gate=judge, dry_run=dry_run)
-    show_facts(_facts(report), output)
+    show_facts(asdict(report), output)
     if report.reasons:
         fail(f"{name} was not promoted: {'; '.join(report.reasons)}")
 
@@ -249,7 +248,7 @@ def rollback(
 
     with opened(index) as work:
         if dry_run:
-            show_facts(_facts(rollback_plan(work.index, wait=wait)), output)
+            show_facts(asdict(rollback_plan(work.index, wait=wait)), output)
             return
         generation = work.audited.rollback(force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
@@ -284,16 +283,15 @@ def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float =
 
 
 def _options(
-    gate: "Gate | None", on_documents: Any, *, promote: bool, compact: bool, max_rate: float | None, wait: float
+    gate: "Gate | None",
+    on_documents: Callable[[int], None],
+    *,
+    promote: bool,
+    compact: bool,
+    max_rate: float | None,
+    wait: float,
 ) -> "Options":
     from similarity.generations.reembed import Options
-
-    shown = 0
-
-    def on_progress(done: int, total: int) -> None:
-        nonlocal shown
-        on_documents(done - shown)
-        shown = done
 
     return Options(
         gate=gate,
@@ -302,7 +300,7 @@ def _options(
         max_docs_per_second=max_rate,
         writers_timeout=wait,
         on_step=lambda name, detail: typer.echo(f"{name:<10} {detail}", err=True),
-        on_progress=on_progress,
+        on_documents=on_documents,
     )
 
 
@@ -329,16 +327,10 @@ def _show_plan(
 
 
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
-    show_facts(_facts(report), output)
+    show_facts(asdict(report), output)
     if report.rejected:
         fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")
     if report.gate is not None and not report.gate.passed:
         fail(f"{report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}")
     if not promote and not report.promoted:
         typer.echo(f"to make it live: similarity generations promote {report.generation} --judged FILE", err=True)
-
-
-def _facts(report: object) -> dict[str, object]:
-    if not is_dataclass(report) or isinstance(report, type):
-        raise TypeError(f"{type(report).__name__} is not a report")
-    return asdict(report)

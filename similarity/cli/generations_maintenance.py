@@ -203,12 +203,11 @@ def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
     from similarity.index.protocol import Generation
 
     now = utc_now()
-    taken = [known.name for known in work.index.generations()]
     bundle = stored_bundle(work.store, encoder_id)
     if bundle is not None:
-        return new_generation(bundle, now=now, taken=taken)
+        return new_generation(work.index, bundle, now=now)
     return Generation(
-        name=new_name(encoder_id, now=now, taken=taken),
+        name=new_name(work.index, encoder_id, now=now),
         encoder_id=encoder_id,
         bundle_id="imported",
         dimension=dimension,

@@ -14,10 +14,11 @@ Give all companies of the training pairs as `trained_on`; anchors among them are
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,15 +48,19 @@ class GateReport:
     `new_ndcg` if there is no old generation. Without anchors, these numbers are None.
     """
 
-    passed: bool
-    reasons: tuple[str, ...]
-    anchors: int
-    trained_on: int
-    old_ndcg: float | None
-    new_ndcg: float | None
-    difference: float | None
-    lower_bound: float | None
-    upper_bound: float | None
+    passed: bool = False
+    reasons: tuple[str, ...] = ()
+    anchors: int = 0
+    trained_on: int = 0
+    old_ndcg: float | None = None
+    new_ndcg: float | None = None
+    difference: float | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+
+
+Gate: TypeAlias = Callable[[str | None, str], GateReport]
+"""Called with the names of the live generation (None if there is none) and of the candidate."""
 
 
 def check(
@@ -84,35 +89,20 @@ def check(
         raise InvalidInput(f"floor must be between 0 and 1 and logged_changes at least 0: {floor}, {logged_changes}")
     seen = set(trained_on)
     unseen = {anchor: grades for anchor, grades in judgements.items() if anchor not in seen}
-    candidate = generation_named(index, new)
-    documents = stored_documents(index, new, judged_companies(unseen))
-    vectors = _valid_vectors(candidate, documents)
+    vectors, reasons = _valid_vectors(index, new, judged_companies(unseen))
     before = vectors
-    reasons = _vector_reasons(candidate, documents)
     if old is not None:
-        before = _valid_vectors(generation_named(index, old), stored_documents(index, old, vectors))
+        before, _ = _valid_vectors(index, old, vectors)
         reasons += _count_reasons(index, old=old, new=new, logged_changes=logged_changes)
     usable = usable_judgements(unseen, before)
-    old_ndcg = None if old is None else anchor_ndcg(usable, before)
-    figures = _figures(old_ndcg, anchor_ndcg(usable, vectors), seed=seed)
+    report = _measured(None if old is None else anchor_ndcg(usable, before), anchor_ndcg(usable, vectors), seed=seed)
     reasons += _anchor_reasons(usable=len(usable), judged=len(unseen))
-    reasons += _quality_reasons(figures, floor=floor)
-    return GateReport(
-        passed=not reasons,
-        reasons=tuple(reasons),
-        anchors=len(usable),
-        trained_on=len(judgements) - len(unseen),
-        old_ndcg=figures.old,
-        new_ndcg=figures.new,
-        difference=figures.difference,
-        lower_bound=figures.lower,
-        upper_bound=figures.upper,
-    )
+    reasons += _quality_reasons(report, floor=floor)
+    trained = len(judgements) - len(unseen)
+    return replace(report, passed=not reasons, reasons=tuple(reasons), trained_on=trained)
 
 
-def gate_from_file(
-    index: CompanyIndex, judged: Path, *, trained_on: Path | None = None, floor: float = 0.5
-) -> Callable[[str | None, str], GateReport]:
+def gate_from_file(index: CompanyIndex, judged: Path, *, trained_on: Path | None = None, floor: float = 0.5) -> Gate:
     """Return a gate that evaluates generations with the relevance labels in a file.
 
     `trained_on`: a file with one company id per line.
@@ -185,46 +175,35 @@ def generation_named(index: CompanyIndex, name: str) -> Generation:
     return known[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Figures:
-    old: float | None = None
-    new: float | None = None
-    difference: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-
-
-def _figures(old: NDArray[np.float64] | None, new: NDArray[np.float64], *, seed: int) -> _Figures:
+def _measured(old: NDArray[np.float64] | None, new: NDArray[np.float64], *, seed: int) -> GateReport:
+    """Return a report with the figures of these nDCG values, `[anchors]`, and without a decision."""
     if not len(new):
-        return _Figures()
-    difference = None if old is None else new - old
-    lower, upper = bootstrap_interval(new if difference is None else difference, seed=seed)
-    return _Figures(
-        old=None if old is None else float(old.mean()),
-        new=float(new.mean()),
-        difference=None if difference is None else float(difference.mean()),
-        lower=lower,
-        upper=upper,
+        return GateReport()
+    lower, upper = bootstrap_interval(new if old is None else new - old, seed=seed)
+    return GateReport(
+        anchors=len(new),
+        old_ndcg=None if old is None else float(old.mean()),
+        new_ndcg=float(new.mean()),
+        difference=None if old is None else float((new - old).mean()),
+        lower_bound=lower,
+        upper_bound=upper,
     )
 
 
-def _quality_reasons(figures: _Figures, *, floor: float) -> list[str]:
-    if figures.new is None or figures.lower is None:
-        return []
-    if figures.old is None:
-        if figures.new >= floor:
-            return []
+def _quality_reasons(report: GateReport, *, floor: float) -> list[str]:
+    new, old, lower = report.new_ndcg, report.old_ndcg, report.lower_bound
+    if new is not None and old is None and new < floor:
         return [
-            f"nDCG@10 is {figures.new:.4f}, under the floor of {floor:.4f} for a first generation; use a better "
+            f"nDCG@10 is {new:.4f}, under the floor of {floor:.4f} for a first generation; use a better "
             "encoder, or a lower floor if this corpus is harder"
         ]
-    if figures.lower >= -MARGIN:
-        return []
-    return [
-        f"nDCG@10 goes from {figures.old:.4f} to {figures.new:.4f}; the 2.5th percentile of the difference is "
-        f"{figures.lower:+.4f}, under the limit of {-MARGIN:+.4f}; keep the old generation, or judge more "
-        "anchors if the interval is wide"
-    ]
+    if old is not None and lower is not None and lower < -MARGIN:
+        return [
+            f"nDCG@10 goes from {old:.4f} to {new:.4f}; the 2.5th percentile of the difference is "
+            f"{lower:+.4f}, under the limit of {-MARGIN:+.4f}; keep the old generation, or judge more "
+            "anchors if the interval is wide"
+        ]
+    return []
 
 
 def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
@@ -272,29 +251,24 @@ def _excess_of_new(index: CompanyIndex, lasting: Collection[Difference], *, old:
     """Return how many more companies and tombstones `new` holds among these documents than `old`."""
     of_old = [document.id for document in lasting if document.old is not None]
     of_new = [document.id for document in lasting if document.new is not None]
-    companies = _count_companies(index, new, of_new) - _count_companies(index, old, of_old)
+    # Tombstones are not among the stored documents.
+    companies = len(stored_documents(index, new, of_new)) - len(stored_documents(index, old, of_old))
     return {"companies": companies, "tombstones": len(of_new) - len(of_old) - companies}
 
 
-def _count_companies(index: CompanyIndex, generation: str, ids: Sequence[str]) -> int:
-    """Return how many of these documents are companies; `index.get` returns no tombstones."""
-    return sum(len(index.get(generation, ids[start : start + BATCH_IDS])) for start in range(0, len(ids), BATCH_IDS))
-
-
-def _vector_reasons(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> list[str]:
-    """Return at most one reason: the number of invalid vectors and, as an example, the first one by id."""
+def _valid_vectors(index: CompanyIndex, name: str, ids: Collection[str]) -> tuple[dict[str, Vector], list[str]]:
+    """Return the valid vectors of these companies in a generation, and a reason if some are invalid."""
+    generation = generation_named(index, name)
+    documents = stored_documents(index, name, ids)
     problems = {
         company: problem for company in sorted(documents) if (problem := _problem(generation, documents[company]))
     }
-    return [
-        f"{len(problems):,} of {len(documents):,} labelled companies in {generation.name} have an invalid vector; for "
+    vectors = {company: document.vector for company, document in documents.items() if company not in problems}
+    return vectors, [
+        f"{len(problems):,} of {len(documents):,} labelled companies in {name} have an invalid vector; for "
         f"example {company}: {problem}; embed the corpus again"
         for company, problem in list(problems.items())[:1]
     ]
-
-
-def _valid_vectors(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> dict[str, Vector]:
-    return {company: document.vector for company, document in documents.items() if not _problem(generation, document)}
 
 
 def _problem(generation: Generation, document: EmbeddedCompany) -> str:

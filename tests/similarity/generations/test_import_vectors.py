@@ -56,13 +56,11 @@ def run(
     *,
     columns: Columns | None = None,
     now: datetime = NOW,
-    vector_column: str = "vector",
 ) -> LoadReport:
     with RejectsFile(path.parent / "rejects.jsonl") as rejects:
         return import_vectors(
-            path, index=index, generation="external", columns=columns or Columns(), rejects=rejects, now=now,
-            vector_column=vector_column,
-        )  # fmt: skip
+            path, index=index, generation="external", columns=columns or Columns(), rejects=rejects, now=now
+        )
 
 
 def reasons(folder: Path) -> list[str]:
@@ -104,9 +102,9 @@ def test_a_document_is_what_the_row_says_with_the_stated_encoder(index: SqliteIn
 
 
 def test_other_columns_can_be_named(index: SqliteIndex, tmp_path: Path) -> None:
-    row = {"id": "a", "title": "Able", "description": "Makes anvils.", "embedding": [0, 0, 1]}
+    row = {"id": "a", "title": "Able", "description": "Makes anvils.", "vector": [0, 0, 1]}
     path = jsonl(tmp_path / "companies.jsonl", [row])
-    report = run(index, path, columns=Columns(fields={"name": "title"}), vector_column="embedding")
+    report = run(index, path, columns=Columns(fields={"name": "title"}))
     assert report.outcomes == {WriteOutcome.APPLIED: 1}
 
 
