@@ -84,7 +84,7 @@ def test_a_password_that_changes_while_a_writer_runs_stops_it_at_once(secured_pl
     add_live(index, "first")
     index.upsert("first", [make_embedded("a")])
     client = secured_place.client.options(basic_auth=(secured_place.settings.username, WRONG))
-    index._cluster._client = client
+    index._cluster.client = client
     with pytest.raises(IndexUnavailable, match=r"refused access \(401\)"):
         index.upsert("first", [make_embedded("b")])
 

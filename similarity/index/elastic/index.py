@@ -14,7 +14,6 @@ change in the middle of a request. All state is on the cluster, so any number of
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -74,9 +73,9 @@ class ElasticIndex:
 
     def create_generation(self, generation: Generation) -> None:
         index = f"{self.settings.name}-{generation.name}-{secrets.token_hex(4)}"
-        vectors = self.settings.vectors.type
-        self._registry.change(lambda registry: registry.add(generation, index, vectors=vectors))
-        self._create_index(Entry(record=generation, index=index, vectors=vectors))
+        entry = Entry(record=generation, index=index, vectors=self.settings.vectors)
+        self._registry.change(lambda registry: registry.add(entry))
+        self._create_index(entry)
         self._sweep()
 
     def generations(self) -> list[Generation]:
@@ -126,7 +125,6 @@ class ElasticIndex:
         return self._registry.read().revision
 
     def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
-        rules.check_lease_request(name, holder, seconds)
         changed = self._registry.change(
             lambda registry: registry.take_lease(name, holder=holder, seconds=seconds, now=self._clock())
         )
@@ -189,9 +187,10 @@ class ElasticIndex:
         exclude: Collection[str] = (),
         words: str = "",
     ) -> SimilarCompanies:
-        request = search.SearchRequest(vector=vector, k=k, filters=filters, exclude=frozenset(exclude), words=words)
         with self._entry(generation) as entry:
-            return search.nearest(self._cluster, entry, request)
+            return search.nearest(
+                self._cluster, entry, vector, k=k, filters=filters, exclude=frozenset(exclude), words=words
+            )
 
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
@@ -250,17 +249,11 @@ class ElasticIndex:
             raise
 
     def _create_index(self, entry: Entry) -> None:
-        mapping = generation_mapping(
-            encoder_id=entry.record.encoder_id,
-            bundle_id=entry.record.bundle_id,
-            dimension=entry.record.dimension,
-            # Searches rescore by the kind of graph in the registry, so the index must have that kind.
-            vectors=replace(self.settings.vectors, type=entry.vectors),
-        )
         self._cluster.create_index(
             entry.index,
             aliases={_alias(entry.index): {}},
-            mappings=mapping,
+            # Searches rescore by the kind of graph in the registry, so the index must have that kind.
+            mappings=generation_mapping(entry.record, vectors=entry.vectors),
             settings=building_settings(self.settings),
         )
 

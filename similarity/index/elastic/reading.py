@@ -1,16 +1,14 @@
 """Reads of documents and versions, by ids and in pages by ascending id, and the counts of a generation."""
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
 
-from similarity.company import ID_PATTERN, DeletedCompany, EmbeddedCompany
+from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.protocol import DocumentVersion, GenerationStats
 
-GET_DOCUMENTS = 500
 SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
 
 
@@ -18,41 +16,39 @@ def companies_with_ids(
     cluster: Cluster, index: str, ids: Collection[str], *, encoder_id: str
 ) -> dict[str, EmbeddedCompany]:
     """Return the companies among `ids`, by id, as of the last acknowledged write, without deleted and unknown ones."""
-    found = {}
-    for source in _sources(cluster, index, ids, vectors=True):
-        document = document_of(source, encoder_id=encoder_id)
-        if isinstance(document, EmbeddedCompany):
-            found[document.id] = document
-    return found
+    sources = cluster.documents(index, ids, vectors=True).values()
+    documents = (document_of(source, encoder_id=encoder_id) for source in sources)
+    return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
 
 
 def versions_with_ids(cluster: Cluster, index: str, ids: Collection[str]) -> dict[str, int]:
     """Return the versions of the documents among `ids`, tombstones included, as of the last acknowledged write."""
-    return {source["id"]: source["version"] for source in _sources(cluster, index, ids, vectors=False)}
+    sources = cluster.documents(index, ids, vectors=False)
+    return {company_id: source["version"] for company_id, source in sources.items()}
 
 
 def pages(
     cluster: Cluster, index: str, *, after: str, batch_size: int, encoder_id: str
 ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
-    """All documents by ascending id after `after`.
+    """Yield all documents by ascending id after `after`.
 
-    No point in time is held: an id never moves, so each page goes on exactly after the one before,
-    and what is written meanwhile may or may not be seen.
+    Without a point in time: a document keeps its id, so each page continues exactly after the one before. Documents
+    that are written meanwhile may or may not be included.
     """
-    body: Body = {"_source": {"exclude_vectors": False}}
-    for hits in _in_order(cluster, index, body, after=after, size=min(batch_size, SCAN_DOCUMENTS)):
+    body = _by_id(after, size=min(batch_size, SCAN_DOCUMENTS))
+    for hits in cluster.pages(index, {**body, "_source": {"exclude_vectors": False}}):
         yield [document_of(hit["_source"], encoder_id=encoder_id) for hit in hits]
 
 
 def version_pages(cluster: Cluster, index: str, *, after: str, batch_size: int) -> Iterator[list[DocumentVersion]]:
-    """The versions of all documents by ascending id after `after`."""
-    body: Body = {"_source": False, "docvalue_fields": ["version"]}
-    for hits in _in_order(cluster, index, body, after=after, size=min(batch_size, MAX_CANDIDATES)):
+    """Yield the versions of all documents by ascending id after `after`."""
+    body = _by_id(after, size=min(batch_size, MAX_CANDIDATES))
+    for hits in cluster.pages(index, {**body, "_source": False, "docvalue_fields": ["version"]}):
         yield [DocumentVersion(id=hit["_id"], version=hit["fields"]["version"][0]) for hit in hits]
 
 
 def stats(cluster: Cluster, index: str) -> GenerationStats:
-    """Counts of one generation."""
+    """Return the counts of one generation."""
     living = {"term": {"deleted": False}}
     english = {"terms": {"language": ["en", "und"]}}
     answer = cluster.search(
@@ -87,18 +83,5 @@ def tombstones_before(cluster: Cluster, index: str, version: int) -> list[tuple[
     return [(hit["_id"], hit["fields"]["version"][0]) for hit in hits]
 
 
-def _sources(cluster: Cluster, index: str, ids: Collection[str], *, vectors: bool) -> Iterator[Mapping[str, Any]]:
-    possible = [company_id for company_id in dict.fromkeys(ids) if ID_PATTERN.fullmatch(company_id)]
-    for start in range(0, len(possible), GET_DOCUMENTS):
-        yield from cluster.documents(index, possible[start : start + GET_DOCUMENTS], vectors=vectors).values()
-
-
-def _in_order(cluster: Cluster, index: str, body: Body, *, after: str, size: int) -> Iterator[list[Mapping[str, Any]]]:
-    while True:
-        page = {**body, "size": size, "sort": [{"id": "asc"}], "search_after": [after], "track_total_hits": False}
-        hits = cluster.search(index, page)["hits"]["hits"]
-        if hits:
-            yield hits
-        if len(hits) < size:
-            return
-        after = hits[-1]["_id"]
+def _by_id(after: str, *, size: int) -> Body:
+    return {"size": size, "sort": [{"id": "asc"}], "search_after": [after], "track_total_hits": False}

@@ -5,13 +5,12 @@ cannot both promote, and no reader sees half a transition.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index import rules
-from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
@@ -59,12 +58,11 @@ class Registry:
             raise rules.no_live_generation()
         return entry
 
-    def add(self, generation: Generation, index: str, *, vectors: VectorType = "int8_hnsw") -> "Registry":
+    def add(self, added: Entry) -> "Registry":
         """Add a new generation in state building."""
-        rules.check_new_generation(generation)
-        if any(entry.record.name == generation.name for entry in self.entries):
-            raise rules.name_taken(generation.name)
-        added = Entry(record=generation, index=index, vectors=vectors)
+        rules.check_new_generation(added.record)
+        if any(entry.record.name == added.record.name for entry in self.entries):
+            raise rules.name_taken(added.record.name)
         return self._changed(entries=(*self.entries, added))
 
     def register_candidate(self, name: str) -> "Registry":
@@ -176,21 +174,8 @@ class Registry:
         return tuple(lease for lease in self.leases if lease.name != name)
 
 
-def to_source(registry: Registry) -> Body:
-    """The registry as JSON; times in ISO 8601."""
-    source = asdict(registry)
-    for entry in source["entries"]:
-        record = entry["record"]
-        record["state"] = record["state"].value
-        record["created_at"] = record["created_at"].isoformat()
-        record["promoted_at"] = record["promoted_at"].isoformat() if record["promoted_at"] else None
-    for lease in source["leases"]:
-        lease["expires_at"] = lease["expires_at"].isoformat()
-    return source
-
-
 def from_source(source: Mapping[str, Any]) -> Registry:
-    """The registry of such JSON."""
+    """Return the registry of its JSON: the members of its records, with times in ISO 8601."""
     return Registry(
         revision=source["revision"],
         fence=source["fence"],

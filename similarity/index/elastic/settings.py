@@ -35,29 +35,18 @@ VARIABLES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorOptions:
-    """The graph of a generation's vectors; always explicit, because the defaults of the server change.
-
-    `m`: links per node. `ef_construction`: candidates while building. See `dense_vector` in Elasticsearch.
-    """
-
-    type: VectorType = "int8_hnsw"
-    m: int = 16
-    ef_construction: int = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticSettings:
     """One index on a cluster.
 
     `hosts`: URLs of its nodes. `name`: the beginning of the names of all its Elasticsearch indices. The login is
     `api_key`, or `username` and `password`; it is optional. `ca_certs`: file of a private certificate authority.
 
-    `num_candidates`: candidates per shard in the search of the graph; more is slower and more exact. With a filter
-    there are more (`search.FILTERED_FACTOR`). `oversample`: how many times k hits are rescored with full vectors.
-    `exact_limit`: if at most so many companies pass the filters, all of them are compared. `shards`, `replicas` and
-    `refresh_seconds` are used for new generations; "auto" is one replica if there is a second node.
-    `visible_at_once`: every write waits until searches see it; for tests, too slow for a load.
+    `vectors`: the kind of graph of new generations. `num_candidates`: candidates per shard in the search of the
+    graph; more is slower and more exact. With a filter there are more (`search.FILTERED_FACTOR`). `oversample`: how
+    many times k hits are rescored with full vectors. `exact_limit`: if at most so many companies pass the filters, all
+    of them are compared. `shards`, `replicas` and `refresh_seconds` are used for new generations; "auto" is one replica
+    if there is a second node. `visible_at_once`: every write waits until searches see it; for tests, too slow for a
+    load.
 
     Raises:
         InvalidInput: a value is out of range.
@@ -69,7 +58,7 @@ class ElasticSettings:
     username: str = ""
     password: str = field(default="", repr=False)
     ca_certs: str = ""
-    vectors: VectorOptions = field(default_factory=VectorOptions)
+    vectors: VectorType = "int8_hnsw"
     oversample: float | None = None
     num_candidates: int = 100
     exact_limit: int = 1_000
@@ -117,9 +106,7 @@ class ElasticSettings:
         """
         hosts, name = parse_target(target)
         hints = get_type_hints(cls)
-        values = read_variables(environ, PREFIX, {name: hints[name] for name in VARIABLES} | {"vectors": VectorType})
-        if "vectors" in values:
-            values["vectors"] = VectorOptions(type=values["vectors"])
+        values = read_variables(environ, PREFIX, {variable: hints[variable] for variable in VARIABLES})
         return cls(hosts=hosts, name=name, **values)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from similarity.feedback import elastic_mapping as mapping
 from similarity.feedback.protocol import FeedbackEvent, Look, Shown, Verdict
 from similarity.feedback.rules import microseconds
+from similarity.index.elastic.documents import document_id
 from tests.workspace_records import NOON, make_event, make_list, moment
 
 COMPANIES = st.lists(st.from_regex(r"[A-Za-z0-9._:-]{1,20}", fullmatch=True), min_size=2, max_size=2, unique=True)
@@ -57,11 +58,11 @@ def test_every_field_of_a_document_is_mapped() -> None:
 
 def test_ids_of_documents_do_not_meet_however_the_names_are_cut() -> None:
     keys = {
-        mapping.event_key("a", "bc"),
-        mapping.event_key("ab", "c"),
-        mapping.look_key("a", "bc"),
-        mapping.look_key("ab", "c"),
-        mapping.list_key("abc"),
+        document_id("event", "a", "bc"),
+        document_id("event", "ab", "c"),
+        document_id("look", "a", "bc"),
+        document_id("look", "ab", "c"),
+        document_id("list", "abc"),
     }
     assert len(keys) == 5
 

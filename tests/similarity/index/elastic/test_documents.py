@@ -20,9 +20,8 @@ from similarity.index.elastic.documents import (
     vector_text,
 )
 from similarity.index.elastic.mapping import DERIVED, generation_mapping
-from similarity.index.elastic.settings import VectorOptions
 from similarity.index.numbers import number_key
-from tests.factories import ENCODER_ID, make_company, make_embedded, unit_vector
+from tests.factories import ENCODER_ID, make_company, make_embedded, make_generation, unit_vector
 from tests.similarity.index.elastic.companies import DOCUMENTS
 
 Body = dict[str, Any]
@@ -60,7 +59,7 @@ def test_a_hit_comes_back_without_its_vector(document: EmbeddedCompany) -> None:
 
 @given(DOCUMENTS)
 def test_every_field_that_is_sent_is_in_the_strict_mapping(document: EmbeddedCompany) -> None:
-    mapping = generation_mapping(encoder_id="e", bundle_id="b", dimension=8, vectors=VectorOptions())
+    mapping = generation_mapping(make_generation("first"), vectors="int8_hnsw")
 
     def check(body: Body, properties: Body) -> None:
         assert body.keys() <= properties.keys()

@@ -10,10 +10,10 @@ from similarity.index.elastic.mapping import (
     differences,
     generation_mapping,
     guard,
-    registry_body,
     serving_settings,
+    small_index,
 )
-from similarity.index.elastic.settings import OVERSAMPLE, ElasticSettings, VectorOptions, VectorType
+from similarity.index.elastic.settings import OVERSAMPLE, ElasticSettings, VectorType
 from tests.factories import make_generation
 
 GENERATION = make_generation("first", encoder_id="encoder-1", dimension=384)
@@ -21,13 +21,8 @@ PLACE = ElasticSettings(hosts=("http://localhost:9200",), name="companies")
 Body = dict[str, Any]
 
 
-def mapping(vectors: VectorType = "int8_hnsw", /, **options: int) -> Body:
-    return generation_mapping(
-        encoder_id=GENERATION.encoder_id,
-        bundle_id=GENERATION.bundle_id,
-        dimension=GENERATION.dimension,
-        vectors=VectorOptions(type=vectors, **options),
-    )
+def mapping(vectors: VectorType = "int8_hnsw") -> Body:
+    return generation_mapping(GENERATION, vectors=vectors)
 
 
 def as_stored(body: Body) -> Body:
@@ -38,7 +33,7 @@ def as_stored(body: Body) -> Body:
 
 def test_unknown_fields_are_refused_and_not_guessed() -> None:
     assert mapping()["dynamic"] == "strict"
-    assert registry_body()["mappings"]["dynamic"] == "strict"
+    assert small_index({})["mappings"]["dynamic"] == "strict"
 
 
 def test_the_mapping_says_whose_vectors_it_holds() -> None:
@@ -47,8 +42,8 @@ def test_the_mapping_says_whose_vectors_it_holds() -> None:
 
 @pytest.mark.parametrize("kind", list(OVERSAMPLE))
 def test_every_option_of_the_vectors_is_written_out(kind: VectorType) -> None:
-    vector = mapping(kind, m=24, ef_construction=200)["properties"]["vector"]
-    assert vector["index_options"].items() >= {"type": kind, "m": 24, "ef_construction": 200}.items()
+    vector = mapping(kind)["properties"]["vector"]
+    assert vector["index_options"].items() >= {"type": kind, "m": 16, "ef_construction": 100}.items()
     assert (vector["dims"], vector["similarity"], vector["index"]) == (384, "cosine", True)
 
 
@@ -67,7 +62,9 @@ def test_the_mapping_is_made_anew_each_time() -> None:
 
 @pytest.mark.parametrize("kind", list(OVERSAMPLE))
 def test_the_guard_lets_our_own_mapping_pass_whatever_the_graph(kind: VectorType) -> None:
-    assert guard(as_stored(mapping(kind, m=48, ef_construction=300)), GENERATION) == []
+    stored = as_stored(mapping(kind))
+    stored["properties"]["vector"]["index_options"] |= {"m": 48, "ef_construction": 300}
+    assert guard(stored, GENERATION) == []
 
 
 def test_the_guard_takes_booleans_and_numbers_as_text_too() -> None:

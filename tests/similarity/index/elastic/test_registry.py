@@ -1,17 +1,18 @@
 """The registry's steps, one by one and as random histories beside a dict."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from elasticsearch.serializer import JsonSerializer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from similarity.errors import GenerationConflict, LeaseHeld, LeaseLost, NoLiveGeneration, UnknownGeneration
-from similarity.index.elastic.registry import Registry, from_source, to_source
-from similarity.index.protocol import GenerationState, Lease
+from similarity.index.elastic.registry import Entry, Registry, from_source
+from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
 from tests.factories import make_generation
 
@@ -21,13 +22,17 @@ LIVE, PREVIOUS = GenerationState.LIVE, GenerationState.PREVIOUS
 
 
 def after_json(registry: Registry) -> Registry:
-    return from_source(json.loads(json.dumps(to_source(registry))))
+    """The registry as the client sends it and the server returns it."""
+    return from_source(json.loads(JsonSerializer().dumps(asdict(registry))))
+
+
+def added(registry: Registry, generation: Generation, index: str) -> Registry:
+    return registry.add(Entry(record=generation, index=index))
 
 
 def live(registry: Registry, name: str) -> Registry:
-    return (
-        registry.add(make_generation(name), f"index-{name}").register_candidate(name).promote(name, lease=None, now=NOW)
-    )
+    registry = added(registry, make_generation(name), f"index-{name}").register_candidate(name)
+    return registry.promote(name, lease=None, now=NOW)
 
 
 def take(registry: Registry, name: str = "reembed", *, holder: str = "a", now: datetime = NOW) -> Registry:
@@ -52,7 +57,7 @@ def test_an_empty_registry_holds_nothing() -> None:
 
 def test_everything_comes_back_after_json() -> None:
     calibrated = make_generation("third", calibration=Calibration(slope=12.5, intercept=-7.0))
-    registry = live(live(Registry(), "first"), "second").add(calibrated, "index-third").retire("first")
+    registry = added(live(live(Registry(), "first"), "second"), calibrated, "index-third").retire("first")
     registry = take(registry, holder="b").take_lease("writer.1", holder="w", seconds=0.5, now=NOW)
     registry = registry.renew_lease(held(registry), seconds=90, acknowledged=3, now=NOW)
     assert after_json(registry) == registry
@@ -122,9 +127,9 @@ class RegistryHistory(RuleBasedStateMachine):
         generation = make_generation(name)
         if name in self.states:
             with pytest.raises(GenerationConflict):
-                self.registry.add(generation, name)
+                added(self.registry, generation, name)
         else:
-            self.step(self.registry.add(generation, f"{name}-{self.registry.revision}"))
+            self.step(added(self.registry, generation, f"{name}-{self.registry.revision}"))
             self.states[name] = BUILDING
 
     @rule(name=NAMES)

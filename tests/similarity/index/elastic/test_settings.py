@@ -8,7 +8,6 @@ from similarity.index.elastic.settings import (
     PREFIX,
     VARIABLES,
     ElasticSettings,
-    VectorOptions,
     parse_target,
 )
 
@@ -71,7 +70,7 @@ def test_a_name_that_no_index_can_have_is_refused(name: str) -> None:
 def test_without_variables_there_are_the_documented_defaults() -> None:
     settings = read()
     assert settings == ElasticSettings(hosts=("http://localhost:9200",), name="companies")
-    assert settings.vectors == VectorOptions(type="int8_hnsw", m=16, ef_construction=100)
+    assert settings.vectors == "int8_hnsw"
     assert (settings.shards, settings.replicas, settings.oversample) == (1, "auto", None)
 
 
@@ -95,7 +94,7 @@ def test_every_variable_is_read() -> None:
         username="elastic",
         password=SECRET,
         ca_certs="/etc/ca.pem",
-        vectors=VectorOptions(type="bbq_hnsw"),
+        vectors="bbq_hnsw",
         oversample=2.5,
         num_candidates=250,
         exact_limit=500,
