@@ -105,13 +105,12 @@ def compare(
     new: str,
     anchors: int = 200,
     k: int = 10,
-    seed: int = 0,
     judgements: Judgements | None = None,
 ) -> DriftReport:
     """Compare the neighbours of `anchors` random companies, or of all companies if there are fewer.
 
-    With `judgements`, the report includes the nDCG of both generations. The same `seed` draws the same anchors while
-    neither generation changes.
+    With `judgements`, the report includes the nDCG of both generations. The anchors are the same while neither
+    generation changes.
 
     Raises:
         InvalidInput: `anchors` or `k` is below 1.
@@ -120,7 +119,7 @@ def compare(
     if anchors < 1 or k < 1:
         raise InvalidInput(f"anchors and k must be at least 1, not {anchors} and {k}")
     same_encoder = generation_named(index, old).encoder_id == generation_named(index, new).encoder_id
-    corpora = _compare_corpora(index, old=old, new=new, sample=anchors, seed=seed)
+    corpora = _compare_corpora(index, old=old, new=new, sample=anchors)
     before, after = (stored_documents(index, generation, corpora.sample) for generation in (old, new))
     chosen = [company for company in corpora.sample if company in before and company in after][:anchors]
     old_found = [index.similar(old, before[company].vector, k=k, exclude={company}) for company in chosen]
@@ -172,8 +171,8 @@ class _Corpora:
     only_in_new: int
 
 
-def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int, seed: int) -> _Corpora:
-    random = np.random.default_rng(seed)
+def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int) -> _Corpora:
+    random = np.random.default_rng(0)
     stats = index.stats(old)
     # Versions do not show which documents are tombstones, so more are drawn.
     draws = math.ceil(1.5 * sample * (1 + stats.deleted / max(stats.companies, 1))) + 20

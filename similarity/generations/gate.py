@@ -6,7 +6,7 @@ A candidate is refused if any of these is true; the report gives each reason wit
   The interval is a paired bootstrap over anchors, two-sided 95 %, so the bound is its 2.5th percentile.
   The first generation of an index is not compared: its nDCG@10 must reach a floor.
 - There are fewer than 50 usable anchors.
-- It holds more or fewer companies or tombstones than the old one, beyond the changes logged meanwhile.
+- It holds more or fewer companies or tombstones than the old one, and not only because others are writing.
 - The vector of a labelled company has another encoder or dimension than the generation.
 
 No anchor may be in the training data: an encoder that was trained on the labels passes even if it is worse.
@@ -31,6 +31,7 @@ from similarity.index.comparing import MAX_IN_FLIGHT_DOCUMENTS, Difference, diff
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
 
+SEED = 0
 MIN_ANCHORS = 50
 MARGIN = 0.01
 BATCH_IDS = 500
@@ -71,31 +72,28 @@ def check(
     judgements: Judgements,
     trained_on: Collection[str] = (),
     floor: float = 0.5,
-    logged_changes: int = 0,
-    seed: int = 0,
 ) -> GateReport:
     """Return whether generation `new` may replace `old`, or become the first live one if `old` is None.
 
     An anchor is usable if it and two labelled candidates of different grade are in both generations; companies that
-    only one of them holds are ignored. `logged_changes`: writes that may have reached only one generation so far. If
-    the counts differ by more, the comparison is repeated for some seconds, and only documents that differ every time
-    are counted, because other processes may be writing. The same `seed` gives the same report.
+    only one of them holds are ignored. If the counts differ, the comparison is repeated for some seconds, and only
+    documents that differ every time are counted, because other processes may be writing.
 
     Raises:
-        InvalidInput: `floor` or `logged_changes` is out of range.
+        InvalidInput: `floor` is out of range.
         UnknownGeneration: one of the generations does not exist.
     """
-    if not 0 <= floor <= 1 or logged_changes < 0:
-        raise InvalidInput(f"floor must be between 0 and 1 and logged_changes at least 0: {floor}, {logged_changes}")
+    if not 0 <= floor <= 1:
+        raise InvalidInput(f"the floor is {floor}; nDCG@10 is between 0 and 1")
     seen = set(trained_on)
     unseen = {anchor: grades for anchor, grades in judgements.items() if anchor not in seen}
     vectors, reasons = _valid_vectors(index, new, judged_companies(unseen))
     before = vectors
     if old is not None:
         before, _ = _valid_vectors(index, old, vectors)
-        reasons += _count_reasons(index, old=old, new=new, logged_changes=logged_changes)
+        reasons += _count_reasons(index, old=old, new=new)
     usable = usable_judgements(unseen, before)
-    report = _measured(None if old is None else anchor_ndcg(usable, before), anchor_ndcg(usable, vectors), seed=seed)
+    report = _measured(None if old is None else anchor_ndcg(usable, before), anchor_ndcg(usable, vectors))
     reasons += _anchor_reasons(usable=len(usable), judged=len(unseen))
     reasons += _quality_reasons(report, floor=floor)
     trained = len(judgements) - len(unseen)
@@ -175,11 +173,11 @@ def generation_named(index: CompanyIndex, name: str) -> Generation:
     return known[name]
 
 
-def _measured(old: NDArray[np.float64] | None, new: NDArray[np.float64], *, seed: int) -> GateReport:
+def _measured(old: NDArray[np.float64] | None, new: NDArray[np.float64]) -> GateReport:
     """Return a report with the figures of these nDCG values, `[anchors]`, and without a decision."""
     if not len(new):
         return GateReport()
-    lower, upper = bootstrap_interval(new if old is None else new - old, seed=seed)
+    lower, upper = bootstrap_interval(new if old is None else new - old, seed=SEED)
     return GateReport(
         anchors=len(new),
         old_ndcg=None if old is None else float(old.mean()),
@@ -215,21 +213,21 @@ def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
     ]
 
 
-def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
+def _count_reasons(index: CompanyIndex, *, old: str, new: str) -> list[str]:
     old_stats, new_stats = index.stats(old), index.stats(new)
     old_counts = {"companies": old_stats.companies, "tombstones": old_stats.deleted}
     excess = {
         "companies": new_stats.companies - old_stats.companies,
         "tombstones": new_stats.deleted - old_stats.deleted,
     }
-    if max(map(abs, excess.values())) > logged_changes:
+    if any(excess.values()):
         lasting = _lasting_differences(index, old=old, new=new)
         excess = excess if lasting is None else _excess_of_new(index, lasting, old=old, new=new)
     return [
         f"{new} holds {old_counts[kind] + count:,} {kind} and {old} holds {old_counts[kind]:,}; they differ by "
-        f"{abs(count):,}, more than the {logged_changes:,} logged changes; run the re-embed again, then the gate"
+        f"{abs(count):,}; run the re-embed again, then the gate"
         for kind, count in excess.items()
-        if abs(count) > logged_changes
+        if count
     ]
 
 

@@ -70,7 +70,6 @@ class Options:
     fill_pass: FillPass = Filler.fill
     max_docs_per_second: float | None = None
     writers_timeout: float = 600.0
-    holder: str = ""
     lease_seconds: float = LEASE_SECONDS
     on_step: OnStep = lambda name, detail: None
     on_documents: Callable[[int], None] = lambda documents: None
@@ -87,7 +86,7 @@ class Options:
 
     def lease(self, index: CompanyIndex) -> RenewedLease:
         """Return the lease of a run, which is not taken yet."""
-        return RenewedLease(index, REEMBED, holder=self.holder, seconds=self.lease_seconds)
+        return RenewedLease(index, REEMBED, seconds=self.lease_seconds)
 
 
 def reembed(

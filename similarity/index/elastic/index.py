@@ -3,8 +3,8 @@
     settings    nodes, login, vector options                      registry        states and leases (no I/O)
     mapping     mapping and settings; the guard (no I/O)          registry_store  the registry's document
     documents   documents <-> sources (no I/O)                    writing         bulk requests, outcomes
-    queries     query bodies (no I/O)                             reading         get, scan, versions, stats
-    connection  the client and its errors                         search, words   similar; resolve, find
+    queries     query bodies (no I/O)                             reading         get, scan, resolve, find, stats
+    connection  the client and its errors                         search          similar
     compaction  merge without deleted documents                   ledger          the ledger of erasures
 
 Readers read the live generation from the registry, and then use its concrete index in every request: no alias can
@@ -21,7 +21,7 @@ from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, 
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
 from similarity.index.comparing import refuse_lagging
-from similarity.index.elastic import compaction, reading, search, words
+from similarity.index.elastic import compaction, reading, search
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.ledger import ElasticLedger
 from similarity.index.elastic.mapping import (
@@ -171,11 +171,11 @@ class ElasticIndex:
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._entry(generation) as entry:
-            return words.resolve_many(self._cluster, entry.index, references)
+            return reading.resolve_many(self._cluster, entry.index, references)
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._entry(generation) as entry:
-            return words.find(self._cluster, entry.index, query, limit=limit)
+            return reading.find(self._cluster, entry.index, query, limit=limit)
 
     def similar(
         self,

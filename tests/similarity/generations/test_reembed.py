@@ -84,11 +84,11 @@ def test_a_kill_at_any_point_and_a_second_run_give_the_same_end(tmp_path: Path, 
                 wanted = expected(index)
                 encoder = SecondEncoder()
                 try:
-                    run(Mortal(index, number, after=after), clock, encoder=encoder, holder="killed")
+                    run(Mortal(index, number, after=after), clock, encoder=encoder)
                     survived = True
                 except Dead:
                     clock.advance(61)  # its lease ends
-                run(index, clock, encoder=encoder, holder="second")
+                run(index, clock, encoder=encoder)
                 assert states(index) == DONE, number
                 assert stored(index, "second") == wanted, number
                 assert len(encoder.texts) <= LIVE_COMPANIES + 4, "at most one chunk is encoded again"
