@@ -6,12 +6,13 @@ verdicts and lists rarely. Every write gives the id of its document, so it can b
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
-from similarity.feedback.forgetting import forgotten_list_name, forgotten_question
+from similarity.feedback.forgetting import forgotten_event, forgotten_list
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
 from similarity.feedback.rules import page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
@@ -176,16 +177,16 @@ class ElasticWorkspace:
         for _ in range(ATTEMPTS):
             overtaken = False
             for hit in self._listed({"kind": "list"}):
-                name, question, at = (hit["_source"][member] for member in ("name", "question", "at"))
-                without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
-                if without is question and renamed == name:
+                saved = mapping.list_of(hit["_source"])
+                without = forgotten_list(saved, names)
+                if without is saved:
                     continue
                 if without is None:
                     with suppress(UnknownList):
-                        self.remove_list(name)
-                elif renamed != name:
-                    self._rename(hit, {**hit["_source"], "name": renamed, "question": without})
-                elif not self._replace(self._lists, hit, {**hit["_source"], "question": without}):
+                        self.remove_list(saved.name)
+                elif without.name != saved.name:
+                    self._rename(saved, without)
+                elif not self._replace(self._lists, hit, mapping.list_source(without)):
                     overtaken = True
                     continue
                 changed += 1
@@ -193,15 +194,13 @@ class ElasticWorkspace:
                 return changed
         raise IndexUnavailable(f"lists were saved again and again while {names.id} was erased from them; erase again")
 
-    def _rename(self, hit: Mapping[str, Any], source: Body) -> None:
+    def _rename(self, saved: SavedList, renamed: SavedList) -> None:
         """Rename a list and its looks; if it is interrupted, a repetition completes it."""
-        old, new = hit["_source"]["name"], source["name"]
-        self._write(document_id("list", new), source)
-        while looks := list(self._listed({"kind": "look", "name": old})):
-            for look in looks:
-                self._write(document_id("look", new, look["_source"]["user"]), {**look["_source"], "name": new})
-                self._delete(look["_id"])
-        self._delete(hit["_id"])
+        self.save_list(renamed)
+        for hit in self._listed({"kind": "look", "name": saved.name}):
+            self.add_look(replace(mapping.look_of(hit["_source"]), list_name=renamed.name))
+        with suppress(UnknownList):
+            self.remove_list(saved.name)
 
     def _write(self, key: str, source: Body) -> bool:
         """Write a list or look; return whether it is new."""
@@ -210,14 +209,15 @@ class ElasticWorkspace:
         return bool(answer["result"] == "created")
 
     def _forget_in_notes(self, names: CompanyNames) -> int:
-        """Empty the notes that contain a name. Notes are not indexed, so every event is read."""
+        """Empty the free texts that contain a name. They are not indexed, so every event is read."""
         query = {**mapping.events_query(size=PAGE), "seq_no_primary_term": True}
         cleared = 0
         self._cluster.refresh(self._feedback)
         for hit in chain.from_iterable(self._cluster.pages(self._feedback, query)):
-            named = mapping.without_names(hit["_source"], names)
+            event = mapping.event_of(hit["_source"])
+            without = forgotten_event(event, names)
             # Events are changed only here, so a concurrent change was an erasure of the event or of the same text.
-            cleared += bool(named) and self._replace(self._feedback, hit, hit["_source"] | named)
+            cleared += without != event and self._replace(self._feedback, hit, mapping.event_source(without))
         return cleared
 
     def _forget_in_looks(self, company_id: str) -> int:

@@ -9,7 +9,6 @@ from similarity.feedback.protocol import FeedbackEvent, Look, Place, SavedList, 
 from similarity.feedback.rules import microseconds, time_of
 from similarity.formats.json_text import check_depth
 from similarity.index.elastic.mapping import Body
-from similarity.index.name_hashes import CompanyNames
 
 SCHEMA_VERSION = 1
 KEYWORD = {"type": "keyword"}
@@ -46,13 +45,6 @@ def event_of(source: Mapping[str, Any]) -> FeedbackEvent:
     """Return the event of a document."""
     members = {**source, "at": time_of(source["at"]), "verdict": Verdict(source["verdict"])}
     return FeedbackEvent(**{**members, "shown": Shown(**source["shown"])})
-
-
-def without_names(source: Mapping[str, Any], names: CompanyNames) -> Body:
-    """Return the members of an event's document that must change, because their free text contains a name."""
-    shown = {member: "" for member in ("generation", "bundle_id") if names.are_in(source["shown"][member])}
-    changed: Body = {"shown": {**source["shown"], **shown}} if shown else {}
-    return changed | ({"note": ""} if names.are_in(source["note"]) else {})
 
 
 def list_source(saved: SavedList) -> Body:

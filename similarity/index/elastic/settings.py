@@ -18,20 +18,8 @@ VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
 # How many times k hits are rescored with full vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
 
-# The fields with an environment variable; the others are in the target, or only tests set them.
-VARIABLES = (
-    "api_key",
-    "username",
-    "password",
-    "ca_certs",
-    "vectors",
-    "oversample",
-    "num_candidates",
-    "exact_limit",
-    "shards",
-    "replicas",
-    "refresh_seconds",
-)
+# The fields without an environment variable: they are in the target, or only tests set them.
+WITHOUT_VARIABLE = ("hosts", "name", "request_seconds", "write_seconds", "visible_at_once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +93,8 @@ class ElasticSettings:
             InvalidInput: the target or a variable is invalid; the message never contains a secret.
         """
         hosts, name = parse_target(target)
-        hints = get_type_hints(cls)
-        values = read_variables(environ, PREFIX, {variable: hints[variable] for variable in VARIABLES})
-        return cls(hosts=hosts, name=name, **values)
+        types = {field: hint for field, hint in get_type_hints(cls).items() if field not in WITHOUT_VARIABLE}
+        return cls(hosts=hosts, name=name, **read_variables(environ, PREFIX, types))
 
 
 def parse_target(target: str) -> tuple[tuple[str, ...], str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.elastic.documents import (
+    document_id,
     document_of,
     filters_source,
     fold,
@@ -180,3 +181,7 @@ def test_words_are_folded(text: str, folded: str) -> None:
 @given(st.text())
 def test_folding_a_text_does_not_depend_on_its_unicode_form(text: str) -> None:
     assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
+
+
+def test_ids_of_documents_differ_however_the_parts_of_the_key_are_cut() -> None:
+    assert len({document_id("a", "bc"), document_id("ab", "c"), document_id("abc")}) == 3
