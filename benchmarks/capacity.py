@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.elasticsearch_plan import COPIES, GIB, HOURS_OF_A_MONTH, NODE_GIB, formula_bytes
-from similarity.index.elastic import VectorOptions
 
 ELASTICSEARCH = "2026-11-21-elasticsearch-amd-epyc-2-cores.md"
 PIPELINES = "2026-11-22-pipelines-amd-epyc-2-cores.md"
@@ -42,7 +41,7 @@ FIGURES = (EMBEDDED, WRITTEN, MERGED, DISK, WHOLE, SCANNED)
 
 def plan(companies: int) -> list[tuple[str, str, str]]:
     """Rows of a table: what, how much, and how that comes about."""
-    by_rule = formula_bytes(DIMENSION, VectorOptions())
+    by_rule = formula_bytes(DIMENSION, "int8_hnsw")
     memory, whole, disk = companies * by_rule, companies * WHOLE.value, companies * DISK.value
     copies = GENERATIONS * COPIES
     milliseconds = companies / 100_000 * SCANNED.value

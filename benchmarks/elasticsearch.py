@@ -42,7 +42,7 @@ from benchmarks.elasticsearch_load import compare_writing, load
 from benchmarks.elasticsearch_plan import Measured, formula_bytes, measured_bytes, plan
 from benchmarks.elasticsearch_search import Search
 from benchmarks.elasticsearch_server import Server, index_of, machine, open_cluster, running_server, storage
-from similarity.index.elastic import ElasticIndex, ElasticSettings, VectorOptions
+from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import GenerationState
 
@@ -97,7 +97,7 @@ class Run:
     def settings(self, corpus: Corpus, kind: VectorType) -> ElasticSettings:
         """One index for each corpus and kind of vectors."""
         name = f"benchmark-{corpus.label.split()[0]}-{len(corpus)}-{kind}"
-        return ElasticSettings(hosts=self.server.hosts, name=name, vectors=VectorOptions(type=kind))
+        return ElasticSettings(hosts=self.server.hosts, name=name, vectors=kind)
 
 
 def fill(run: Run, corpus: Corpus, search: Search, *, everything: bool) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def promise(title: str, lines: Sequence[dict[str, Any]], *, recall: float, milli
 
 def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, texts_per_second: float) -> None:
     """For PLANNED companies: memory and speed from the largest corpus, disk from the real one, which has words."""
-    vectors = VectorOptions()
+    vectors: VectorType = "int8_hnsw"
     measured = Measured(
         disk_bytes=real["merged"]["disk"] / real["merged"]["documents"],
         memory_bytes=measured_bytes(figures["merged"], vectors),
@@ -190,7 +190,7 @@ def show_plan(figures: dict[str, Any], real: dict[str, Any], *, dimension: int, 
         merged_per_second=figures["merged"]["documents"] / figures["merged"]["seconds"],
     )
     lines = plan(PLANNED, measured, by_formula=formula_bytes(dimension, vectors))
-    tables.show_pairs(f"{PLANNED:,} companies, {vectors.type}, worked out from the above", lines)
+    tables.show_pairs(f"{PLANNED:,} companies, {vectors}, worked out from the above", lines)
 
 
 def show_neighbourhood(

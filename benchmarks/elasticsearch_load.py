@@ -116,12 +116,7 @@ def _new_target(cluster: Cluster, corpus: Corpus) -> Iterator[Target]:
     """An index as a generation's, while it is built; deleted afterwards."""
     name = f"{cluster.settings.name}-writing-{secrets.token_hex(4)}"
     record = corpus.generation("writing")
-    mapping = generation_mapping(
-        encoder_id=record.encoder_id,
-        bundle_id=record.bundle_id,
-        dimension=record.dimension,
-        vectors=cluster.settings.vectors,
-    )
+    mapping = generation_mapping(record, vectors=cluster.settings.vectors)
     alias = f"{name}-write"
     indices = cluster.client.indices
     indices.create(index=name, aliases={alias: {}}, mappings=mapping, settings=building_settings(cluster.settings))

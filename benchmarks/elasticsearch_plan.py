@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from similarity.index.elastic import VectorOptions
+from similarity.index.elastic.mapping import LINKS_PER_NODE
+from similarity.index.elastic.settings import VectorType
 
 GIB = 1 << 30
 NODE_GIB = (16, 32, 64)
@@ -30,7 +31,7 @@ class Measured:
     merged_per_second: float
 
 
-def formula_bytes(dimension: int, vectors: VectorOptions) -> float:
+def formula_bytes(dimension: int, vectors: VectorType) -> float:
     """Bytes of memory for each company by Elastic's rule."""
     per_vector = {
         "hnsw": 4 * dimension,
@@ -38,12 +39,12 @@ def formula_bytes(dimension: int, vectors: VectorOptions) -> float:
         "int4_hnsw": dimension / 2 + 4,
         "bbq_hnsw": dimension / 8 + 14,
     }
-    return per_vector[vectors.type] + 4 * vectors.m
+    return per_vector[vectors] + 4 * LINKS_PER_NODE
 
 
-def measured_bytes(storage: Mapping[str, float], vectors: VectorOptions) -> float:
+def measured_bytes(storage: Mapping[str, float], vectors: VectorType) -> float:
     """Bytes of the quantised vectors and the graph for each company, by the sizes of their files."""
-    return (storage[f"vectors_{QUANTISED[vectors.type]}"] + storage["vectors_vex"]) / storage["documents"]
+    return (storage[f"vectors_{QUANTISED[vectors]}"] + storage["vectors_vex"]) / storage["documents"]
 
 
 def plan(companies: int, measured: Measured, *, by_formula: float) -> list[tuple[str, str]]:

@@ -70,7 +70,7 @@ def by_candidates(search: Search) -> list[Figures]:
 def by_oversample(search: Search) -> list[Figures]:
     """Recall and times of each oversampling worth a try for this kind of vectors, at few and more candidates."""
     lines = []
-    kind = search.settings.vectors.type
+    kind = search.settings.vectors
     for oversample, candidates in itertools.product(OVERSAMPLES.get(kind, (OVERSAMPLE[kind],)), (50, 100, 200)):
         changed = search.with_settings(oversample=oversample, num_candidates=candidates)
         with asking(changed) as ask:
@@ -168,7 +168,7 @@ def mean_took(search: Search) -> float:
                 vector_text(vector, packed=cluster.packs_vectors),
                 size=K + 1,
                 candidates=settings.num_candidates,
-                oversample=settings.oversample or OVERSAMPLE[settings.vectors.type],
+                oversample=settings.oversample or OVERSAMPLE[settings.vectors],
             )
             took.append(cluster.search(index, body)["took"])
     return float(np.mean(took))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.elasticsearch_plan import formula_bytes, measured_bytes
-from similarity.index.elastic import VectorOptions
+from similarity.index.elastic.settings import VectorType
 
 Figures = Mapping[str, Any]
 
@@ -80,7 +80,7 @@ def show_pairs(title: str, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def space(
-    loaded: Figures, before: Figures, merged: Figures, *, dimension: int, vectors: VectorOptions
+    loaded: Figures, before: Figures, merged: Figures, *, dimension: int, vectors: VectorType
 ) -> list[tuple[str, str]]:
     """Speed of the load, disk and memory of one generation, beside the formula."""
     documents = merged["documents"]

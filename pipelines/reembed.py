@@ -127,7 +127,7 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
         SimilarityError: see `similarity.generations.reembed.reembed`.
     """
     work = options.workplace.open()
-    candidate = new_generation(bundle, now=utc_now(), taken=[known.name for known in work.index.generations()])
+    candidate = new_generation(work.index, bundle, now=utc_now())
     # Before the candidate exists, because writers and the job's workers load its encoder from the store.
     keep_bundle(bundle, work.store)
     encoder = work.encoders[bundle.encoder_id] if plan(work.index, candidate).encodes else None

@@ -3,20 +3,22 @@
 The other commands of this group are in `similarity.cli.generations_maintenance`.
 """
 
-from dataclasses import asdict, is_dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from similarity.cli.context import IndexOption, Opened, fail, opened, progress
-from similarity.cli.generations_maintenance import maintenance
+from similarity.cli.generations_maintenance import DryRunOption, FormatOption, maintenance
 from similarity.cli.listing import ListFormat, show_facts, show_rows
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from similarity.generations.gate import Gate
     from similarity.generations.plan import Plan
-    from similarity.generations.reembed import Gate, Options, ReembedReport
+    from similarity.generations.reembed import Options, ReembedReport
     from similarity.model.encoder_protocol import Encoder
 
 EPILOG = """
@@ -28,67 +30,56 @@ From one encoder to the next, while the index is searched and written to:
 
   similarity generations rollback          (if it was a mistake)
 
-  similarity generations prune --keep 1    (when you are sure; until then each change is encoded twice)
+  similarity generations prune --keep 1    (to finish; until then each change is encoded twice)
 """
 
 generations = typer.Typer(
-    help="Re-embed, judge, promote, roll back: what the index holds, generation by generation.",
+    help="Re-embed, evaluate, promote and roll back the generations of an index.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 generations.add_typer(maintenance)
 
-FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
 JudgedOption = Annotated[
-    Path | None, typer.Option("--judged", help="Judged pairs (TSV: anchor, candidate, grade 0-2) never trained on")
+    Path | None,
+    typer.Option("--judged", help="Relevance labels (TSV: anchor, candidate, grade 0-2) that were not trained on"),
 ]
 TrainedOnOption = Annotated[
-    Path | None, typer.Option("--trained-on", help="Ids of companies that were trained on, one a line: not judged by")
+    Path | None,
+    typer.Option("--trained-on", help="File with one company id a line: anchors that were trained on are skipped"),
 ]
 FloorOption = Annotated[float, typer.Option(min=0, max=1, help="nDCG@10 that a first generation must reach")]
 WithoutGateOption = Annotated[
-    bool, typer.Option("--without-gate", help="Go live unjudged; nothing then keeps a worse model out")
+    bool, typer.Option("--without-gate", help="Promote without the gate, even if the model is worse")
 ]
-RateOption = Annotated[float | None, typer.Option("--max-rate", help="At most so many documents a second")]
+RateOption = Annotated[float | None, typer.Option("--max-rate", help="Maximum number of documents per second")]
 PromoteOption = Annotated[
-    bool, typer.Option("--promote/--no-promote", help="Stop before it goes live; run again to go on")
+    bool, typer.Option("--promote/--no-promote", help="Whether to make it live; without, run again to continue")
 ]
 CompactOption = Annotated[
-    bool, typer.Option("--compact", help="Merge it on disk before it goes live: slower now, faster to search")
+    bool, typer.Option("--compact", help="Merge it on disk before it goes live: slower now, faster searches")
 ]
-WaitOption = Annotated[float, typer.Option("--wait", help="Seconds to wait for writers to notice the new generation")]
+WaitOption = Annotated[
+    float, typer.Option("--wait", help="Seconds to wait until all writers write to the new generation")
+]
 
 
 @generations.command("list")
 def list_(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -> None:
-    """Show every generation: what it holds, which encoder made it, whether it is live.
+    """List the generations with their states, counts and encoders.
 
     Example: `similarity generations list --format json`
     """
     with opened(index) as work:
         rows = []
+        # A table must fit a terminal; JSON has all members.
+        more = () if output is ListFormat.TABLE else ("bundle_id", "dimension", "created_at", "promoted_at")
         for generation in work.index.generations():
             stats = work.index.stats(generation.name)
-            rows.append(
-                {
-                    "name": generation.name,
-                    "state": str(generation.state),
-                    "companies": stats.companies,
-                    "deleted": stats.deleted,
-                    "encoder_id": generation.encoder_id,
-                    "bundle_id": generation.bundle_id,
-                    "dimension": generation.dimension,
-                    "created_at": generation.created_at,
-                    "promoted_at": generation.promoted_at,
-                }
-            )
-        if output is ListFormat.TABLE:
-            # What a person reads fits a terminal; a script gets everything.
-            rows = [
-                {name: row[name] for name in ("name", "state", "companies", "deleted", "encoder_id")} for row in rows
-            ]
+            counts = {"companies": stats.companies, "deleted": stats.deleted}
+            row = {"name": generation.name, "state": generation.state.value, **counts}
+            rows.append(row | {member: getattr(generation, member) for member in ("encoder_id", *more)})
         show_rows(rows, output, nothing="no generation yet; similarity ingest FILE makes the first")
 
 
@@ -107,10 +98,9 @@ def reembed(
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Embed all companies with a new bundle, judge the result, and make it live.
+    """Embed all companies with a new bundle, evaluate the result, and make it live.
 
-    Searches and writes go on meanwhile. It may be interrupted at any time: the same command goes on
-    where it was.
+    Searches and writes continue meanwhile. It may be interrupted at any time: the same command continues from there.
 
     Example: `similarity generations reembed --bundle models/NEW --judged judged.tsv --max-rate 200`
     """
@@ -129,16 +119,16 @@ def reembed(
     new = ModelBundle.load(bundle)
     with opened(index) as work:
         now = utc_now()
-        wanted = new_generation(new, now=now, taken=[known.name for known in work.index.generations()])
+        wanted = new_generation(work.index, new, now=now)
         planned = plan(work.index, wanted)
         if dry_run:
             _show_plan(work, planned, encoder=work.encoder(new), max_rate=max_rate, output=output)
             return
         gate = _gate(work, judged, trained_on or companies_trained_on(bundle)) if judged else None
         encoder = work.encoder(new) if planned.encodes else None
-        # Before the candidate is there: writers take its encoder from the store.
+        # Before the candidate exists, because writers load its encoder from the store.
         keep_bundle(new, work.store)
-        with progress("documents", planned.documents) as on_documents:
+        with progress("documents", planned.lacking) as on_documents:
             options = _options(gate, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
             report = run(work.audited, wanted, encoder=encoder, now=now, options=options)
     _tell(report, output, promote=promote)
@@ -155,9 +145,9 @@ def copy(
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Copy the live generation into a new one and make that live: for new settings of the index.
+    """Copy the live generation into a new one and make that live, for new settings of the index.
 
-    Vectors are copied, nothing is encoded, and the answers stay the same; so there is no gate.
+    Vectors are copied, nothing is encoded, and rankings stay the same, so there is no gate.
 
     Example: `SIMILARITY_ELASTICSEARCH_VECTORS=bbq_hnsw similarity generations copy --index http://localhost:9200/NAME`
     """
@@ -167,12 +157,11 @@ def copy(
 
     with opened(index) as work:
         now = utc_now()
-        taken = [known.name for known in work.index.generations()]
-        planned = plan(work.index, copy_of(work.index.live(), taken=taken, now=now))
+        planned = plan(work.index, copy_of(work.index, work.index.live(), now=now))
         if dry_run:
             _show_plan(work, planned, encoder=None, max_rate=max_rate, output=output)
             return
-        with progress("documents", planned.documents) as on_documents:
+        with progress("documents", planned.lacking) as on_documents:
             options = _options(None, on_documents, promote=promote, compact=compact, max_rate=max_rate, wait=wait)
             report = run(work.audited, now=now, options=options)
     _tell(report, output, promote=promote)
@@ -180,16 +169,16 @@ def copy(
 
 @generations.command()
 def gate(
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The generation to judge")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The generation to evaluate")],
     *,
-    judged: Annotated[Path, typer.Option("--judged", help="Judged pairs (TSV: anchor, candidate, grade 0-2)")],
+    judged: Annotated[Path, typer.Option("--judged", help="Relevance labels (TSV: anchor, candidate, grade 0-2)")],
     old: Annotated[str | None, typer.Option(help="Compare with this one [default: the live one]")] = None,
     trained_on: TrainedOnOption = None,
     floor: FloorOption = 0.5,
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Judge a generation without changing anything; exit status 1 if it is refused.
+    """Evaluate a generation without changing anything; the exit status is 1 if it is refused.
 
     Example: `similarity generations gate 20260131-120000-1f2e3d4c --judged judged.tsv`
     """
@@ -198,7 +187,7 @@ def gate(
     with opened(index) as work:
         live = live_name(work.index)
         report = _gate(work, judged, trained_on, floor=floor)(old or (None if live == new else live), new)
-    show_facts(_facts(report), output)
+    show_facts(asdict(report), output)
     if not report.passed:
         fail(f"{new} does not pass the gate")
 
@@ -215,33 +204,31 @@ def promote(
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Make a filled generation live, if it passes the gate and lacks nothing.
+    """Make a filled generation live, if it passes the gate and lacks no documents.
 
     Example: `similarity generations promote 20260131-120000-1f2e3d4c --judged judged.tsv --dry-run`
     """
     from similarity.generations.promotion import promote as run
 
     if (judged is None) != without_gate:
-        raise InvalidInput(
-            "say either which pairs to judge it by (--judged FILE), or --without-gate to go live unjudged"
-        )
+        raise InvalidInput("give either labelled pairs for the gate (--judged FILE), or --without-gate")
     with opened(index) as work:
         judge = _gate(work, judged, trained_on, floor=floor) if judged else None
         report = run(work.audited, name, gate=judge, dry_run=dry_run)
-    show_facts(_facts(report), output)
+    show_facts(asdict(report), output)
     if report.reasons:
         fail(f"{name} was not promoted: {'; '.join(report.reasons)}")
 
 
 @generations.command()
 def rollback(
-    force: Annotated[bool, typer.Option("--force", help="Also to a generation that lacks newer documents")] = False,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for writes that are under way")] = 10.0,
+    force: Annotated[bool, typer.Option("--force", help="Even if that generation lacks newer documents")] = False,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for writes in flight")] = 10.0,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Make the generation live again that was live before; takes effect at once.
+    """Make the generation that was live before live again, at once.
 
     Example: `similarity generations rollback --dry-run`
     """
@@ -249,7 +236,7 @@ def rollback(
 
     with opened(index) as work:
         if dry_run:
-            show_facts(_facts(rollback_plan(work.index, wait=wait)), output)
+            show_facts(asdict(rollback_plan(work.index, wait=wait)), output)
             return
         generation = work.audited.rollback(force=force, wait=wait)
     show_facts({"live": generation.name, "encoder_id": generation.encoder_id}, output)
@@ -261,7 +248,7 @@ def retire(
     dry_run: DryRunOption = False,
     index: IndexOption = None,
 ) -> None:
-    """Remove a generation that is not live, for good; writers stop writing to it.
+    """Remove a generation that is not live, with all its documents.
 
     Example: `similarity generations retire 20251201-090000-0a1b2c3d`
     """
@@ -284,16 +271,15 @@ def _gate(work: Opened, judged: Path, trained_on: Path | None, *, floor: float =
 
 
 def _options(
-    gate: "Gate | None", on_documents: Any, *, promote: bool, compact: bool, max_rate: float | None, wait: float
+    gate: "Gate | None",
+    on_documents: Callable[[int], None],
+    *,
+    promote: bool,
+    compact: bool,
+    max_rate: float | None,
+    wait: float,
 ) -> "Options":
     from similarity.generations.reembed import Options
-
-    shown = 0
-
-    def on_progress(done: int, total: int) -> None:
-        nonlocal shown
-        on_documents(done - shown)
-        shown = done
 
     return Options(
         gate=gate,
@@ -302,7 +288,7 @@ def _options(
         max_docs_per_second=max_rate,
         writers_timeout=wait,
         on_step=lambda name, detail: typer.echo(f"{name:<10} {detail}", err=True),
-        on_progress=on_progress,
+        on_documents=on_documents,
     )
 
 
@@ -323,22 +309,16 @@ def _show_plan(
         "writers": planned.writers,
         **asdict(found),
         "seconds_per_1000_changes": found.seconds_per_1000_changes,
-        "disk": "5 bytes a dimension and the words; the word index, replicas and unmerged segments come on top",
+        "disk": "5 bytes per dimension and the texts; without word index, replicas and unmerged segments",
     }
     show_facts(facts, output)
 
 
 def _tell(report: "ReembedReport", output: ListFormat, *, promote: bool) -> None:
-    show_facts(_facts(report), output)
+    show_facts(asdict(report), output)
     if report.rejected:
         fail(f"{len(report.rejected):,} documents cannot be stored in {report.generation}, so it did not go live")
     if report.gate is not None and not report.gate.passed:
         fail(f"{report.generation} does not pass the gate: {'; '.join(report.gate.reasons)}")
     if not promote and not report.promoted:
         typer.echo(f"to make it live: similarity generations promote {report.generation} --judged FILE", err=True)
-
-
-def _facts(report: object) -> dict[str, object]:
-    if not is_dataclass(report) or isinstance(report, type):
-        raise TypeError(f"{type(report).__name__} is not a report")
-    return asdict(report)

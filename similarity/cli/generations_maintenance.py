@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 maintenance = typer.Typer()
 
-FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="How to print the answer")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing")]
+FormatOption = Annotated[ListFormat, typer.Option("--format", "-f", help="Output format")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing")]
 
 
 @maintenance.command()
 def prune(
-    keep: Annotated[int, typer.Option(min=0, help="How many previous generations to keep for a rollback")] = 1,
+    keep: Annotated[int, typer.Option(min=0, help="Number of previous generations to keep for a rollback")] = 1,
     older_than: Annotated[
-        float, typer.Option(min=0, metavar="DAYS", help="Only what was replaced so many days ago")
+        float, typer.Option(min=0, metavar="DAYS", help="Only generations replaced at least so many days ago")
     ] = 7,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
 ) -> None:
-    """Remove old generations: replaced ones beyond those kept, and ones that were begun and abandoned.
+    """Remove old generations: replaced ones beyond those kept, and abandoned unfinished ones.
 
     Example: `similarity generations prune --keep 1 --older-than 7 --dry-run`
     """
@@ -57,13 +57,15 @@ def drift(
     old: Annotated[str, typer.Argument(help="A generation")],
     new: Annotated[str, typer.Argument(help="Another one")],
     *,
-    anchors: Annotated[int, typer.Option(min=1, help="How many random companies to look up in both")] = 200,
-    k: Annotated[int, typer.Option("-k", min=1, max=250, help="How many neighbours of each")] = 10,
-    judged: Annotated[Path | None, typer.Option("--judged", help="Judged pairs, to tell better from other")] = None,
+    anchors: Annotated[int, typer.Option(min=1, help="Number of random companies to compare")] = 200,
+    k: Annotated[int, typer.Option("-k", min=1, max=250, help="Number of neighbours of each")] = 10,
+    judged: Annotated[
+        Path | None, typer.Option("--judged", help="Relevance labels, to measure the quality of both")
+    ] = None,
     index: IndexOption = None,
     output: FormatOption = ListFormat.TABLE,
 ) -> None:
-    """Show how far the neighbours differ between two generations, and for which companies most.
+    """Show how much the neighbours differ between two generations, and for which companies most.
 
     Example: `similarity generations drift 20251201-090000-0a1b2c3d 20260131-120000-1f2e3d4c`
     """
@@ -83,17 +85,16 @@ def drift(
 
 @maintenance.command()
 def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -> None:
-    """Show who is writing or re-embedding now, and up to which change of the generations they know.
+    """Show who writes or re-embeds now, and which revision of the generations they have acknowledged.
 
     Example: `similarity generations leases`
     """
     with opened(index) as work:
         revision = work.index.revision()
-        held = work.index.leases()
-    rows = [
-        {"name": lease.name, "holder": lease.holder, "until": lease.expires_at, "acknowledged": lease.acknowledged}
-        for lease in held
-    ]
+        rows = [
+            {"name": lease.name, "holder": lease.holder, "until": lease.expires_at, "acknowledged": lease.acknowledged}
+            for lease in work.index.leases()
+        ]
     show_rows(rows, output, nothing=f"nobody is writing; the revision is {revision}")
 
 
@@ -101,15 +102,19 @@ def leases(index: IndexOption = None, output: FormatOption = ListFormat.TABLE) -
 def import_vectors(
     file: Annotated[Path, typer.Argument(help="Parquet or JSONL: companies with a column 'vector'")],
     *,
-    encoder_id: Annotated[str, typer.Option("--encoder-id", help="Which encoder made the vectors, such as my-model-1")],
-    into: Annotated[str | None, typer.Option("--into", help="Go on with this generation [default: a new one]")] = None,
+    encoder_id: Annotated[
+        str, typer.Option("--encoder-id", help="Id of the encoder that made the vectors, such as my-model-1")
+    ],
+    into: Annotated[
+        str | None, typer.Option("--into", help="Continue with this generation [default: a new one]")
+    ] = None,
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     rejects: RejectsOption = None,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
 ) -> None:
-    """Fill a generation with vectors that were made elsewhere. It is not live until you promote it.
+    """Import companies with existing vectors into a generation. It is not live until you promote it.
 
     Example: `similarity generations import-vectors companies.parquet --encoder-id my-model-1`
     """
@@ -124,7 +129,7 @@ def import_vectors(
     columns = columns_of(column, attribute)
     check_columns(file, columns)
     dimension = vector_dimension(file)
-    if dry_run:  # before the index is opened, which would make one
+    if dry_run:  # before the index is opened, which would create it
         typer.echo(f"{count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
         return
     with opened(index, create=True) as work:
@@ -163,7 +168,7 @@ def compact(
     name: Annotated[str, typer.Argument(help="The generation")],
     index: IndexOption = None,
 ) -> None:
-    """Remove from the disk what was replaced or deleted; searches get faster. May take long.
+    """Remove replaced and deleted documents from the disk, which makes searches faster. May take long.
 
     Example: `similarity generations compact 20260131-120000-1f2e3d4c`
     """
@@ -175,13 +180,13 @@ def compact(
 @maintenance.command("purge-deleted")
 def purge_deleted(
     older_than: Annotated[
-        float, typer.Option(min=0, metavar="DAYS", help="Longer than anything that feeds the index remembers")
+        float, typer.Option(min=0, metavar="DAYS", help="Longer than the retention of everything that feeds the index")
     ],
     index: IndexOption = None,
 ) -> None:
-    """Forget the deletions of long ago, in every generation.
+    """Forget old deletions, in every generation.
 
-    Until then a deletion keeps an older message that arrives late from bringing the company back.
+    Until then, a deletion prevents an older message that arrives late from restoring the company.
 
     Example: `similarity generations purge-deleted --older-than 90`
     """
@@ -196,19 +201,18 @@ def purge_deleted(
 
 
 def _imported(work: Opened, encoder_id: str, *, dimension: int) -> "Generation":
-    """A new generation for vectors of this encoder: of its bundle where that is in the store."""
+    """Return a new generation for vectors of this encoder, with its bundle if that is in the store."""
     from similarity.company import utc_now
     from similarity.generations.first import new_generation, new_name
     from similarity.index.bundle_store import stored_bundle
     from similarity.index.protocol import Generation
 
     now = utc_now()
-    taken = [known.name for known in work.index.generations()]
     bundle = stored_bundle(work.store, encoder_id)
     if bundle is not None:
-        return new_generation(bundle, now=now, taken=taken)
+        return new_generation(work.index, bundle, now=now)
     return Generation(
-        name=new_name(encoder_id, now=now, taken=taken),
+        name=new_name(work.index, encoder_id, now=now),
         encoder_id=encoder_id,
         bundle_id="imported",
         dimension=dimension,

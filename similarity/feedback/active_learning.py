@@ -74,7 +74,7 @@ def most_worth_labelling(
     best: dict[Pair, Suggestion] = {}
     for candidate in candidates:
         pair = _pair(candidate)
-        if candidate.anchor == candidate.hit or pair in judged:
+        if pair in judged:
             continue
         suggestion = _suggestion(candidate, depth)
         if pair not in best or _order(suggestion) < _order(best[pair]):

@@ -6,17 +6,20 @@ verdicts and lists rarely. Every write gives the id of its document, so it can b
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
-from similarity.feedback.forgetting import forgotten_list_name, forgotten_question
+from similarity.feedback.forgetting import forgotten_event, forgotten_list
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
 from similarity.feedback.rules import page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
 from similarity.index.elastic.compaction import compact as compact_index
 from similarity.index.elastic.connection import Cluster
-from similarity.index.elastic.mapping import Body
+from similarity.index.elastic.documents import document_id
+from similarity.index.elastic.mapping import Body, small_index
 from similarity.index.name_hashes import CompanyNames
 
 PAGE = 500
@@ -36,7 +39,7 @@ class ElasticWorkspace:
 
     def add_event(self, event: FeedbackEvent) -> FeedbackEvent:
         self._make_ready()
-        key = mapping.event_key(event.user, event.id)
+        key = document_id("event", event.user, event.id)
         with self._cluster.explained():
             client = self._cluster.reading.options(ignore_status=CONFLICT)
             answer = client.create(index=self._feedback, id=key, document=mapping.event_source(event))
@@ -52,7 +55,8 @@ class ElasticWorkspace:
         self._cluster.refresh(self._feedback)
         for size in page_sizes():
             query = mapping.events_query(company=company, user=user, before=before, size=size)
-            page = [mapping.event_of(hit["_source"]) for hit in self._hits(self._feedback, query)]
+            hits = self._cluster.search(self._feedback, query)["hits"]["hits"]
+            page = [mapping.event_of(hit["_source"]) for hit in hits]
             yield from page
             if len(page) < size:
                 return
@@ -60,30 +64,32 @@ class ElasticWorkspace:
 
     def save_list(self, saved: SavedList) -> bool:
         self._make_ready()
-        return self._write(mapping.list_key(saved.name), mapping.list_source(saved))
+        return self._write(document_id("list", saved.name), mapping.list_source(saved))
 
     def lists(self) -> list[SavedList]:
         return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
 
     def saved_list(self, name: str) -> SavedList:
-        source = self._list_document(mapping.list_key(name))
+        source = self._list_document(document_id("list", name))
         if source is None:
             raise unknown_list(name)
         return mapping.list_of(source)
 
     def remove_list(self, name: str) -> None:
         self._make_ready()
-        if not self._delete(mapping.list_key(name)):
+        if not self._delete(document_id("list", name)):
             raise unknown_list(name)
-        self._remove_looks(name)
+        while looks := list(self._listed({"kind": "look", "name": name})):
+            for look in looks:
+                self._delete(look["_id"])
 
     def add_look(self, look: Look) -> None:
-        if self._list_document(mapping.list_key(look.list_name)) is None:
+        if self._list_document(document_id("list", look.list_name)) is None:
             raise unknown_list(look.list_name)
-        self._write(mapping.look_key(look.list_name, look.user), mapping.look_source(look))
+        self._write(document_id("look", look.list_name, look.user), mapping.look_source(look))
 
     def last_look(self, name: str, user: str) -> Look | None:
-        source = self._list_document(mapping.look_key(name, user))
+        source = self._list_document(document_id("look", name, user))
         return None if source is None else mapping.look_of(source)
 
     def looks(self, user: str) -> list[Look]:
@@ -107,7 +113,7 @@ class ElasticWorkspace:
         self._make_ready()
         for index in (self._feedback, self._lists):
             try:
-                self._cluster.documents(index, ["none has this id"], vectors=False)
+                self._cluster.documents(index, ["no-document"], vectors=False)
             except UnknownGeneration as error:
                 raise IndexUnavailable(
                     f"the index {index} was deleted: restore it from a snapshot, or restart with an empty one"
@@ -124,7 +130,7 @@ class ElasticWorkspace:
             with self._cluster.explained():
                 found = self._cluster.reading.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
             if found.meta.status == NOT_FOUND:
-                self._cluster.create_index(index, **mapping.index_body(fields))
+                self._cluster.create_index(index, **small_index(fields, schema=mapping.SCHEMA_VERSION, replicas="0-1"))
                 continue
             schema = found[index]["mappings"].get("_meta", {}).get("schema")
             if schema != mapping.SCHEMA_VERSION:
@@ -133,9 +139,6 @@ class ElasticWorkspace:
                     f"{mapping.SCHEMA_VERSION}); upgrade this installation, or choose another index name"
                 )
         self._is_ready = True
-
-    def _hits(self, index: str, query: Body) -> list[Mapping[str, Any]]:
-        return list(self._cluster.search(index, query)["hits"]["hits"])
 
     def _list_document(self, key: str) -> Mapping[str, Any] | None:
         """Return the newest source of a list or look; None if it does not exist."""
@@ -148,23 +151,11 @@ class ElasticWorkspace:
         self._cluster.refresh(self._lists)
         query: Body = {
             "query": {"bool": {"filter": [{"term": {field: value}} for field, value in terms.items()]}},
-            "sort": [{"name": "asc"}],
+            "sort": [{"name": "asc"}, {"user": "asc"}],
             "size": LISTS_PAGE,
             "seq_no_primary_term": True,
         }
-        while True:
-            page = self._hits(self._lists, query)
-            yield from page
-            if len(page) < LISTS_PAGE:
-                return
-            query["search_after"] = page[-1]["sort"]
-
-    def _looks_found(self, condition: Body) -> list[Mapping[str, Any]]:
-        """Return up to PAGE looks that meet a condition."""
-        self._cluster.refresh(self._lists)
-        conditions = [{"term": {"kind": "look"}}, condition]
-        query: Body = {"query": {"bool": {"filter": conditions}}, "size": PAGE, "seq_no_primary_term": True}
-        return self._hits(self._lists, query)
+        return chain.from_iterable(self._cluster.pages(self._lists, query))
 
     def _delete(self, key: str) -> bool:
         """Delete a list or look; return whether it existed."""
@@ -172,41 +163,30 @@ class ElasticWorkspace:
             client = self._cluster.client.options(ignore_status=NOT_FOUND)
             return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
 
-    def _remove_looks(self, name: str) -> None:
-        while found := self._looks_found({"term": {"name": name}}):
-            for hit in found:
-                self._delete(hit["_id"])
-
     def _forget_events(self, company_id: str) -> int:
         count = 0
-        while True:
-            self._cluster.refresh(self._feedback)
-            found = self._hits(self._feedback, {"query": mapping.about(company_id), "size": PAGE, "_source": False})
-            if not found:
-                return count
-            with self._cluster.explained():
-                operations = [{"delete": {"_id": hit["_id"]}} for hit in found]
-                answer = self._cluster.reading.bulk(index=self._feedback, operations=operations)
-            for item in answer["items"]:
-                if "error" in item["delete"]:
-                    raise self._cluster.problem(item["delete"]["status"], item["delete"]["error"])
-            count += len(found)
+        self._cluster.refresh(self._feedback)
+        query = {**mapping.events_query(company=company_id, size=PAGE), "_source": False}
+        for page in self._cluster.pages(self._feedback, query):
+            self._cluster.bulk(self._feedback, [{"delete": {"_id": hit["_id"]}} for hit in page])
+            count += len(page)
+        return count
 
     def _forget_in_lists(self, names: CompanyNames) -> int:
         changed = 0
         for _ in range(ATTEMPTS):
             overtaken = False
             for hit in self._listed({"kind": "list"}):
-                name, question, at = (hit["_source"][member] for member in ("name", "question", "at"))
-                without, renamed = forgotten_question(question, names), forgotten_list_name(name, at, names)
-                if without is question and renamed == name:
+                saved = mapping.list_of(hit["_source"])
+                without = forgotten_list(saved, names)
+                if without is saved:
                     continue
                 if without is None:
                     with suppress(UnknownList):
-                        self.remove_list(name)
-                elif renamed != name:
-                    self._rename(hit, {**hit["_source"], "name": renamed, "question": without})
-                elif not self._replace(self._lists, hit, {**hit["_source"], "question": without}):
+                        self.remove_list(saved.name)
+                elif without.name != saved.name:
+                    self._rename(saved, without)
+                elif not self._replace(self._lists, hit, mapping.list_source(without)):
                     overtaken = True
                     continue
                 changed += 1
@@ -214,15 +194,13 @@ class ElasticWorkspace:
                 return changed
         raise IndexUnavailable(f"lists were saved again and again while {names.id} was erased from them; erase again")
 
-    def _rename(self, hit: Mapping[str, Any], source: Body) -> None:
+    def _rename(self, saved: SavedList, renamed: SavedList) -> None:
         """Rename a list and its looks; if it is interrupted, a repetition completes it."""
-        old, new = hit["_source"]["name"], source["name"]
-        self._write(mapping.list_key(new), source)
-        while found := self._looks_found({"term": {"name": old}}):
-            for look in found:
-                self._write(mapping.look_key(new, look["_source"]["user"]), {**look["_source"], "name": new})
-                self._delete(look["_id"])
-        self._delete(hit["_id"])
+        self.save_list(renamed)
+        for hit in self._listed({"kind": "look", "name": saved.name}):
+            self.add_look(replace(mapping.look_of(hit["_source"]), list_name=renamed.name))
+        with suppress(UnknownList):
+            self.remove_list(saved.name)
 
     def _write(self, key: str, source: Body) -> bool:
         """Write a list or look; return whether it is new."""
@@ -231,31 +209,26 @@ class ElasticWorkspace:
         return bool(answer["result"] == "created")
 
     def _forget_in_notes(self, names: CompanyNames) -> int:
-        """Empty the notes that contain a name. Notes are not indexed, so every event is read."""
-        query = {**mapping.events_query(company="", user="", before=None, size=PAGE), "seq_no_primary_term": True}
+        """Empty the free texts that contain a name. They are not indexed, so every event is read."""
+        query = {**mapping.events_query(size=PAGE), "seq_no_primary_term": True}
         cleared = 0
         self._cluster.refresh(self._feedback)
-        while page := self._hits(self._feedback, query):
-            for hit in page:
-                source = hit["_source"]
-                named = mapping.without_names(source, names)
-                # Events are changed only here, so a concurrent change was an erasure of the event or of the same text.
-                cleared += bool(named) and self._replace(self._feedback, hit, source | named)
-            query["search_after"] = page[-1]["sort"]
+        for hit in chain.from_iterable(self._cluster.pages(self._feedback, query)):
+            event = mapping.event_of(hit["_source"])
+            without = forgotten_event(event, names)
+            # Events are changed only here, so a concurrent change was an erasure of the event or of the same text.
+            cleared += without != event and self._replace(self._feedback, hit, mapping.event_source(without))
         return cleared
 
     def _forget_in_looks(self, company_id: str) -> int:
-        changed = failed_attempts = 0
-        while failed_attempts < ATTEMPTS:
-            found = self._looks_found({"term": {"seen": company_id}})
+        changed = 0
+        for _ in range(ATTEMPTS):
+            found = list(self._listed({"kind": "look", "seen": company_id}))
             if not found:
                 return changed
-            rewritten = 0
             for hit in found:
                 seen = [each for each in hit["_source"]["seen"] if each != company_id]
-                rewritten += self._replace(self._lists, hit, {**hit["_source"], "seen": seen})
-            changed += rewritten
-            failed_attempts += not rewritten
+                changed += self._replace(self._lists, hit, {**hit["_source"], "seen": seen})
         raise IndexUnavailable(f"looks were stored again and again while {company_id} was erased; erase again")
 
     def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:

@@ -1,23 +1,21 @@
 """The mappings and settings of a workspace's indices, and the conversion of its records to documents (no I/O)."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from similarity.errors import IndexUnavailable
 from similarity.feedback.protocol import FeedbackEvent, Look, Place, SavedList, Shown, Verdict
-from similarity.feedback.rules import microseconds, time_of, unreadable
+from similarity.feedback.rules import microseconds, time_of
 from similarity.formats.json_text import check_depth
 from similarity.index.elastic.mapping import Body
-from similarity.index.name_hashes import CompanyNames
 
 SCHEMA_VERSION = 1
 KEYWORD = {"type": "keyword"}
 STORED_ONLY = {"type": "object", "enabled": False}
 NEWEST_FIRST = [{"at": "desc"}, {"user": "desc"}, {"id": "desc"}]
 
-FEEDBACK_FIELDS: Mapping[str, Any] = {
+FEEDBACK_FIELDS: Body = {
     "user": KEYWORD,
     "id": KEYWORD,
     "at": {"type": "long"},  # UTC microseconds, as every time here
@@ -28,7 +26,7 @@ FEEDBACK_FIELDS: Mapping[str, Any] = {
     "note": {"type": "keyword", "index": False, "doc_values": False},
 }
 # Lists and looks share an index: both are few, and are removed together.
-LISTS_FIELDS: Mapping[str, Any] = {
+LISTS_FIELDS: Body = {
     "kind": KEYWORD,
     "name": KEYWORD,
     "user": KEYWORD,
@@ -38,56 +36,19 @@ LISTS_FIELDS: Mapping[str, Any] = {
 }
 
 
-def index_body(fields: Mapping[str, Any]) -> Body:
-    """Return mapping and settings of one of the indices: strict, with a replica if there is a second node."""
-    return {
-        "mappings": {"dynamic": "strict", "_meta": {"schema": SCHEMA_VERSION}, "properties": dict(fields)},
-        "settings": {
-            "index": {
-                "number_of_shards": 1,
-                "auto_expand_replicas": "0-1",
-                # An acknowledged write is on disk.
-                "translog.durability": "request",
-            }
-        },
-    }
-
-
-def event_key(user: str, event_id: str) -> str:
-    """The document id of an event."""
-    return _digest("event", user, event_id)
-
-
-def list_key(name: str) -> str:
-    """The document id of a list."""
-    return _digest("list", name)
-
-
-def look_key(name: str, user: str) -> str:
-    """The document id of a user's look at a list."""
-    return _digest("look", name, user)
-
-
 def event_source(event: FeedbackEvent) -> Body:
-    """An event as its document."""
+    """Return the document of an event."""
     return {**asdict(event), "at": microseconds(event.at)}
 
 
 def event_of(source: Mapping[str, Any]) -> FeedbackEvent:
-    """The event of a document."""
+    """Return the event of a document."""
     members = {**source, "at": time_of(source["at"]), "verdict": Verdict(source["verdict"])}
     return FeedbackEvent(**{**members, "shown": Shown(**source["shown"])})
 
 
-def without_names(source: Mapping[str, Any], names: CompanyNames) -> Body:
-    """Return the members of an event's document that must change, because their free text contains a name."""
-    shown = {member: "" for member in ("generation", "bundle_id") if names.are_in(source["shown"][member])}
-    changed: Body = {"shown": {**source["shown"], **shown}} if shown else {}
-    return changed | ({"note": ""} if names.are_in(source["note"]) else {})
-
-
 def list_source(saved: SavedList) -> Body:
-    """A list as its document."""
+    """Return the document of a list."""
     return {
         "kind": "list",
         "name": saved.name,
@@ -98,17 +59,19 @@ def list_source(saved: SavedList) -> Body:
 
 
 def list_of(source: Mapping[str, Any]) -> SavedList:
-    """The list of a document."""
+    """Return the list of a document."""
     at = time_of(source["at"])
     try:
         question = check_depth(source["question"])
     except ValueError as error:
-        raise unreadable("list", error) from error
+        raise IndexUnavailable(
+            f"the workspace holds a list that cannot be read ({error}); delete it or restore a backup"
+        ) from error
     return SavedList(name=source["name"], question=question, saved_by=source["user"], saved_at=at)
 
 
 def look_source(look: Look) -> Body:
-    """A look as its document."""
+    """Return the document of a look."""
     return {
         "kind": "look",
         "name": look.list_name,
@@ -119,14 +82,17 @@ def look_source(look: Look) -> Body:
 
 
 def look_of(source: Mapping[str, Any]) -> Look:
-    """The look of a document."""
+    """Return the look of a document."""
     seen = tuple(source["seen"])
     return Look(list_name=source["name"], user=source["user"], at=time_of(source["at"]), seen=seen)
 
 
-def events_query(*, company: str, user: str, before: Place | None, size: int) -> Body:
-    """One page of events, newest first."""
-    conditions: list[Body] = [about(company)] if company else []
+def events_query(*, company: str = "", user: str = "", before: Place | None = None, size: int) -> Body:
+    """Return the query for one page of events, newest first."""
+    conditions: list[Body] = []
+    if company:
+        sides = [{"term": {side: company}} for side in ("anchor", "hit")]
+        conditions.append({"bool": {"should": sides, "minimum_should_match": 1}})
     if user:
         conditions.append({"term": {"user": user}})
     body: Body = {"query": {"bool": {"filter": conditions}}, "sort": NEWEST_FIRST, "size": size}
@@ -134,12 +100,3 @@ def events_query(*, company: str, user: str, before: Place | None, size: int) ->
         moment, by, event_id = before
         body["search_after"] = [microseconds(moment), by, event_id]
     return body
-
-
-def about(company: str) -> Body:
-    """Return the query for events with a company on either side."""
-    return {"bool": {"should": [{"term": {side: company}} for side in ("anchor", "hit")], "minimum_should_match": 1}}
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,9 +1,38 @@
-"""Removal of one company from saved lists and their names (no I/O)."""
+"""Removal of one company from events and saved lists (no I/O)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from similarity.feedback.protocol import FeedbackEvent, SavedList
+from similarity.feedback.rules import microseconds
 from similarity.index.name_hashes import CompanyNames
+
+
+def forgotten_event(event: FeedbackEvent, names: CompanyNames) -> FeedbackEvent:
+    """Return an event about other companies without free texts that contain a name.
+
+    Clients may send any text as the note, and as the names of generation and bundle.
+    """
+
+    def kept(text: str) -> str:
+        return "" if names.are_in(text) else text
+
+    shown = replace(event.shown, generation=kept(event.shown.generation), bundle_id=kept(event.shown.bundle_id))
+    return replace(event, note=kept(event.note), shown=shown)
+
+
+def forgotten_list(saved: SavedList, names: CompanyNames) -> SavedList | None:
+    """Return a list without a company; None if no anchor remains; the same object if the company is not in it.
+
+    If the list's own name contains a name of the company, it is renamed to "list" and a unique code.
+    """
+    name, question = saved.name, forgotten_question(saved.question, names)
+    if names.are_in(name):
+        name = f"list {names.pseudonym(f'{name} {microseconds(saved.saved_at)}')}"
+    if question is None:
+        return None
+    return saved if (name, question) == (saved.name, saved.question) else replace(saved, name=name, question=question)
 
 
 def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
@@ -29,11 +58,6 @@ def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapp
         return None
     changed = {member: values for member, values in kept.items() if values != held[member]}
     return {**question, **changed} if changed else question
-
-
-def forgotten_list_name(name: str, saved_at: int, names: CompanyNames) -> str:
-    """Return the name of a list; if it contains a name of the company, "list" and a unique code instead."""
-    return f"list {names.pseudonym(f'{name} {saved_at}')}" if names.are_in(name) else name
 
 
 def _forgotten_filter(given: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:

@@ -9,9 +9,8 @@ The Elasticsearch client is imported only when it is needed.
 from collections.abc import Mapping
 from pathlib import Path
 
-from similarity.errors import InvalidInput
 from similarity.feedback.protocol import Workspace
-from similarity.index.opening import is_url
+from similarity.index.opening import elastic_settings, is_url
 
 
 def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
@@ -22,7 +21,10 @@ def open_workspace(target: str, environ: Mapping[str, str]) -> Workspace:
         IndexUnavailable: the store cannot be opened or does not answer.
     """
     if is_url(target):
-        return _open_elasticsearch(target, environ)
+        settings = elastic_settings(target, environ)
+        from similarity.feedback.elastic import ElasticWorkspace
+
+        return ElasticWorkspace(settings)
     from similarity.feedback.sqlite import SqliteWorkspace
 
     return SqliteWorkspace(workspace_file(target))
@@ -41,15 +43,3 @@ def open_existing_workspace(target: str, environ: Mapping[str, str]) -> Workspac
 def workspace_file(target: str | Path) -> Path:
     """Return the workspace file next to the file of an index; back it up like the index."""
     return Path(f"{target}.workspace")
-
-
-def _open_elasticsearch(target: str, environ: Mapping[str, str]) -> Workspace:
-    try:
-        from similarity.feedback.elastic import ElasticWorkspace
-        from similarity.index.elastic import ElasticSettings
-    except ImportError as error:
-        raise InvalidInput(
-            f"an index at a URL needs the Elasticsearch client ({error.name} is missing): "
-            "pip install 'company-similarity[elasticsearch]', in a checkout pip install -e '.[elasticsearch]'"
-        ) from error
-    return ElasticWorkspace(ElasticSettings.from_environment(target, environ))

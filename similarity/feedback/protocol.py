@@ -12,7 +12,7 @@ Every write is idempotent. When a write returns, it survives a crash, and all la
 
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
@@ -106,7 +106,7 @@ class FeedbackEvent:
 
     def repeats(self, other: "FeedbackEvent") -> bool:
         """Return whether both events are equal, ignoring their times."""
-        return _without_time(self) == _without_time(other)
+        return replace(self, at=other.at) == other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,10 +208,6 @@ class Workspace(Protocol):
 
     def close(self) -> None:
         """Close files and connections."""
-
-
-def _without_time(event: FeedbackEvent) -> tuple[object, ...]:
-    return event.user, event.id, event.anchor, event.hit, event.verdict, event.shown, event.note
 
 
 def _check_text(what: str, text: str, limit: int) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from similarity.company import EPOCH
-from similarity.errors import IndexUnavailable
 from similarity.feedback.protocol import EventConflict, FeedbackEvent, UnknownList
 
 FIRST_PAGE = 20
@@ -28,13 +27,6 @@ def same_or_conflict(event: FeedbackEvent, *, known: FeedbackEvent) -> FeedbackE
 def unknown_list(name: str) -> UnknownList:
     """Return the error for a list that does not exist."""
     return UnknownList(f"there is no list {name!r}; use the name of a saved list, or save it first")
-
-
-def unreadable(kind: str, error: Exception) -> IndexUnavailable:
-    """Return the error for a stored list or look that is damaged, or that another program wrote."""
-    return IndexUnavailable(
-        f"the workspace holds a {kind} that cannot be read ({error}); delete it or restore a backup"
-    )
 
 
 def microseconds(moment: datetime) -> int:

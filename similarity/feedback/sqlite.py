@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from similarity.feedback.forgetting import forgotten_list_name, forgotten_question
+from similarity.feedback.forgetting import forgotten_event, forgotten_list
 from similarity.feedback.protocol import (
     FeedbackEvent,
     Forgotten,
@@ -158,35 +158,24 @@ class SqliteWorkspace:
 def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int:
     changed = 0
     for saved in LISTS.read(connection, "NOT INDEXED"):
-        without = forgotten_question(saved.question, names)
-        renamed = forgotten_list_name(saved.name, microseconds(saved.saved_at), names)
-        if without is saved.question and renamed == saved.name:
+        without = forgotten_list(saved, names)
+        if without is saved:
             continue
         changed += 1
-        if without is None:
-            _removed(connection, saved.name)
-            continue
-        LISTS.write(connection, [_list_row(replace(saved, name=renamed, question=without))])
-        if renamed != saved.name:
+        if without is not None:
+            LISTS.write(connection, [_list_row(without)])
+        if without is not None and without.name != saved.name:
             looks = LOOKS.read(connection, "WHERE list_name = ?", (saved.name,))
-            LOOKS.write(connection, [_look_row(replace(look, list_name=renamed)) for look in looks])
+            LOOKS.write(connection, [_look_row(replace(look, list_name=without.name)) for look in looks])
+        if without is None or without.name != saved.name:
             _removed(connection, saved.name)
     return changed
 
 
 def _forget_in_notes(connection: sqlite3.Connection, names: CompanyNames) -> int:
-    """Empty notes with a name, and names of generation and bundle, which are free text from clients."""
-
-    def kept(text: str) -> str:
-        return "" if names.are_in(text) else text
-
-    cleared = []
-    for event in EVENTS.read(connection, "NOT INDEXED"):
-        shown = replace(event.shown, generation=kept(event.shown.generation), bundle_id=kept(event.shown.bundle_id))
-        without = replace(event, note=kept(event.note), shown=shown)
-        if without != event:
-            cleared.append(_event_row(without))
-    EVENTS.write(connection, cleared)
+    events = EVENTS.read(connection, "NOT INDEXED")
+    cleared = [without for event in events if (without := forgotten_event(event, names)) != event]
+    EVENTS.write(connection, map(_event_row, cleared))
     return len(cleared)
 
 

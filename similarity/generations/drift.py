@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from similarity.company import EmbeddedCompany, SimilarCompany
+from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.errors import InvalidInput
 from similarity.generations.gate import (
     BATCH_IDS,
@@ -98,18 +98,6 @@ class DriftReport:
     judged: JudgedQuality | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Comparison:
-    """One anchor and its neighbours in both generations."""
-
-    anchor: EmbeddedCompany
-    old: tuple[SimilarCompany, ...]
-    new: tuple[SimilarCompany, ...]
-    overlap: float
-    rank_biased_overlap: float
-    approximate: bool
-
-
 def compare(
     index: CompanyIndex,
     *,
@@ -117,13 +105,12 @@ def compare(
     new: str,
     anchors: int = 200,
     k: int = 10,
-    seed: int = 0,
     judgements: Judgements | None = None,
 ) -> DriftReport:
     """Compare the neighbours of `anchors` random companies, or of all companies if there are fewer.
 
-    With `judgements`, the report includes the nDCG of both generations. The same `seed` draws the same anchors while
-    neither generation changes.
+    With `judgements`, the report includes the nDCG of both generations. The anchors are the same while neither
+    generation changes.
 
     Raises:
         InvalidInput: `anchors` or `k` is below 1.
@@ -132,28 +119,33 @@ def compare(
     if anchors < 1 or k < 1:
         raise InvalidInput(f"anchors and k must be at least 1, not {anchors} and {k}")
     same_encoder = generation_named(index, old).encoder_id == generation_named(index, new).encoder_id
-    corpora = _compare_corpora(index, old=old, new=new, sample=anchors, seed=seed)
+    corpora = _compare_corpora(index, old=old, new=new, sample=anchors)
     before, after = (stored_documents(index, generation, corpora.sample) for generation in (old, new))
     chosen = [company for company in corpora.sample if company in before and company in after][:anchors]
-    comparisons = [_compare_anchor(index, before[company], after[company], old=old, new=new, k=k) for company in chosen]
-    overlaps = np.array([one.overlap for one in comparisons])
+    old_found = [index.similar(old, before[company].vector, k=k, exclude={company}) for company in chosen]
+    new_found = [index.similar(new, after[company].vector, k=k, exclude={company}) for company in chosen]
+    changes = [
+        _change(after[company].company, there.hits, here.hits)
+        for company, there, here in zip(chosen, old_found, new_found, strict=True)
+    ]
+    changed = [change for change in changes if change.rank_biased_overlap < 1]
+    changed.sort(key=lambda change: (change.overlap, change.rank_biased_overlap, change.id))
+    overlaps = [change.overlap for change in changes]
     return DriftReport(
         old=old,
         new=new,
         k=k,
-        anchors=len(comparisons),
-        approximate=any(one.approximate for one in comparisons),
-        overlap_mean=float(overlaps.mean()) if comparisons else None,
-        overlap_p10=float(np.percentile(overlaps, 10)) if comparisons else None,
-        rank_biased_overlap_mean=float(np.mean([one.rank_biased_overlap for one in comparisons]))
-        if comparisons
-        else None,
+        anchors=len(changes),
+        approximate=any(found.approximate for found in (*old_found, *new_found)),
+        overlap_mean=float(np.mean(overlaps)) if changes else None,
+        overlap_p10=float(np.percentile(overlaps, 10)) if changes else None,
+        rank_biased_overlap_mean=float(np.mean([each.rank_biased_overlap for each in changes])) if changes else None,
         same_text=_same_text([(before[company], after[company]) for company in chosen]) if same_encoder else None,
-        old_scores=_quantiles([one.old[-1].score for one in comparisons if one.old]),
-        new_scores=_quantiles([one.new[-1].score for one in comparisons if one.new]),
+        old_scores=_quantiles([found.hits[-1].score for found in old_found if found.hits]),
+        new_scores=_quantiles([found.hits[-1].score for found in new_found if found.hits]),
         only_in_old=corpora.only_in_old,
         only_in_new=corpora.only_in_new,
-        most_changed=_most_changed(comparisons),
+        most_changed=tuple(changed[:MOST_CHANGED]),
         judged=_judged_quality(index, judgements, old=old, new=new) if judgements else None,
     )
 
@@ -179,20 +171,22 @@ class _Corpora:
     only_in_new: int
 
 
-def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int, seed: int) -> _Corpora:
-    random = np.random.default_rng(seed)
-    size = _draws(index, old, sample=sample)
+def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int) -> _Corpora:
+    random = np.random.default_rng(0)
+    stats = index.stats(old)
+    # Versions do not show which documents are tombstones, so more are drawn.
+    draws = math.ceil(1.5 * sample * (1 + stats.deleted / max(stats.companies, 1))) + 20
     drawn: list[tuple[float, str]] = []
     differing: list[str] = []
-    for company, old_version, new_version in _joined_versions(index, old, new):
-        if old_version != new_version:
+    stored = heapq.merge(_versions(index, old), _versions(index, new))
+    for company, entries in groupby(stored, key=itemgetter(0)):
+        versions = {generation: version for _, generation, version in entries}
+        if versions.get(old) != versions.get(new):
             differing.append(company)
-        if old_version is None or new_version is None:
-            continue
-        if len(drawn) < size:
+        if old in versions and new in versions:
             heapq.heappush(drawn, (random.random(), company))
-        else:
-            heapq.heappushpop(drawn, (random.random(), company))
+            if len(drawn) > draws:
+                heapq.heappop(drawn)
     only_in_old = only_in_new = 0
     for start in range(0, len(differing), BATCH_IDS):
         ids = differing[start : start + BATCH_IDS]
@@ -204,39 +198,22 @@ def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int, se
     )
 
 
-def _draws(index: CompanyIndex, generation: str, *, sample: int) -> int:
-    """Return how many documents to draw for `sample` companies; versions do not show which ones are tombstones."""
-    stats = index.stats(generation)
-    return math.ceil(1.5 * sample * (1 + stats.deleted / max(stats.companies, 1))) + 20
-
-
-def _joined_versions(index: CompanyIndex, old: str, new: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield every id with its version in each generation (None if it is missing there), by ascending id."""
-    stored = heapq.merge(_versions(index, old), _versions(index, new))
-    for company, entries in groupby(stored, key=itemgetter(0)):
-        versions = {generation: version for _, generation, version in entries}
-        yield company, versions.get(old), versions.get(new)
-
-
 def _versions(index: CompanyIndex, generation: str) -> Iterator[tuple[str, str, int]]:
     return ((stored.id, generation, stored.version) for batch in index.versions(generation) for stored in batch)
 
 
-def _compare_anchor(
-    index: CompanyIndex, before: EmbeddedCompany, after: EmbeddedCompany, *, old: str, new: str, k: int
-) -> _Comparison:
-    there = index.similar(old, before.vector, k=k, exclude={before.id})
-    here = index.similar(new, after.vector, k=k, exclude={after.id})
-    old_ids = [hit.company.id for hit in there.hits]
-    new_ids = [hit.company.id for hit in here.hits]
-    longer = max(len(old_ids), len(new_ids))
-    return _Comparison(
-        anchor=after,
-        old=there.hits,
-        new=here.hits,
-        overlap=len({*old_ids} & {*new_ids}) / longer if longer else 1.0,
-        rank_biased_overlap=rank_biased_overlap(old_ids, new_ids),
-        approximate=there.approximate or here.approximate,
+def _change(company: Company, old: Sequence[SimilarCompany], new: Sequence[SimilarCompany]) -> ChangedAnchor:
+    """Return how far the neighbours of a company differ."""
+    names_before = {hit.company.id: hit.company.name for hit in old}
+    names_after = {hit.company.id: hit.company.name for hit in new}
+    longer = max(len(old), len(new))
+    return ChangedAnchor(
+        id=company.id,
+        name=company.name,
+        overlap=len(names_before.keys() & names_after.keys()) / longer if longer else 1.0,
+        rank_biased_overlap=rank_biased_overlap([*names_before], [*names_after]),
+        left=tuple(name for hit, name in names_before.items() if hit not in names_after),
+        joined=tuple(name for hit, name in names_after.items() if hit not in names_before),
     )
 
 
@@ -252,27 +229,6 @@ def _quantiles(scores: Sequence[float]) -> Quantiles | None:
         return None
     p05, p25, p50, p75, p95 = (float(value) for value in np.percentile(scores, (5, 25, 50, 75, 95)))
     return Quantiles(p05=p05, p25=p25, p50=p50, p75=p75, p95=p95)
-
-
-def _most_changed(comparisons: Sequence[_Comparison]) -> tuple[ChangedAnchor, ...]:
-    changed = [comparison for comparison in comparisons if comparison.rank_biased_overlap < 1]
-    changed.sort(key=lambda comparison: (comparison.overlap, comparison.rank_biased_overlap, comparison.anchor.id))
-    return tuple(
-        ChangedAnchor(
-            id=comparison.anchor.id,
-            name=comparison.anchor.company.name,
-            overlap=comparison.overlap,
-            rank_biased_overlap=comparison.rank_biased_overlap,
-            left=_names_only_in(comparison.old, comparison.new),
-            joined=_names_only_in(comparison.new, comparison.old),
-        )
-        for comparison in changed[:MOST_CHANGED]
-    )
-
-
-def _names_only_in(hits: Sequence[SimilarCompany], others: Sequence[SimilarCompany]) -> tuple[str, ...]:
-    known = {hit.company.id for hit in others}
-    return tuple(hit.company.name for hit in hits if hit.company.id not in known)
 
 
 def _judged_quality(index: CompanyIndex, judgements: Judgements, *, old: str, new: str) -> JudgedQuality | None:

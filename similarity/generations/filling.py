@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice, takewhile
 
 from similarity.company import DeletedCompany, EmbeddedCompany
-from similarity.errors import GenerationConflict
+from similarity.errors import GenerationConflict, InvalidInput
 from similarity.index.comparing import lagging
 from similarity.index.protocol import CompanyIndex, DocumentVersion, Generation, WriteOutcome
 from similarity.ingest.records import Change, VersionedCompany
@@ -89,6 +89,9 @@ class Filler:
 
     `before_write` is called before each chunk is written, and may raise to stop. `on_documents` is called with the
     number of documents written since the last call.
+
+    Raises:
+        InvalidInput: `target` needs another encoder.
     """
 
     index: CompanyIndex
@@ -96,9 +99,20 @@ class Filler:
     target: Generation
     encoder: Encoder | None
     now: datetime
-    pace: Pace
+    pace: Pace = field(default_factory=Pace)
     before_write: Callable[[], object] = lambda: None
     on_documents: Callable[[int], None] = lambda documents: None
+
+    def __post_init__(self) -> None:
+        held = self.encoder.encoder_id if self.encoder else "none"
+        if not self._copies and held != self.target.encoder_id:
+            raise InvalidInput(
+                f"the generation needs encoder {self.target.encoder_id}, but {held} was given; pass its bundle"
+            )
+
+    @property
+    def _copies(self) -> bool:
+        return self.source.encoder_id == self.target.encoder_id
 
     def fill(self, ids: IdRange = ALL_IDS) -> Filled:
         """Write all documents with these ids that the target lacks, once, in the order of ids.
@@ -145,10 +159,9 @@ class Filler:
         # A document with a version but without content was deleted. If it was deleted just now, the tombstone of
         # that delete is newer than the one made here, and wins.
         found = [stored.get(known.id) or DeletedCompany(id=known.id, version=known.version) for known in chunk]
-        if self.encoder is None:
+        if self._copies or self.encoder is None:
             return list(found)
-        companies = sum(isinstance(document, EmbeddedCompany) for document in found)
-        filled.encoded += companies
+        filled.encoded += len(stored)
         return embed_changes([_as_change(document) for document in found], {}, self.encoder, now=self.now)
 
 

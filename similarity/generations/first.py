@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Collection
 from datetime import datetime
 
 from similarity.bundle import ModelBundle
@@ -28,12 +27,18 @@ def ensure_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime
         try:
             with RenewedLease(index, FIRST_LOAD):
                 if _written_to(index) is None:
-                    new = new_generation(bundle, now=now, taken=[known.name for known in index.generations()])
+                    new = new_generation(index, bundle, now=now)
                     index.create_generation(new)
                     index.register_candidate(new.name)
         except LeaseHeld:
             time.sleep(POLL_SECONDS)
-    return _of_encoder(found, bundle)
+    if found.encoder_id != bundle.encoder_id:
+        raise EncoderMismatch(
+            f"generation {found.name} ({found.state}) has vectors of encoder {found.encoder_id}, but "
+            f"the bundle {bundle.folder} has encoder {bundle.encoder_id}; omit --bundle to use the generation's "
+            f"encoder, or change to the new one with: similarity generations reembed --bundle {bundle.folder}"
+        )
+    return found
 
 
 def promote_first(index: CompanyIndex, generation: Generation) -> bool:
@@ -53,10 +58,10 @@ def promote_first(index: CompanyIndex, generation: Generation) -> bool:
     return False
 
 
-def new_generation(bundle: ModelBundle, *, now: datetime, taken: Collection[str]) -> Generation:
-    """Return a generation for vectors of this bundle, with a name that is not `taken`; nothing is written."""
+def new_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime) -> Generation:
+    """Return a generation for vectors of this bundle, with a new name; nothing is written."""
     return Generation(
-        name=new_name(bundle.encoder_id, now=now, taken=taken),
+        name=new_name(index, bundle.encoder_id, now=now),
         encoder_id=bundle.encoder_id,
         bundle_id=bundle.bundle_id,
         dimension=bundle.manifest.dimension,
@@ -65,8 +70,9 @@ def new_generation(bundle: ModelBundle, *, now: datetime, taken: Collection[str]
     )
 
 
-def new_name(encoder_id: str, *, now: datetime, taken: Collection[str]) -> str:
+def new_name(index: CompanyIndex, encoder_id: str, *, now: datetime) -> str:
     """Return a name of time and encoder, such as 20260131-120000-1f2e3d4c; with -2, -3 ... if it is taken."""
+    taken = [known.name for known in index.generations()]
     plain = f"{now:%Y%m%d-%H%M%S}-{re.sub('[^a-z0-9]', '-', encoder_id[:8].lower())}"
     name, number = plain, 1
     while name in taken:
@@ -77,19 +83,5 @@ def new_name(encoder_id: str, *, now: datetime, taken: Collection[str]) -> str:
 
 def _written_to(index: CompanyIndex) -> Generation | None:
     """Return the live generation, else a candidate, else None."""
-    targets = index.write_targets()
-    for state in (GenerationState.LIVE, GenerationState.CANDIDATE):
-        for generation in targets:
-            if generation.state is state:
-                return generation
-    return None
-
-
-def _of_encoder(generation: Generation, bundle: ModelBundle) -> Generation:
-    if generation.encoder_id != bundle.encoder_id:
-        raise EncoderMismatch(
-            f"generation {generation.name} ({generation.state}) has vectors of encoder {generation.encoder_id}, but "
-            f"the bundle {bundle.folder} has encoder {bundle.encoder_id}; omit --bundle to use the generation's "
-            f"encoder, or change to the new one with: similarity generations reembed --bundle {bundle.folder}"
-        )
-    return generation
+    known = {generation.state: generation for generation in index.write_targets()[::-1]}
+    return known.get(GenerationState.LIVE) or known.get(GenerationState.CANDIDATE)

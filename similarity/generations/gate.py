@@ -6,7 +6,7 @@ A candidate is refused if any of these is true; the report gives each reason wit
   The interval is a paired bootstrap over anchors, two-sided 95 %, so the bound is its 2.5th percentile.
   The first generation of an index is not compared: its nDCG@10 must reach a floor.
 - There are fewer than 50 usable anchors.
-- It holds more or fewer companies or tombstones than the old one, beyond the changes logged meanwhile.
+- It holds more or fewer companies or tombstones than the old one, and not only because others are writing.
 - The vector of a labelled company has another encoder or dimension than the generation.
 
 No anchor may be in the training data: an encoder that was trained on the labels passes even if it is worse.
@@ -14,10 +14,11 @@ Give all companies of the training pairs as `trained_on`; anchors among them are
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from similarity.index.comparing import MAX_IN_FLIGHT_DOCUMENTS, Difference, diff
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import unknown_generation, vector_problem
 
+SEED = 0
 MIN_ANCHORS = 50
 MARGIN = 0.01
 BATCH_IDS = 500
@@ -47,15 +49,19 @@ class GateReport:
     `new_ndcg` if there is no old generation. Without anchors, these numbers are None.
     """
 
-    passed: bool
-    reasons: tuple[str, ...]
-    anchors: int
-    trained_on: int
-    old_ndcg: float | None
-    new_ndcg: float | None
-    difference: float | None
-    lower_bound: float | None
-    upper_bound: float | None
+    passed: bool = False
+    reasons: tuple[str, ...] = ()
+    anchors: int = 0
+    trained_on: int = 0
+    old_ndcg: float | None = None
+    new_ndcg: float | None = None
+    difference: float | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+
+
+Gate: TypeAlias = Callable[[str | None, str], GateReport]
+"""Called with the names of the live generation (None if there is none) and of the candidate."""
 
 
 def check(
@@ -66,53 +72,35 @@ def check(
     judgements: Judgements,
     trained_on: Collection[str] = (),
     floor: float = 0.5,
-    logged_changes: int = 0,
-    seed: int = 0,
 ) -> GateReport:
     """Return whether generation `new` may replace `old`, or become the first live one if `old` is None.
 
     An anchor is usable if it and two labelled candidates of different grade are in both generations; companies that
-    only one of them holds are ignored. `logged_changes`: writes that may have reached only one generation so far. If
-    the counts differ by more, the comparison is repeated for some seconds, and only documents that differ every time
-    are counted, because other processes may be writing. The same `seed` gives the same report.
+    only one of them holds are ignored. If the counts differ, the comparison is repeated for some seconds, and only
+    documents that differ every time are counted, because other processes may be writing.
 
     Raises:
-        InvalidInput: `floor` or `logged_changes` is out of range.
+        InvalidInput: `floor` is out of range.
         UnknownGeneration: one of the generations does not exist.
     """
-    if not 0 <= floor <= 1 or logged_changes < 0:
-        raise InvalidInput(f"floor must be between 0 and 1 and logged_changes at least 0: {floor}, {logged_changes}")
+    if not 0 <= floor <= 1:
+        raise InvalidInput(f"the floor is {floor}; nDCG@10 is between 0 and 1")
     seen = set(trained_on)
     unseen = {anchor: grades for anchor, grades in judgements.items() if anchor not in seen}
-    candidate = generation_named(index, new)
-    documents = stored_documents(index, new, judged_companies(unseen))
-    vectors = _valid_vectors(candidate, documents)
+    vectors, reasons = _valid_vectors(index, new, judged_companies(unseen))
     before = vectors
-    reasons = _vector_reasons(candidate, documents)
     if old is not None:
-        before = _valid_vectors(generation_named(index, old), stored_documents(index, old, vectors))
-        reasons += _count_reasons(index, old=old, new=new, logged_changes=logged_changes)
+        before, _ = _valid_vectors(index, old, vectors)
+        reasons += _count_reasons(index, old=old, new=new)
     usable = usable_judgements(unseen, before)
-    old_ndcg = None if old is None else anchor_ndcg(usable, before)
-    figures = _figures(old_ndcg, anchor_ndcg(usable, vectors), seed=seed)
+    report = _measured(None if old is None else anchor_ndcg(usable, before), anchor_ndcg(usable, vectors))
     reasons += _anchor_reasons(usable=len(usable), judged=len(unseen))
-    reasons += _quality_reasons(figures, floor=floor)
-    return GateReport(
-        passed=not reasons,
-        reasons=tuple(reasons),
-        anchors=len(usable),
-        trained_on=len(judgements) - len(unseen),
-        old_ndcg=figures.old,
-        new_ndcg=figures.new,
-        difference=figures.difference,
-        lower_bound=figures.lower,
-        upper_bound=figures.upper,
-    )
+    reasons += _quality_reasons(report, floor=floor)
+    trained = len(judgements) - len(unseen)
+    return replace(report, passed=not reasons, reasons=tuple(reasons), trained_on=trained)
 
 
-def gate_from_file(
-    index: CompanyIndex, judged: Path, *, trained_on: Path | None = None, floor: float = 0.5
-) -> Callable[[str | None, str], GateReport]:
+def gate_from_file(index: CompanyIndex, judged: Path, *, trained_on: Path | None = None, floor: float = 0.5) -> Gate:
     """Return a gate that evaluates generations with the relevance labels in a file.
 
     `trained_on`: a file with one company id per line.
@@ -185,46 +173,35 @@ def generation_named(index: CompanyIndex, name: str) -> Generation:
     return known[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Figures:
-    old: float | None = None
-    new: float | None = None
-    difference: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-
-
-def _figures(old: NDArray[np.float64] | None, new: NDArray[np.float64], *, seed: int) -> _Figures:
+def _measured(old: NDArray[np.float64] | None, new: NDArray[np.float64]) -> GateReport:
+    """Return a report with the figures of these nDCG values, `[anchors]`, and without a decision."""
     if not len(new):
-        return _Figures()
-    difference = None if old is None else new - old
-    lower, upper = bootstrap_interval(new if difference is None else difference, seed=seed)
-    return _Figures(
-        old=None if old is None else float(old.mean()),
-        new=float(new.mean()),
-        difference=None if difference is None else float(difference.mean()),
-        lower=lower,
-        upper=upper,
+        return GateReport()
+    lower, upper = bootstrap_interval(new if old is None else new - old, seed=SEED)
+    return GateReport(
+        anchors=len(new),
+        old_ndcg=None if old is None else float(old.mean()),
+        new_ndcg=float(new.mean()),
+        difference=None if old is None else float((new - old).mean()),
+        lower_bound=lower,
+        upper_bound=upper,
     )
 
 
-def _quality_reasons(figures: _Figures, *, floor: float) -> list[str]:
-    if figures.new is None or figures.lower is None:
-        return []
-    if figures.old is None:
-        if figures.new >= floor:
-            return []
+def _quality_reasons(report: GateReport, *, floor: float) -> list[str]:
+    new, old, lower = report.new_ndcg, report.old_ndcg, report.lower_bound
+    if new is not None and old is None and new < floor:
         return [
-            f"nDCG@10 is {figures.new:.4f}, under the floor of {floor:.4f} for a first generation; use a better "
+            f"nDCG@10 is {new:.4f}, under the floor of {floor:.4f} for a first generation; use a better "
             "encoder, or a lower floor if this corpus is harder"
         ]
-    if figures.lower >= -MARGIN:
-        return []
-    return [
-        f"nDCG@10 goes from {figures.old:.4f} to {figures.new:.4f}; the 2.5th percentile of the difference is "
-        f"{figures.lower:+.4f}, under the limit of {-MARGIN:+.4f}; keep the old generation, or judge more "
-        "anchors if the interval is wide"
-    ]
+    if old is not None and lower is not None and lower < -MARGIN:
+        return [
+            f"nDCG@10 goes from {old:.4f} to {new:.4f}; the 2.5th percentile of the difference is "
+            f"{lower:+.4f}, under the limit of {-MARGIN:+.4f}; keep the old generation, or judge more "
+            "anchors if the interval is wide"
+        ]
+    return []
 
 
 def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
@@ -236,21 +213,21 @@ def _anchor_reasons(*, usable: int, judged: int) -> list[str]:
     ]
 
 
-def _count_reasons(index: CompanyIndex, *, old: str, new: str, logged_changes: int) -> list[str]:
+def _count_reasons(index: CompanyIndex, *, old: str, new: str) -> list[str]:
     old_stats, new_stats = index.stats(old), index.stats(new)
     old_counts = {"companies": old_stats.companies, "tombstones": old_stats.deleted}
     excess = {
         "companies": new_stats.companies - old_stats.companies,
         "tombstones": new_stats.deleted - old_stats.deleted,
     }
-    if max(map(abs, excess.values())) > logged_changes:
+    if any(excess.values()):
         lasting = _lasting_differences(index, old=old, new=new)
         excess = excess if lasting is None else _excess_of_new(index, lasting, old=old, new=new)
     return [
         f"{new} holds {old_counts[kind] + count:,} {kind} and {old} holds {old_counts[kind]:,}; they differ by "
-        f"{abs(count):,}, more than the {logged_changes:,} logged changes; run the re-embed again, then the gate"
+        f"{abs(count):,}; run the re-embed again, then the gate"
         for kind, count in excess.items()
-        if abs(count) > logged_changes
+        if count
     ]
 
 
@@ -272,29 +249,24 @@ def _excess_of_new(index: CompanyIndex, lasting: Collection[Difference], *, old:
     """Return how many more companies and tombstones `new` holds among these documents than `old`."""
     of_old = [document.id for document in lasting if document.old is not None]
     of_new = [document.id for document in lasting if document.new is not None]
-    companies = _count_companies(index, new, of_new) - _count_companies(index, old, of_old)
+    # Tombstones are not among the stored documents.
+    companies = len(stored_documents(index, new, of_new)) - len(stored_documents(index, old, of_old))
     return {"companies": companies, "tombstones": len(of_new) - len(of_old) - companies}
 
 
-def _count_companies(index: CompanyIndex, generation: str, ids: Sequence[str]) -> int:
-    """Return how many of these documents are companies; `index.get` returns no tombstones."""
-    return sum(len(index.get(generation, ids[start : start + BATCH_IDS])) for start in range(0, len(ids), BATCH_IDS))
-
-
-def _vector_reasons(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> list[str]:
-    """Return at most one reason: the number of invalid vectors and, as an example, the first one by id."""
+def _valid_vectors(index: CompanyIndex, name: str, ids: Collection[str]) -> tuple[dict[str, Vector], list[str]]:
+    """Return the valid vectors of these companies in a generation, and a reason if some are invalid."""
+    generation = generation_named(index, name)
+    documents = stored_documents(index, name, ids)
     problems = {
         company: problem for company in sorted(documents) if (problem := _problem(generation, documents[company]))
     }
-    return [
-        f"{len(problems):,} of {len(documents):,} labelled companies in {generation.name} have an invalid vector; for "
+    vectors = {company: document.vector for company, document in documents.items() if company not in problems}
+    return vectors, [
+        f"{len(problems):,} of {len(documents):,} labelled companies in {name} have an invalid vector; for "
         f"example {company}: {problem}; embed the corpus again"
         for company, problem in list(problems.items())[:1]
     ]
-
-
-def _valid_vectors(generation: Generation, documents: Mapping[str, EmbeddedCompany]) -> dict[str, Vector]:
-    return {company: document.vector for company, document in documents.items() if not _problem(generation, document)}
 
 
 def _problem(generation: Generation, document: EmbeddedCompany) -> str:

@@ -11,7 +11,6 @@ with the columns of the company, as for any other load.
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -25,21 +24,12 @@ from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, Wr
 from similarity.ingest.files import RejectsFile, Row, column_names, read_rows
 from similarity.ingest.former_names import remember_lost_names
 from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
-from similarity.ingest.records import Columns, parse_record
+from similarity.ingest.records import Change, Columns, parse_record
 from similarity.preparation.language import detect_language
 from similarity.text import text_hash
 
 VECTOR_COLUMN = "vector"
 NORM_TOLERANCE = 0.01
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ValidRow:
-    """A valid row and its document."""
-
-    row: Row
-    document: EmbeddedCompany | DeletedCompany
-    ignored_fields: tuple[str, ...] = ()
 
 
 def import_vectors(
@@ -51,7 +41,6 @@ def import_vectors(
     rejects: RejectsFile,
     now: datetime,
     on_rows: OnRows = lambda rows: None,
-    vector_column: str = VECTOR_COLUMN,
 ) -> LoadReport:
     """Write every company with its vector to one generation; invalid rows go to `rejects`, each with its reason.
 
@@ -69,44 +58,48 @@ def import_vectors(
         IndexUnavailable: the store accepted no row of a chunk.
     """
     target = generation_named(index, generation)
-    _check_file(path, target, columns, vector_column)
+    _check_file(path, target, columns)
     report = LoadReport()
 
     def reject(row: Row, reason: str) -> None:
-        readable = {name: value for name, value in row.record.items() if name != vector_column}
+        readable = {name: value for name, value in row.record.items() if name != VECTOR_COLUMN}
         rejects.add(Row(number=row.number, record=readable), reason)
 
     rows = read_rows(path)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         report.rows += len(chunk)
-        usable: list[_ValidRow] = []
+        usable: list[tuple[Row, EmbeddedCompany | DeletedCompany]] = []
         for row in chunk:
             try:
-                usable.append(_document(row, target, columns=columns, vector_column=vector_column, now=now))
+                if row.unreadable:
+                    raise InvalidCompany("row", row.unreadable)
+                parsed = parse_record(row.record, columns=columns, now=now)
+                usable.append((row, _document(row, parsed.change, target, now=now)))
             except InvalidCompany as error:
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
-        report.ignored_values.update(field for read in usable for field in read.ignored_fields)
-        for read, result in zip(usable, _write(index, generation, usable), strict=True):
+            else:
+                report.ignored_values.update(parsed.ignored_fields)
+        for (row, _), result in zip(usable, _write(index, generation, [each for _, each in usable]), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:
-                reject(read.row, result.reason)
+                reject(row, result.reason)
         on_rows(len(chunk))
     return report
 
 
-def vector_dimension(path: Path, *, vector_column: str = VECTOR_COLUMN) -> int:
+def vector_dimension(path: Path) -> int:
     """Return the dimension of the first vector of a file, for the generation to create.
 
     Raises:
         InvalidInput: the file cannot be read, or no row of it has a vector.
     """
     for row in read_rows(path):
-        vector = row.record.get(vector_column)
+        vector = row.record.get(VECTOR_COLUMN)
         if isinstance(vector, list) and vector:
             return len(vector)
     raise InvalidInput(
-        f"no row of {path} has a list of numbers in the column {vector_column!r}; give vectors as Parquet or JSONL"
+        f"no row of {path} has a list of numbers in the column {VECTOR_COLUMN!r}; give vectors as Parquet or JSONL"
     )
 
 
@@ -136,12 +129,12 @@ def unit_vector(value: object, *, dimension: int) -> Vector:
     return (vector / norm).astype(np.float32)
 
 
-def _check_file(path: Path, generation: Generation, columns: Columns, vector_column: str) -> None:
+def _check_file(path: Path, generation: Generation, columns: Columns) -> None:
     check_columns(path, columns)
     present = column_names(path)
-    if vector_column not in present:
-        raise InvalidInput(f"there is no column {vector_column!r}; the file has the columns: {', '.join(present)}")
-    found = vector_dimension(path, vector_column=vector_column)
+    if VECTOR_COLUMN not in present:
+        raise InvalidInput(f"there is no column {VECTOR_COLUMN!r}; the file has the columns: {', '.join(present)}")
+    found = vector_dimension(path)
     if found != generation.dimension:
         raise InvalidInput(
             f"the vectors of {path} have {found} numbers, and generation {generation.name} holds "
@@ -149,28 +142,25 @@ def _check_file(path: Path, generation: Generation, columns: Columns, vector_col
         )
 
 
-def _document(row: Row, generation: Generation, *, columns: Columns, vector_column: str, now: datetime) -> _ValidRow:
-    if row.unreadable:
-        raise InvalidCompany("row", row.unreadable)
-    parsed = parse_record(row.record, columns=columns, now=now)
-    if isinstance(parsed.change, DeletedCompany):
-        return _ValidRow(row=row, document=parsed.change)
-    company = parsed.change.company
-    vector = unit_vector(row.record.get(vector_column), dimension=generation.dimension)
-    document = EmbeddedCompany(
+def _document(row: Row, change: Change, generation: Generation, *, now: datetime) -> EmbeddedCompany | DeletedCompany:
+    if isinstance(change, DeletedCompany):
+        return change
+    company = change.company
+    vector = unit_vector(row.record.get(VECTOR_COLUMN), dimension=generation.dimension)
+    return EmbeddedCompany(
         company=company,
-        version=parsed.change.version,
+        version=change.version,
         text_hash=text_hash(company.description + vector.tobytes().hex()),
         encoder_id=generation.encoder_id,
         vector=vector,
         embedded_at=now,
         language=detect_language(company.description),
     )
-    return _ValidRow(row=row, document=document, ignored_fields=parsed.ignored_fields)
 
 
-def _write(index: CompanyIndex, generation: str, chunk: Sequence[_ValidRow]) -> list[WriteResult]:
-    documents = [read.document for read in chunk]
+def _write(
+    index: CompanyIndex, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]
+) -> list[WriteResult]:
     # Also the live generation: after a promotion and its retirement, the names that only it holds would be lost.
     for name in {generation, *(target.name for target in index.write_targets())}:
         with suppress(UnknownGeneration):

@@ -19,10 +19,9 @@ class RenewedLease:
         LeaseHeld: another process holds the lease.
     """
 
-    def __init__(self, index: CompanyIndex, name: str, *, holder: str = "", seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, index: CompanyIndex, name: str, *, seconds: float = LEASE_SECONDS) -> None:
         self._index = index
         self._name = name
-        self._holder = holder or new_holder()
         self._seconds = seconds
         self._lease: Lease | None = None
         self._lost: LeaseLost | None = None
@@ -30,7 +29,7 @@ class RenewedLease:
         self._keeper = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
 
     def __enter__(self) -> "RenewedLease":
-        self._lease = self._index.take_lease(self._name, holder=self._holder, seconds=self._seconds)
+        self._lease = self._index.take_lease(self._name, holder=new_holder(), seconds=self._seconds)
         self._keeper.start()
         return self
 

@@ -1,4 +1,4 @@
-"""The plan of a re-embed, computed without changing anything."""
+"""The plan of a re-embed, computed without changing anything; and which generations it finds."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,14 +14,12 @@ class Plan:
     """The plan of a run.
 
     `lacking`: about how many documents, tombstones included, will be written (by counts; a run compares versions).
-    `encodes`: False if vectors are copied. `begun`: the candidate exists already. `finished`: the live generation
-    has this bundle already. `writers`: holders of writer leases.
+    `encodes`: False if vectors are copied. `begun`: the candidate exists already. `writers`: holders of writer leases.
     """
 
     live: Generation
     candidate: Generation
     begun: bool
-    finished: bool
     encodes: bool
     companies: int
     documents: int
@@ -38,25 +36,23 @@ def plan(index: CompanyIndex, target: Generation) -> Plan:
     """
     live = index.live()
     begun = unfinished_candidate(index, target)
-    here = index.stats(live.name)
-    there = index.stats(begun.name) if begun else None
-    documents = here.companies + here.deleted
+    stats = index.stats(live.name)
+    documents = stats.companies + stats.deleted
     return Plan(
         live=live,
         candidate=begun or target,
         begun=begun is not None,
-        finished=is_finished(live, target),
         encodes=live.encoder_id != target.encoder_id,
-        companies=here.companies,
+        companies=stats.companies,
         documents=documents,
-        lacking=max(0, documents - (there.companies + there.deleted if there else 0)),
+        lacking=max(0, documents - (documents_in(index, begun) if begun else 0)),
         writers=tuple(lease.holder for lease in writer_leases(index)),
     )
 
 
-def copy_of(live: Generation, *, taken: list[str], now: datetime) -> Generation:
+def copy_of(index: CompanyIndex, live: Generation, *, now: datetime) -> Generation:
     """Return the new generation for a copy of the live one; nothing is written."""
-    name = new_name(live.encoder_id, now=now, taken=taken)
+    name = new_name(index, live.encoder_id, now=now)
     return replace(live, name=name, created_at=now, state=GenerationState.BUILDING, promoted_at=None)
 
 
@@ -68,18 +64,24 @@ def unfinished_candidate(index: CompanyIndex, target: Generation) -> Generation 
     """
     unfinished = (GenerationState.CANDIDATE, GenerationState.BUILDING)
     known = [generation for generation in index.generations() if generation.state in unfinished]
-    others = [each for each in known if each.state is GenerationState.CANDIDATE and not _same_bundle(each, target)]
+    others = [each for each in known if each.state is GenerationState.CANDIDATE and not same_bundle(each, target)]
     if others:
         raise GenerationConflict(
             f"there is an unfinished candidate {others[0].name} of bundle {others[0].bundle_id}; finish it with its "
             f"own bundle, or remove it with: similarity generations retire {others[0].name}"
         )
-    return next((generation for generation in known if _same_bundle(generation, target)), None)
+    return next((generation for generation in known if same_bundle(generation, target)), None)
 
 
-def is_finished(live: Generation, target: Generation) -> bool:
-    """Return whether the live generation has the target bundle already."""
-    return _same_bundle(live, target)
+def previous_generations(index: CompanyIndex) -> list[Generation]:
+    """Return the generations that were live before, the most recent one first."""
+    previous = [generation for generation in index.generations() if generation.state is GenerationState.PREVIOUS]
+    return sorted(previous, key=lambda generation: (went_live(generation), generation.created_at), reverse=True)
+
+
+def went_live(generation: Generation) -> datetime:
+    """Return when a live or previous generation was promoted last."""
+    return generation.promoted_at or generation.created_at
 
 
 def documents_in(index: CompanyIndex, generation: Generation) -> int:
@@ -88,5 +90,6 @@ def documents_in(index: CompanyIndex, generation: Generation) -> int:
     return stats.companies + stats.deleted
 
 
-def _same_bundle(generation: Generation, target: Generation) -> bool:
+def same_bundle(generation: Generation, target: Generation) -> bool:
+    """Return whether both generations have the same bundle."""
     return (generation.encoder_id, generation.bundle_id) == (target.encoder_id, target.bundle_id)

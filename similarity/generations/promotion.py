@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from similarity.errors import GenerationConflict, NoLiveGeneration
-from similarity.generations.gate import generation_named
+from similarity.generations.gate import Gate, GateReport, generation_named
 from similarity.generations.leases import REEMBED, RenewedLease
-from similarity.generations.reembed import Gate, GateReport
+from similarity.generations.plan import previous_generations
 from similarity.index.comparing import lag_that_stays, lagging
-from similarity.index.protocol import CompanyIndex, Generation, GenerationState
+from similarity.index.protocol import CompanyIndex, GenerationState
+from similarity.index.rules import nothing_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +68,12 @@ def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
         GenerationConflict: no generation was live before.
     """
     live = index.live()
-    before = [known for known in index.generations() if known.state is GenerationState.PREVIOUS]
-    if not before:
-        raise GenerationConflict(f"no generation was live before {live.name}; there is nothing to go back to")
-    target = max(before, key=_went_live)
-    lag = lag_that_stays(index, ahead=live.name, behind=target.name, wait=wait)
-    return Rollback(live=live.name, target=target.name, lacking=lag.count, lacks=lag.ids)
+    previous = previous_generations(index)
+    if not previous:
+        raise nothing_before(live.name)
+    target = previous[0].name
+    lag = lag_that_stays(index, ahead=live.name, behind=target, wait=wait)
+    return Rollback(live=live.name, target=target, lacking=lag.count, lacks=lag.ids)
 
 
 def retire(index: CompanyIndex, name: str) -> None:
@@ -96,7 +97,3 @@ def live_name(index: CompanyIndex) -> str | None:
         return index.live().name
     except NoLiveGeneration:
         return None
-
-
-def _went_live(generation: Generation) -> tuple[float, str]:
-    return (generation.promoted_at.timestamp() if generation.promoted_at else 0.0, generation.name)

@@ -18,35 +18,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.generations.filling import Filled, Filler, Pace
+from similarity.generations.gate import Gate, GateReport
 from similarity.generations.leases import LEASE_SECONDS, REEMBED, RenewedLease
-from similarity.generations.plan import copy_of, documents_in, is_finished, unfinished_candidate
+from similarity.generations.plan import copy_of, previous_generations, same_bundle, unfinished_candidate
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 from similarity.ingest.writer_leases import wait_for_writers, writer_leases
 from similarity.model.encoder_protocol import Encoder
 
 MAX_PASSES = 20
 
-
-class GateReport(Protocol):
-    """The result of a gate, as this module needs it; `similarity.generations.gate.GateReport` implements it."""
-
-    @property
-    def passed(self) -> bool: ...
-
-    @property
-    def reasons(self) -> tuple[str, ...]: ...
-
-
-Gate: TypeAlias = Callable[[str | None, str], GateReport]
-"""Called with the names of the live generation (None if there is none) and of the candidate."""
 OnStep: TypeAlias = Callable[[str, str], None]
 """Called with the name of a finished step and a one-line summary."""
-OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of documents done and the total number."""
 FillPass: TypeAlias = Callable[[Filler], Filled]
 """Copies or embeds once the documents that the candidate lacks. The next pass does the remaining ones."""
 
@@ -75,7 +61,7 @@ class Options:
     """Options of a run. `compact`: merge the candidate on disk before the gate (may take long).
 
     `gate`: None promotes without evaluation. `fill_pass`: runs one pass of the backfill, by default in this process.
-    `clock` and `sleep`: for tests.
+    `on_documents`: called with the number of documents written since the last call. `clock` and `sleep`: for tests.
     """
 
     gate: Gate | None
@@ -84,16 +70,23 @@ class Options:
     fill_pass: FillPass = Filler.fill
     max_docs_per_second: float | None = None
     writers_timeout: float = 600.0
-    holder: str = ""
     lease_seconds: float = LEASE_SECONDS
     on_step: OnStep = lambda name, detail: None
-    on_progress: OnProgress = lambda done, total: None
+    on_documents: Callable[[int], None] = lambda documents: None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
         if self.max_docs_per_second is not None and not self.max_docs_per_second > 0:
             raise InvalidInput(f"the limit is {self.max_docs_per_second} documents per second; give more than 0")
+
+    def pace(self) -> Pace:
+        """Return the limit of one backfill."""
+        return Pace(self.max_docs_per_second, clock=self.clock, sleep=self.sleep)
+
+    def lease(self, index: CompanyIndex) -> RenewedLease:
+        """Return the lease of a run, which is not taken yet."""
+        return RenewedLease(index, REEMBED, seconds=self.lease_seconds)
 
 
 def reembed(
@@ -110,12 +103,11 @@ def reembed(
         GenerationConflict: there is a candidate of another bundle, or this candidate cannot be filled.
         IndexUnavailable: the store does not accept documents; a later run continues from here.
     """
-    with RenewedLease(index, REEMBED, holder=options.holder, seconds=options.lease_seconds) as lease:
-        options.on_step("lease", "no other re-embed is running")
+    with options.lease(index) as lease:
         live = index.live()
-        if is_finished(live, target):
+        if same_bundle(live, target):
             return _finish(index, live, encoder=encoder, now=now, options=options)
-        return _Run(index, live, target, encoder=encoder, now=now, options=options, lease=lease).run()
+        return _run(Filler(index=index, source=live, target=target, encoder=encoder, now=now), options, lease)
 
 
 def copy_generation(index: CompanyIndex, *, now: datetime, options: Options) -> ReembedReport:
@@ -124,168 +116,114 @@ def copy_generation(index: CompanyIndex, *, now: datetime, options: Options) -> 
     Raises:
         As `reembed`.
     """
-    with RenewedLease(index, REEMBED, holder=options.holder, seconds=options.lease_seconds) as lease:
-        options.on_step("lease", "no other re-embed is running")
+    with options.lease(index) as lease:
         live = index.live()
-        target = copy_of(live, taken=[known.name for known in index.generations()], now=now)
-        return _Run(index, live, target, encoder=None, now=now, options=options, lease=lease).run()
+        target = copy_of(index, live, now=now)
+        return _run(Filler(index=index, source=live, target=target, encoder=None, now=now), options, lease)
 
 
-class _Run:
-    """One run; each step is a method."""
-
-    def __init__(
-        self,
-        index: CompanyIndex,
-        live: Generation,
-        target: Generation,
-        *,
-        encoder: Encoder | None,
-        now: datetime,
-        options: Options,
-        lease: RenewedLease,
-    ) -> None:
-        self.index = index
-        self.live = live
-        self.target = target
-        self.encoder = _encoder_for(live, target, encoder)
-        self.now = now
-        self.options = options
-        self.lease = lease
-
-    def run(self) -> ReembedReport:
-        candidate = self.register_candidate()
-        report = ReembedReport(generation=candidate.name, replaces=self.live.name)
-        self.wait_for_writers()
-        self.backfill(candidate, report)
-        if report.rejected:
-            self.options.on_step("rejected", f"{len(report.rejected):,} documents cannot be stored; not promoted")
-            return report
-        if self.options.compact:
-            self.index.compact(candidate.name)
-            self.options.on_step("compact", "the candidate is merged on disk")
-        if self.passes_gate(candidate, report) and self.options.promote:
-            self.promote(candidate, report)
+def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport:
+    options.on_step("lease", "no other re-embed is running")
+    filler = replace(filler, target=_registered_candidate(filler, options))
+    index, live, candidate = filler.index, filler.source.name, filler.target.name
+    report = ReembedReport(generation=candidate, replaces=live)
+    _wait_for_writers(index, options)
+    _backfill(replace(filler, before_write=lease.held), report, options)
+    if report.rejected:
+        options.on_step("rejected", f"{len(report.rejected):,} documents cannot be stored; not promoted")
         return report
+    if options.compact:
+        index.compact(candidate)
+        options.on_step("compact", "the candidate is merged on disk")
+    lease.held()
+    if options.gate:
+        report.gate = options.gate(live, candidate)
+        options.on_step("gate", "passed" if report.gate.passed else f"refused: {'; '.join(report.gate.reasons)}")
+        if not report.gate.passed:
+            return report
+    if options.promote:
+        _promote(filler, report, options, lease)
+    return report
 
-    def register_candidate(self) -> Generation:
-        """Register the generation to fill: a new one, or that of an earlier run."""
-        candidate = unfinished_candidate(self.index, self.target)
-        state = "continues"
-        if candidate is None:
-            candidate, state = self.target, "is new"
-            self.index.create_generation(candidate)
-        if candidate.state is GenerationState.BUILDING:
-            self.index.register_candidate(candidate.name)
-        self.options.on_step("candidate", f"{candidate.name} {state}; it will replace {self.live.name}")
-        return candidate
 
-    def wait_for_writers(self) -> None:
-        """Wait until every writer also writes to the candidate."""
-        revision = self.index.revision()
-        timeout, clock, sleep = self.options.writers_timeout, self.options.clock, self.options.sleep
-        wait_for_writers(self.index, revision, timeout=timeout, clock=clock, sleep=sleep)
-        count = len(writer_leases(self.index))
-        self.options.on_step("writers", f"{count} active writers; all of them write to the candidate")
+def _registered_candidate(filler: Filler, options: Options) -> Generation:
+    """Return the generation to fill, after its registration: a new one, or that of an earlier run."""
+    candidate = unfinished_candidate(filler.index, filler.target)
+    state = "continues"
+    if candidate is None:
+        candidate, state = filler.target, "is new"
+        filler.index.create_generation(candidate)
+    if candidate.state is GenerationState.BUILDING:
+        filler.index.register_candidate(candidate.name)
+    options.on_step("candidate", f"{candidate.name} {state}; it will replace {filler.source.name}")
+    return candidate
 
-    def backfill(self, candidate: Generation, report: ReembedReport) -> None:
-        """Fill the candidate, in passes until one finds nothing to do."""
-        total, done = documents_in(self.index, self.live), documents_in(self.index, candidate)
 
-        def on_documents(documents: int) -> None:
-            nonlocal done
-            done += documents
-            self.options.on_progress(min(done, total), total)
+def _wait_for_writers(index: CompanyIndex, options: Options) -> None:
+    """Wait until every writer also writes to the candidate."""
+    timeout = options.writers_timeout
+    wait_for_writers(index, index.revision(), timeout=timeout, clock=options.clock, sleep=options.sleep)
+    options.on_step("writers", f"{len(writer_leases(index))} active writers; all of them write to the candidate")
 
-        filler = _filler(self.index, self.live, candidate, encoder=self.encoder, now=self.now, options=self.options)
-        filler = replace(filler, before_write=self.lease.held, on_documents=on_documents)
-        for number in range(1, MAX_PASSES + 1):
-            filled = self.options.fill_pass(filler)
-            report.add(filled)
-            self.options.on_step("backfill" if number == 1 else "catch-up", _summary(filled))
-            if filled.is_complete:
-                return
-            if filled.failed and not filled.applied:
-                raise IndexUnavailable(
-                    f"the store did not accept {filled.failed:,} documents of the candidate {candidate.name}; no data "
-                    "is lost. When it accepts writes again, run the same command; it continues from here"
-                )
-        raise GenerationConflict(
-            f"after {MAX_PASSES} passes the candidate {candidate.name} still lacks documents: a writer writes only to "
-            f"{self.live.name}. List the writers with: similarity generations leases; stop that writer and run the "
-            "same command again"
-        )
 
-    def passes_gate(self, candidate: Generation, report: ReembedReport) -> bool:
-        """Run the gate and return whether it passed; return True if no gate is configured."""
-        self.lease.held()
-        if self.options.gate is None:
-            return True
-        report.gate = self.options.gate(self.live.name, candidate.name)
-        verdict = "passed" if report.gate.passed else f"refused: {'; '.join(report.gate.reasons)}"
-        self.options.on_step("gate", verdict)
-        return report.gate.passed
-
-    def promote(self, candidate: Generation, report: ReembedReport) -> None:
-        """Promote the candidate, then copy the writes that reached only the old generation."""
-        now_live = self.index.live().name
-        if now_live != self.live.name:
-            raise GenerationConflict(
-                f"{now_live} went live while this run copied {self.live.name}; if {candidate.name} should replace it, "
-                "run the same command again"
+def _backfill(filler: Filler, report: ReembedReport, options: Options) -> None:
+    """Fill the candidate, in passes until one finds nothing to do."""
+    live, candidate = filler.source.name, filler.target.name
+    filler = replace(filler, pace=options.pace(), on_documents=options.on_documents)
+    for number in range(1, MAX_PASSES + 1):
+        filled = options.fill_pass(filler)
+        report.add(filled)
+        options.on_step("backfill" if number == 1 else "catch-up", _summary(filled))
+        if filled.is_complete:
+            return
+        if filled.failed and not filled.applied:
+            raise IndexUnavailable(
+                f"the store did not accept {filled.failed:,} documents of the candidate {candidate}; no data "
+                "is lost. When it accepts writes again, run the same command; it continues from here"
             )
-        self.index.promote(candidate.name, lease=self.lease.held())
-        report.promoted = True
-        self.options.on_step("promote", f"{candidate.name} is live; {self.live.name} is kept for a rollback")
-        filler = _filler(self.index, self.live, candidate, encoder=self.encoder, now=self.now, options=self.options)
-        _copy_late_writes(filler, report, self.options)
+    raise GenerationConflict(
+        f"after {MAX_PASSES} passes the candidate {candidate} still lacks documents: a writer writes only to "
+        f"{live}. List the writers with: similarity generations leases; stop that writer and run the "
+        "same command again"
+    )
+
+
+def _promote(filler: Filler, report: ReembedReport, options: Options, lease: RenewedLease) -> None:
+    """Promote the candidate, then copy the writes that reached only the old generation."""
+    live, candidate = filler.source.name, filler.target.name
+    now_live = filler.index.live().name
+    if now_live != live:
+        raise GenerationConflict(
+            f"{now_live} went live while this run copied {live}; if {candidate} should replace it, "
+            "run the same command again"
+        )
+    filler.index.promote(candidate, lease=lease.held())
+    report.promoted = True
+    options.on_step("promote", f"{candidate} is live; {live} is kept for a rollback")
+    _copy_late_writes(filler, report, options)
 
 
 def _finish(
     index: CompanyIndex, live: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
     """Complete an earlier run that stopped after the promotion."""
+    options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
-    before = [known for known in index.generations() if known.state is GenerationState.PREVIOUS and known.promoted_at]
-    if before:
-        previous = max(before, key=lambda known: (known.promoted_at, known.created_at))
+    for previous in previous_generations(index)[:1]:
         report.replaces = previous.name
-        encoder = _encoder_for(previous, live, encoder)
-        _copy_late_writes(_filler(index, previous, live, encoder=encoder, now=now, options=options), report, options)
+        filler = Filler(index=index, source=previous, target=live, encoder=encoder, now=now)
+        _copy_late_writes(filler, report, options)
     options.on_step("finished", f"{live.name} of this bundle is live")
     return report
 
 
 def _copy_late_writes(filler: Filler, report: ReembedReport, options: Options) -> None:
     try:
-        filled = filler.fill()
+        filled = replace(filler, pace=options.pace()).fill()
     except UnknownGeneration:
         return  # the previous generation was retired meanwhile, so no writer can have written only to it
     report.add(filled)
     options.on_step("settle", _summary(filled))
-
-
-def _filler(
-    index: CompanyIndex,
-    source: Generation,
-    target: Generation,
-    *,
-    encoder: Encoder | None,
-    now: datetime,
-    options: Options,
-) -> Filler:
-    pace = Pace(options.max_docs_per_second, clock=options.clock, sleep=options.sleep)
-    return Filler(index=index, source=source, target=target, encoder=encoder, now=now, pace=pace)
-
-
-def _encoder_for(source: Generation, target: Generation, encoder: Encoder | None) -> Encoder | None:
-    """Return the encoder for `target`, or None if both generations have the same encoder and vectors are copied."""
-    if source.encoder_id == target.encoder_id:
-        return None
-    if encoder is None or encoder.encoder_id != target.encoder_id:
-        held = encoder.encoder_id if encoder else "none"
-        raise InvalidInput(f"the generation needs encoder {target.encoder_id}, but {held} was given; pass its bundle")
-    return encoder
 
 
 def _summary(filled: Filled) -> str:

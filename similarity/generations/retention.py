@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from similarity.errors import GenerationConflict, InvalidInput, LeaseHeld, UnknownGeneration
 from similarity.generations.leases import REEMBED, RenewedLease
+from similarity.generations.plan import previous_generations, went_live
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState
 
 
@@ -35,9 +36,8 @@ def prune(index: CompanyIndex, *, keep: int, older_than: timedelta, now: datetim
 def _replaced(index: CompanyIndex, *, keep: int, before: datetime) -> list[str]:
     """Return previous generations replaced before a time, except the `keep` most recent; newest first."""
     generations = index.generations()
-    previous = [generation for generation in generations if generation.state is GenerationState.PREVIOUS]
-    previous.sort(key=_went_live, reverse=True)
-    return [generation.name for generation in previous[keep:] if _replaced_at(generation, generations) <= before]
+    surplus = previous_generations(index)[keep:]
+    return [generation.name for generation in surplus if _replaced_at(generation, generations) <= before]
 
 
 def _abandoned(index: CompanyIndex, *, before: datetime) -> list[str]:
@@ -50,13 +50,9 @@ def _abandoned(index: CompanyIndex, *, before: datetime) -> list[str]:
 
 def _replaced_at(generation: Generation, generations: Sequence[Generation]) -> datetime:
     """Return when the next generation went live; if that one was retired, when a later one did (it is kept longer)."""
-    since = _went_live(generation)
+    since = went_live(generation)
     later = [other.promoted_at for other in generations if other.promoted_at and other.promoted_at > since]
     return min(later, default=since)
-
-
-def _went_live(generation: Generation) -> datetime:
-    return generation.promoted_at or generation.created_at
 
 
 def _retire(index: CompanyIndex, names: Sequence[str]) -> list[str]:

@@ -9,10 +9,14 @@ Each client library is imported only when it is needed.
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex
+
+if TYPE_CHECKING:
+    from similarity.index.elastic import ElasticSettings
 
 
 def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, create: bool = False) -> CompanyIndex:
@@ -27,7 +31,10 @@ def open_index(target: str | Path, environ: Mapping[str, str] | None = None, *, 
     """
     target = str(target)
     if is_url(target):
-        return _open_elasticsearch(target, os.environ if environ is None else environ)
+        settings = elastic_settings(target, os.environ if environ is None else environ)
+        from similarity.index.elastic import ElasticIndex
+
+        return ElasticIndex(settings)
     from similarity.index.sqlite import SqliteIndex
 
     path = Path(target)
@@ -46,12 +53,17 @@ def index_name(target: str) -> str:
     return urlsplit(target).path.rstrip("/").rpartition("/")[2] if is_url(target) else target
 
 
-def _open_elasticsearch(target: str, environ: Mapping[str, str]) -> CompanyIndex:
+def elastic_settings(target: str, environ: Mapping[str, str]) -> "ElasticSettings":
+    """Return the settings of an index at a URL.
+
+    Raises:
+        InvalidInput: the URL or a setting is invalid, or the Elasticsearch client is not installed.
+    """
     try:
-        from similarity.index.elastic import ElasticIndex, ElasticSettings
+        from similarity.index.elastic import ElasticSettings
     except ImportError as error:
         raise InvalidInput(
             f"an index at a URL needs the Elasticsearch client ({error.name} is missing): "
             "pip install 'company-similarity[elasticsearch]', in a checkout pip install -e '.[elasticsearch]'"
         ) from error
-    return ElasticIndex(ElasticSettings.from_environment(target, environ))
+    return ElasticSettings.from_environment(target, environ)

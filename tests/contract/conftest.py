@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
-from similarity.index.elastic import ElasticIndex, ElasticSettings
+from similarity.index.elastic import ElasticIndex
 from similarity.index.protocol import CompanyIndex
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.clock import Clock
 from tests.contract.steps import add_live
+from tests.integration.elasticsearch_place import remove_indices, settings_at
 from tests.servers.connection import Connection
 
 Opener = Callable[[Path, Clock], CompanyIndex]
@@ -44,20 +45,11 @@ def opener(store: str, request: pytest.FixtureRequest) -> Iterator[Opener]:
     numbers = count()
 
     def open_elastic(folder: Path, clock: Clock) -> CompanyIndex:
-        settings = ElasticSettings(
-            hosts=connection.urls,
-            name=f"{name}-{next(numbers)}",
-            username=connection.user or "",
-            password=connection.password or "",
-            ca_certs=str(connection.ca_certs or ""),
-            visible_at_once=True,
-        )
-        return ElasticIndex(settings, clock=clock)
+        return ElasticIndex(settings_at(connection, f"{name}-{next(numbers)}", visible_at_once=True), clock=clock)
 
     yield open_elastic
     with closing(Elasticsearch(**connection.client_arguments())) as client:
-        if indices := list(client.indices.get(index=f"{name}-*", filter_path="*.aliases")):
-            client.indices.delete(index=indices)
+        remove_indices(client, name)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from zlib import crc32
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from similarity.company import Vector
 from similarity.errors import LeaseHeld, LeaseLost
+from similarity.generations.gate import GateReport
 from similarity.generations.reembed import Options, reembed
 from similarity.index.elastic import ElasticIndex, ElasticSettings
 from similarity.text import TextSettings
@@ -37,14 +37,6 @@ class NewEncoder:
         return np.array([vector_of(text) for text in texts], dtype=np.float32).reshape(len(texts), DIMENSION)
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """What the gate of this test always says."""
-
-    passed: bool = True
-    reasons: tuple[str, ...] = ()
-
-
 def vector_of(text: str) -> Vector:
     return unit_vector(crc32(text.encode()))
 
@@ -57,12 +49,12 @@ def run(settings: ElasticSettings, kill_at: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     options = Options(
-        gate=lambda live, candidate: Passed(),
+        gate=lambda live, candidate: GateReport(passed=True),
         # Takes half a minute where something was deleted, so only where a kill needs it.
         compact=kill_at == "compact",
         lease_seconds=LEASE_SECONDS,
         on_step=lambda name, detail: on_event(name),
-        on_progress=lambda done, total: on_event("chunk"),
+        on_documents=lambda documents: on_event("chunk"),
     )
     give_up = time.monotonic() + LONGEST_WAIT_SECONDS
     with closing(ElasticIndex(settings)) as index:

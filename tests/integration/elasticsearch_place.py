@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from elasticsearch import Elasticsearch
@@ -11,8 +12,27 @@ from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.registry_store import RegistryStore
 from tests.contract.clock import Clock
 from tests.servers.connection import Connection
+from tests.servers.elasticsearch import ElasticsearchCluster
 
 Body = dict[str, Any]
+
+
+def settings_at(connection: Connection, name: str, **options: Any) -> ElasticSettings:
+    """Settings of an index of this name on a server of the tests."""
+    return ElasticSettings(
+        hosts=connection.urls,
+        name=name,
+        username=connection.user or "",
+        password=connection.password or "",
+        ca_certs=str(connection.ca_certs or ""),
+        **options,
+    )
+
+
+def remove_indices(client: Elasticsearch, name: str) -> None:
+    """Delete all Elasticsearch indices whose names begin with `name`."""
+    if indices := list(client.indices.get(index=f"{name}-*", filter_path="*.aliases")):
+        client.indices.delete(index=indices, ignore_unavailable=True)
 
 
 class Place:
@@ -22,14 +42,7 @@ class Place:
         self.connection = connection
         self.name = name
         self.clock = Clock()
-        self.settings = ElasticSettings(
-            hosts=connection.urls,
-            name=name,
-            username=connection.user or "",
-            password=connection.password or "",
-            ca_certs=str(connection.ca_certs or ""),
-            visible_at_once=True,
-        )
+        self.settings = settings_at(connection, name, visible_at_once=True)
         self._opened = ExitStack()
         self.client = self._opened.enter_context(closing(Elasticsearch(**connection.client_arguments())))
 
@@ -56,11 +69,23 @@ class Place:
         settings: Body = self.client.indices.get_settings(index=index)[index]["settings"]["index"]
         return settings
 
+    def files_with(self, word: str, cluster: ElasticsearchCluster) -> list[Path]:
+        """The files of this place's indices in which a word can be read."""
+        indices = self.client.indices.get(index=f"{self.name}-*").values()
+        uuids = {details["settings"]["index"]["uuid"] for details in indices}
+        files = [
+            file
+            for node in cluster.nodes
+            for file in node.folder.rglob("*")
+            if file.is_file() and not uuids.isdisjoint(file.parts)
+        ]
+        assert files
+        return [file for file in files if word.encode() in file.read_bytes()]
+
     def data_nodes(self) -> int:
         return int(self.client.cluster.health()["number_of_data_nodes"])
 
     def remove(self) -> None:
         """Closes all that was opened and deletes all indices of this name."""
-        for index in self.client.indices.get(index=f"{self.name}-*", filter_path=["*.settings.index.uuid"]):
-            self.client.indices.delete(index=index, ignore_unavailable=True)
+        remove_indices(self.client, self.name)
         self._opened.close()

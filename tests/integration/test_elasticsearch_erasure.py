@@ -51,11 +51,11 @@ def erased(secured_cluster: ElasticsearchCluster) -> Iterator[Erased]:
         for version in (2, 4):
             index.upsert(name, [make_embedded("gone", version=version, name=SECRET, description=f"{SECRET} {version}")])
     assert place.client.count(index=f"{place.name}-*", query={"match": {"words.name": SECRET}})["count"] == 3
-    before = files_with_the_words(secured_cluster, place)
+    before = place.files_with(SECRET, secured_cluster)
     began = time.monotonic()
     record = erase(index)
     seconds = time.monotonic() - began
-    yield Erased(place, record, seconds, before, files_with_the_words(secured_cluster, place))
+    yield Erased(place, record, seconds, before, place.files_with(SECRET, secured_cluster))
     place.remove()
 
 
@@ -64,20 +64,6 @@ def erase(index: ElasticIndex, *, compact: bool = True) -> ErasureRecord:
     eraser.accept("gone")
     [record] = eraser.finish(compact=compact)
     return record
-
-
-def files_with_the_words(cluster: ElasticsearchCluster, place: Place) -> list[Path]:
-    """The files of this place's indices in which the company's words can be read."""
-    indices = place.client.indices.get(index=f"{place.name}-*").values()
-    uuids = {details["settings"]["index"]["uuid"] for details in indices}
-    files = [
-        file
-        for node in cluster.nodes
-        for file in node.folder.rglob("*")
-        if file.is_file() and not uuids.isdisjoint(file.parts)
-    ]
-    assert files
-    return [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
 def test_the_company_becomes_a_tombstone_in_every_generation(erased: Erased) -> None:

@@ -1,8 +1,6 @@
 """What an erasure leaves on a real Elasticsearch node: nothing, as its files and its searches show."""
 
 import json
-import secrets
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -31,15 +29,8 @@ from tests.tiny_bundle import write_tiny_bundle
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def place(secured_cluster: ElasticsearchCluster) -> Iterator[Place]:
-    place = Place(secured_cluster.connection, f"t{secrets.token_hex(6)}")
-    yield place
-    place.remove()
-
-
 def test_no_file_of_a_node_holds_a_word_of_an_erased_company(
-    secured_cluster: ElasticsearchCluster, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secured_cluster: ElasticsearchCluster, secured_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sees every file under the node's folder once the node has stopped: segments, translogs and logs.
 
@@ -47,6 +38,7 @@ def test_no_file_of_a_node_holds_a_word_of_an_erased_company(
     search of files sees them is asserted before the erasure. What searches return is read too: every source,
     and every term of `names`, which no source holds.
     """
+    place = secured_place
     bundle = write_tiny_bundle(tmp_path / "tiny")
     keep_bundle(bundle, tmp_path / "bundles")
     add_two_generations(place.open(), bundle)

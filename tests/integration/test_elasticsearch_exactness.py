@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from similarity.company import EmbeddedCompany, Vector
-from similarity.index.elastic import ElasticIndex, VectorOptions
+from similarity.index.elastic import ElasticIndex
 from similarity.index.elastic.settings import OVERSAMPLE, VectorType
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, SimilarCompanies
@@ -80,7 +80,7 @@ def graph(
 ) -> tuple[VectorType, Place]:
     """A filled place of each type of graph."""
     place = module_place()
-    fill(place.open(vectors=VectorOptions(type=request.param), visible_at_once=False), corpus.documents)
+    fill(place.open(vectors=request.param, visible_at_once=False), corpus.documents)
     return request.param, place
 
 
@@ -88,14 +88,14 @@ def graph(
 def approximately(graph: tuple[VectorType, Place]) -> ElasticIndex:
     """Walks the graph for all 3,000 companies."""
     kind, place = graph
-    return place.open(vectors=VectorOptions(type=kind), **APPROXIMATE)
+    return place.open(vectors=kind, **APPROXIMATE)
 
 
 @pytest.fixture
 def exactly(graph: tuple[VectorType, Place]) -> ElasticIndex:
     """Compares all 3,000 companies."""
     kind, place = graph
-    return place.open(vectors=VectorOptions(type=kind), **EXACT)
+    return place.open(vectors=kind, **EXACT)
 
 
 def scores(answer: SimilarCompanies) -> dict[str, float]:

@@ -13,8 +13,8 @@ from elasticsearch import ConnectionTimeout
 from similarity.errors import GenerationConflict, IndexUnavailable, SimilarityError, UnknownGeneration
 from similarity.index.elastic import ElasticIndex
 from similarity.index.elastic.connection import Cluster
-from similarity.index.elastic.mapping import registry_body
-from similarity.index.elastic.registry_store import RegistryStore
+from similarity.index.elastic.registry import Entry
+from similarity.index.elastic.registry_store import BODY, RegistryStore
 from similarity.index.protocol import GenerationState
 from tests.contract.steps import add_candidate, add_live
 from tests.factories import make_embedded, make_generation
@@ -90,9 +90,7 @@ def test_the_first_index_of_all_may_be_made_by_many_at_once(place: Place) -> Non
 def test_a_registry_that_another_is_just_making_is_waited_for(place: Place) -> None:
     nowhere = {"index.number_of_shards": 1, "index.routing.allocation.include._name": "nobody"}
     name = f"{place.name}-registry"
-    place.client.indices.create(
-        index=name, wait_for_active_shards="0", settings=nowhere, mappings=registry_body()["mappings"]
-    )
+    place.client.indices.create(index=name, wait_for_active_shards="0", settings=nowhere, mappings=BODY["mappings"])
     index = place.open()
     with pytest.raises(IndexUnavailable, match="No shard available"):
         index.leases()  # whoever only reads is told at once
@@ -105,7 +103,8 @@ def test_a_registry_that_another_is_just_making_is_waited_for(place: Place) -> N
 
 
 def test_a_crash_before_the_index_was_made_is_made_good(place: Place) -> None:
-    place.registry().change(lambda registry: registry.add(make_generation("first"), f"{place.name}-first-1"))
+    entry = Entry(record=make_generation("first"), index=f"{place.name}-first-1")
+    place.registry().change(lambda registry: registry.add(entry))
     index = place.open()
     assert place.indices() == []
     with pytest.raises(UnknownGeneration):
@@ -118,7 +117,8 @@ def test_a_crash_before_the_index_was_made_is_made_good(place: Place) -> None:
 
 
 def test_a_generation_whose_index_was_never_made_can_be_retired(place: Place) -> None:
-    place.registry().change(lambda registry: registry.add(make_generation("first"), f"{place.name}-first-1"))
+    entry = Entry(record=make_generation("first"), index=f"{place.name}-first-1")
+    place.registry().change(lambda registry: registry.add(entry))
     place.open().retire("first")
     assert place.open().generations() == []
     assert place.registry().read().retired == ()

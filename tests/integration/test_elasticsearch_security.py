@@ -84,7 +84,7 @@ def test_a_password_that_changes_while_a_writer_runs_stops_it_at_once(secured_pl
     add_live(index, "first")
     index.upsert("first", [make_embedded("a")])
     client = secured_place.client.options(basic_auth=(secured_place.settings.username, WRONG))
-    index._cluster._client = client
+    index._cluster.client = client
     with pytest.raises(IndexUnavailable, match=r"refused access \(401\)"):
         index.upsert("first", [make_embedded("b")])
 
@@ -127,22 +127,19 @@ def recorder() -> Iterator[tuple[str, list[str | None]]]:
         thread.join()
 
 
-def test_an_api_key_is_sent_as_such(recorder: tuple[str, list[str | None]]) -> None:
+@pytest.mark.parametrize(
+    ("variables", "header"),
+    [
+        ({"API_KEY": WRONG}, f"ApiKey {WRONG}"),
+        ({"USERNAME": "elastic", "PASSWORD": WRONG}, f"Basic {b64encode(f'elastic:{WRONG}'.encode()).decode()}"),
+        ({}, None),
+    ],
+    ids=["key", "password", "none"],
+)
+def test_credentials_are_sent_in_their_form(
+    recorder: tuple[str, list[str | None]], variables: dict[str, str], header: str | None
+) -> None:
     target, authorizations = recorder
-    settings = ElasticSettings.from_environment(target, {f"{PREFIX}API_KEY": WRONG})
-    message = problem_of(settings)
-    assert authorizations == [f"ApiKey {WRONG}"]
-    assert f"check {PREFIX}API_KEY" in message
-
-
-def test_a_password_is_sent_as_basic_authentication(recorder: tuple[str, list[str | None]]) -> None:
-    target, authorizations = recorder
-    settings = ElasticSettings.from_environment(target, {f"{PREFIX}USERNAME": "elastic", f"{PREFIX}PASSWORD": WRONG})
-    problem_of(settings)
-    assert authorizations == [f"Basic {b64encode(f'elastic:{WRONG}'.encode()).decode()}"]
-
-
-def test_without_credentials_none_are_sent(recorder: tuple[str, list[str | None]]) -> None:
-    target, authorizations = recorder
-    problem_of(ElasticSettings.from_environment(target, {}))
-    assert authorizations == [None]
+    given = {PREFIX + name: value for name, value in variables.items()}
+    assert f"check {PREFIX}API_KEY" in problem_of(ElasticSettings.from_environment(target, given))
+    assert authorizations == [header]

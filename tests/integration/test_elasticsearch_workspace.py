@@ -1,10 +1,8 @@
 """The workspace on a real cluster: beside the generations, clean after an erasure, and plain about what is wrong."""
 
-import secrets
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -79,8 +77,8 @@ def test_indices_that_are_closed_or_gone_are_said(place: Place, workspace: Elast
         workspace.check()
 
 
-def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluster) -> None:
-    place = Place(secured_cluster.connection, f"t{secrets.token_hex(6)}")
+def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluster, secured_place: Place) -> None:
+    place = secured_place
     with closing(ElasticWorkspace(place.settings)) as workspace:
         workspace.add_event(make_event("1", hit=SECRET, note=f"about {SECRET}"))
         kept = workspace.add_event(make_event("2"))
@@ -89,24 +87,9 @@ def test_an_erased_company_leaves_the_files(secured_cluster: ElasticsearchCluste
         workspace.add_look(Look(list_name="shared", user="ann", at=NOON, seen=(SECRET, "puma")))
         for name in ("feedback", "lists"):
             place.client.indices.flush(index=f"{place.name}-{name}")
-        assert files_with_the_words(secured_cluster, place)
+        assert place.files_with(SECRET, secured_cluster)
         assert workspace.forget_company(make_names(SECRET)) == Forgotten(events=1, lists=2, looks=1)
         workspace.compact()
-        assert files_with_the_words(secured_cluster, place) == []
+        assert place.files_with(SECRET, secured_cluster) == []
         assert list(workspace.events()) == [kept]
         assert workspace.saved_list("shared").question["exclude"] == ["puma"]
-    place.remove()
-
-
-def files_with_the_words(cluster: ElasticsearchCluster, place: Place) -> list[Path]:
-    """The files of this place's indices in which the company can be read."""
-    indices = place.client.indices.get(index=f"{place.name}-*").values()
-    uuids = {details["settings"]["index"]["uuid"] for details in indices}
-    files = [
-        file
-        for node in cluster.nodes
-        for file in node.folder.rglob("*")
-        if file.is_file() and not uuids.isdisjoint(file.parts)
-    ]
-    assert files
-    return [file for file in files if SECRET.encode() in file.read_bytes()]

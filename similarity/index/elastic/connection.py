@@ -2,7 +2,7 @@
 
 import logging
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -17,12 +17,14 @@ from elasticsearch import (
     TransportError,
 )
 
+from similarity.company import ID_PATTERN
 from similarity.errors import IndexUnavailable, InvalidInput, UnknownGeneration
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import PREFIX, ElasticSettings
 
 BUSY = (429, 502, 503, 504)
 READ_ATTEMPTS = 3
+GET_DOCUMENTS = 500
 PLACED_SECONDS = 20
 FIRST_WITH_PACKED_VECTORS = (9, 3)
 JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"}
@@ -31,27 +33,17 @@ JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"
 class Cluster:
     """The requests of this package to Elasticsearch, with errors that say what to do.
 
-    Reads are retried on another node; writes are not, because `writing` decides that.
+    `client` retries nothing. `reading` retries on another node: for reads, and for writes that may be repeated.
     """
 
     def __init__(self, settings: ElasticSettings) -> None:
         self.settings = settings
-        self._client = connect(settings)
-        self._reading = self._client.options(max_retries=READ_ATTEMPTS - 1, retry_on_timeout=True, retry_on_status=BUSY)
+        self.client = connect(settings)
+        self.reading = self.client.options(max_retries=READ_ATTEMPTS - 1, retry_on_timeout=True, retry_on_status=BUSY)
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
-
-    @property
-    def client(self) -> Elasticsearch:
-        """The client for writes, without retries."""
-        return self._client
-
-    @property
-    def reading(self) -> Elasticsearch:
-        """The client for reads, with retries on another node."""
-        return self._reading
+        self.client.close()
 
     @cached_property
     def packs_vectors(self) -> bool:
@@ -60,7 +52,7 @@ class Cluster:
         If this client may not read the versions of the nodes, vectors are sent as numbers, which every release reads.
         """
         try:
-            nodes = self._reading.nodes.info(filter_path=["nodes.*.version"])["nodes"]
+            nodes = self.reading.nodes.info(filter_path=["nodes.*.version"])["nodes"]
         except (ApiError, KeyError):
             return False
         except TransportError as error:
@@ -74,10 +66,12 @@ class Cluster:
 
     def searches(self, index: str, bodies: Sequence[Body]) -> list[Mapping[str, Any]]:
         """Return the responses to several searches, in one request. Raises as `search`."""
+        if not bodies:
+            return []
         lines = [line for body in bodies for line in ({"index": index}, body)]
         for _ in range(READ_ATTEMPTS):
             with self.explained():
-                responses = self._reading.msearch(searches=lines)["responses"]
+                responses = self.reading.msearch(searches=lines)["responses"]
             if not any(map(_was_interrupted, responses)):
                 break
         for response in responses:
@@ -88,28 +82,51 @@ class Cluster:
                 raise self.problem(503, failure.get("reason", failure))
         return list(responses)
 
-    def documents(self, index: str, ids: Sequence[str], *, vectors: bool) -> dict[str, Mapping[str, Any]]:
-        """Return the newest sources of these ids, also before a refresh; without unknown ids."""
-        with self.explained():
-            answer = self._reading.perform_request(
-                "POST",
-                f"/{index}/_mget",
-                params={"_source_exclude_vectors": "false" if vectors else "true"},
-                headers=JSON_HEADERS,
-                body={"ids": list(ids)},
-            )
+    def pages(self, index: str, body: Body) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield all hits of a search with `size` and `sort`, in pages. Raises as `search`."""
+        while True:
+            hits = list(self.search(index, body)["hits"]["hits"])
+            if hits:
+                yield hits
+            if len(hits) < body["size"]:
+                return
+            body = {**body, "search_after": hits[-1]["sort"]}
+
+    def documents(self, index: str, ids: Collection[str], *, vectors: bool) -> dict[str, Mapping[str, Any]]:
+        """Return the newest sources of these ids, also before a refresh; without unknown and invalid ids."""
+        valid = [each for each in dict.fromkeys(ids) if ID_PATTERN.fullmatch(each)]
         found = {}
-        for document in answer["docs"]:
-            if "error" in document:
-                raise self.problem(503, document["error"])
-            if document["found"]:
-                found[document["_id"]] = document["_source"]
+        for start in range(0, len(valid), GET_DOCUMENTS):
+            with self.explained():
+                answer = self.reading.perform_request(
+                    "POST",
+                    f"/{index}/_mget",
+                    params={"_source_exclude_vectors": "false" if vectors else "true"},
+                    headers=JSON_HEADERS,
+                    body={"ids": valid[start : start + GET_DOCUMENTS]},
+                )
+            for document in answer["docs"]:
+                if "error" in document:
+                    raise self.problem(503, document["error"])
+                if document["found"]:
+                    found[document["_id"]] = document["_source"]
         return found
+
+    def bulk(self, index: str, operations: Sequence[Body]) -> None:
+        """Send the lines of a bulk request, which may be repeated. Raises IndexUnavailable if one of them fails."""
+        if not operations:
+            return
+        with self.explained():
+            answer = self.reading.bulk(index=index, operations=operations)
+        for item in answer["items"]:
+            for result in item.values():
+                if "error" in result:
+                    raise self.problem(result["status"], result["error"])
 
     def refresh(self, index: str) -> None:
         """Make all acknowledged writes visible to searches. Raises UnknownGeneration if the index was deleted."""
         with self.explained():
-            self._reading.indices.refresh(index=index)
+            self.reading.indices.refresh(index=index)
 
     def create_index(self, index: str, **body: Any) -> None:
         """Create an index if it does not exist, and wait until it can be written to.
@@ -117,7 +134,7 @@ class Cluster:
         Raises:
             IndexUnavailable: no node can hold it; the message has Elasticsearch's reason, such as a full disk.
         """
-        client = self._client.options(request_timeout=PLACED_SECONDS + 10)
+        client = self.client.options(request_timeout=PLACED_SECONDS + 10)
         with self.explained():
             try:
                 made = client.indices.create(index=index, timeout=f"{PLACED_SECONDS}s", **body)
@@ -139,7 +156,7 @@ class Cluster:
 
     def _allocation_problem(self, index: str) -> str:
         """Return the reasons of the nodes for not allocating the first shard of the index."""
-        explained = self._client.cluster.allocation_explain(index=index, shard=0, primary=True)
+        explained = self.client.cluster.allocation_explain(index=index, shard=0, primary=True)
         nodes = explained.get("node_allocation_decisions", ())
         reasons = dict.fromkeys(each["explanation"] for node in nodes for each in node.get("deciders", ()))
         return "; ".join(reasons)[:600] or str(explained.get("allocate_explanation", "no reason was given"))
@@ -201,19 +218,16 @@ def connect(settings: ElasticSettings) -> Elasticsearch:
         options["basic_auth"] = (settings.username, settings.password)
     if settings.ca_certs:
         options["ca_certs"] = settings.ca_certs
-        _check_authorities(settings.ca_certs)
+        try:
+            ssl.create_default_context(cafile=settings.ca_certs)
+        except OSError as error:
+            raise InvalidInput(
+                f"{PREFIX}CA_CERTS is {settings.ca_certs!r:.200}, which is not a readable file of certificates in PEM "
+                f"form ({error})"
+            ) from error
     return Elasticsearch(
         list(settings.hosts), request_timeout=settings.request_seconds, max_retries=0, retry_on_timeout=False, **options
     )
-
-
-def _check_authorities(path: str) -> None:
-    try:
-        ssl.create_default_context(cafile=path)
-    except OSError as error:
-        raise InvalidInput(
-            f"{PREFIX}CA_CERTS is {path!r:.200}, which is not a readable file of certificates in PEM form ({error})"
-        ) from error
 
 
 def _release(version: str) -> tuple[int, int]:

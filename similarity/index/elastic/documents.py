@@ -1,6 +1,7 @@
 """Conversion of documents to Elasticsearch sources, and back (no I/O)."""
 
 import base64
+import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping
@@ -70,8 +71,8 @@ def document_of(source: Mapping[str, Any], *, encoder_id: str) -> EmbeddedCompan
         version=source["version"],
         text_hash=source["text_hash"],
         encoder_id=encoder_id,
-        vector=vector_of(source),
-        embedded_at=moment(source["embedded_at"]),
+        vector=np.array(source["vector"], dtype=np.float32),
+        embedded_at=datetime.fromisoformat(source["embedded_at"]),
         language=source["language"],
     )
 
@@ -82,7 +83,7 @@ def hit_of(company_id: str, source: Mapping[str, Any], *, score: float) -> Simil
         company=company_of(company_id, source["company"]),
         score=score,
         version=source["version"],
-        embedded_at=moment(source["embedded_at"]),
+        embedded_at=datetime.fromisoformat(source["embedded_at"]),
         language=source["language"],
     )
 
@@ -105,13 +106,8 @@ def company_of(company_id: str, fields: Mapping[str, Any]) -> Company:
         raise rules.unreadable(company_id, error) from error
 
 
-def vector_of(source: Mapping[str, Any]) -> Vector:
-    """The vector of a source, float32 `[dimension]`."""
-    return np.array(source["vector"], dtype=np.float32)
-
-
 def vector_text(vector: Vector, *, packed: bool) -> str | list[float]:
-    """A vector, float32 `[dimension]`, for JSON: base64 of big-endian floats if `packed`, else numbers."""
+    """Return a vector, float32 `[dimension]`, for JSON: base64 of big-endian floats if `packed`, else numbers."""
     if packed:
         return base64.b64encode(vector.astype(">f4").tobytes()).decode("ascii")
     numbers: list[float] = vector.tolist()
@@ -123,9 +119,9 @@ def same_content(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
     return _content(sent) == _content(stored)
 
 
-def moment(text: str) -> datetime:
-    """The time of a stored `embedded_at`."""
-    return datetime.fromisoformat(text)
+def document_id(*parts: str) -> str:
+    """Return the Elasticsearch id of a record with this key, whatever characters the key has."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def fold(text: str) -> str:

@@ -3,8 +3,8 @@
     settings    nodes, login, vector options                      registry        states and leases (no I/O)
     mapping     mapping and settings; the guard (no I/O)          registry_store  the registry's document
     documents   documents <-> sources (no I/O)                    writing         bulk requests, outcomes
-    queries     query bodies (no I/O)                             reading         get, scan, versions, stats
-    connection  the client and its errors                         search, words   similar; resolve, find
+    queries     query bodies (no I/O)                             reading         get, scan, resolve, find, stats
+    connection  the client and its errors                         search          similar
     compaction  merge without deleted documents                   ledger          the ledger of erasures
 
 Readers read the live generation from the registry, and then use its concrete index in every request: no alias can
@@ -14,7 +14,6 @@ change in the middle of a request. All state is on the cluster, so any number of
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -23,7 +22,7 @@ from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema
 from similarity.index.comparing import refuse_lagging
-from similarity.index.elastic import compaction, reading, search, words
+from similarity.index.elastic import compaction, reading, search
 from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.ledger import ElasticLedger
 from similarity.index.elastic.mapping import (
@@ -75,9 +74,9 @@ class ElasticIndex:
 
     def create_generation(self, generation: Generation) -> None:
         index = f"{self.settings.name}-{generation.name}-{secrets.token_hex(4)}"
-        vectors = self.settings.vectors.type
-        self._registry.change(lambda registry: registry.add(generation, index, vectors=vectors))
-        self._create_index(Entry(record=generation, index=index, vectors=vectors))
+        entry = Entry(record=generation, index=index, vectors=self.settings.vectors)
+        self._registry.change(lambda registry: registry.add(entry))
+        self._create_index(entry)
         self._sweep()
 
     def generations(self) -> list[Generation]:
@@ -124,7 +123,7 @@ class ElasticIndex:
         self._sweep()
 
     def attributes(self) -> AttributeSchema:
-        return self._registry.read().attributes
+        return self._registry.read().schema
 
     def declare(self, schema: AttributeSchema) -> None:
         self._registry.change(lambda registry: registry.declare(schema))
@@ -133,7 +132,6 @@ class ElasticIndex:
         return self._registry.read().revision
 
     def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
-        rules.check_lease_request(name, holder, seconds)
         changed = self._registry.change(
             lambda registry: registry.take_lease(name, holder=holder, seconds=seconds, now=self._clock())
         )
@@ -180,15 +178,15 @@ class ElasticIndex:
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
         with self._entry(generation) as entry:
-            return words.resolve_many(self._cluster, entry.index, references)
+            return reading.resolve_many(self._cluster, entry.index, references)
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._entry(generation) as entry:
-            return words.find(self._cluster, entry.index, query, limit=limit)
+            return reading.find(self._cluster, entry.index, query, limit=limit)
 
     def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
         with self._entry(generation) as entry:
-            return words.find_misspelled(self._cluster, entry.index, query, limit=limit)
+            return reading.find_misspelled(self._cluster, entry.index, query, limit=limit)
 
     def similar(
         self,
@@ -200,9 +198,10 @@ class ElasticIndex:
         exclude: Collection[str] = (),
         words: str = "",
     ) -> SimilarCompanies:
-        request = search.SearchRequest(vector=vector, k=k, filters=filters, exclude=frozenset(exclude), words=words)
         with self._entry(generation) as entry:
-            return search.nearest(self._cluster, entry, request)
+            return search.nearest(
+                self._cluster, entry, vector, k=k, filters=filters, exclude=frozenset(exclude), words=words
+            )
 
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
@@ -261,17 +260,11 @@ class ElasticIndex:
             raise
 
     def _create_index(self, entry: Entry) -> None:
-        mapping = generation_mapping(
-            encoder_id=entry.record.encoder_id,
-            bundle_id=entry.record.bundle_id,
-            dimension=entry.record.dimension,
-            # Searches rescore by the kind of graph in the registry, so the index must have that kind.
-            vectors=replace(self.settings.vectors, type=entry.vectors),
-        )
         self._cluster.create_index(
             entry.index,
             aliases={_alias(entry.index): {}},
-            mappings=mapping,
+            # Searches rescore by the kind of graph in the registry, so the index must have that kind.
+            mappings=generation_mapping(entry.record, vectors=entry.vectors),
             settings=building_settings(self.settings),
         )
 

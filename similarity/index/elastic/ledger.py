@@ -5,18 +5,18 @@ are rare.
 """
 
 import base64
-import hashlib
-import json
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from elasticsearch import NotFoundError
 
-from similarity.errors import IndexUnavailable, UnknownGeneration
+from similarity.errors import UnknownGeneration
 from similarity.index.elastic.connection import Cluster
-from similarity.index.elastic.mapping import Body, ledger_body
+from similarity.index.elastic.documents import document_id
+from similarity.index.elastic.mapping import Body, small_index
 from similarity.index.ledger import (
     KEY_BYTES,
     UNREADABLE,
@@ -31,6 +31,12 @@ from similarity.index.ledger import (
 KEY_DOCUMENT = "key"
 CONFLICT = 409
 PAGE = 1_000
+BODY = small_index(
+    {
+        **{name: {"type": "keyword"} for name in ("kind", "id", "hash", "state")},
+        "record": {"type": "object", "enabled": False},
+    }
+)
 
 
 class ElasticLedger:
@@ -55,29 +61,26 @@ class ElasticLedger:
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
         self._make_ready()
-        self._bulk(
-            line
-            for company_id, of_company in hashes.items()
-            for each in of_company
-            for line in (
-                {"index": {"_id": _document_id("name", company_id, each)}},
-                {"kind": "name", "id": company_id, "hash": each},
-            )
-        )
+        lines: list[Body] = []
+        for company_id, of_company in hashes.items():
+            for each in of_company:
+                lines.append({"index": {"_id": document_id("name", company_id, each)}})
+                lines.append({"kind": "name", "id": company_id, "hash": each})
+        self._cluster.bulk(self._index, lines)
 
     def remembered(self, company_id: str) -> frozenset[str]:
         return frozenset(source["hash"] for source in self._found({"kind": "name", "id": company_id}))
 
     def forget(self, company_id: str, hashes: Collection[str]) -> None:
         self._make_ready()
-        self._bulk({"delete": {"_id": _document_id("name", company_id, each)}} for each in hashes)
+        self._delete(document_id("name", company_id, each) for each in hashes)
 
     def save_erasure(self, record: ErasureRecord) -> None:
         self._make_ready()
         with self._cluster.explained():
             self._cluster.reading.index(
                 index=self._index,
-                id=_document_id("erasure", record.id),
+                id=document_id("erasure", record.id),
                 document={
                     "kind": "erasure",
                     "id": record.id,
@@ -89,7 +92,7 @@ class ElasticLedger:
     def erasure(self, company_id: str) -> ErasureRecord | None:
         with self._cluster.explained():
             try:
-                found = self._cluster.reading.get(index=self._index, id=_document_id("erasure", company_id))
+                found = self._cluster.reading.get(index=self._index, id=document_id("erasure", company_id))
             except NotFoundError:
                 return None
         return _readable(found["_source"])
@@ -97,7 +100,7 @@ class ElasticLedger:
     def erased(self, company_ids: Collection[str]) -> frozenset[str]:
         if not company_ids:
             return frozenset()
-        ids = {_document_id("erasure", each): each for each in company_ids}
+        ids = {document_id("erasure", each): each for each in company_ids}
         with self._cluster.explained():
             answer = self._cluster.reading.mget(index=self._index, ids=list(ids), source=False)
         # Without the index each document is an error.
@@ -107,15 +110,15 @@ class ElasticLedger:
         return list(self._erasures(ErasureState.RUNNING))
 
     def purge_erasures(self, *, before: datetime) -> None:
-        old = [record.id for record in self._erasures(ErasureState.DONE) if record.requested_at < before]
-        self._bulk({"delete": {"_id": _document_id("erasure", each)}} for each in old)
+        done = self._erasures(ErasureState.DONE)
+        self._delete(document_id("erasure", record.id) for record in done if record.requested_at < before)
 
     def _erasures(self, state: ErasureState) -> Iterator[ErasureRecord]:
         return readable_erasures(self._found({"kind": "erasure", "state": state.value}), _readable)
 
     def _make_ready(self) -> None:
         if not self._is_ready:
-            self._cluster.create_index(self._index, **ledger_body())  # leaves one that is there as it is
+            self._cluster.create_index(self._index, **BODY)  # leaves one that is there as it is
             self._is_ready = True
 
     def _found(self, terms: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
@@ -129,32 +132,16 @@ class ElasticLedger:
             "sort": [{"id": "asc"}, {"hash": {"order": "asc", "missing": "_first"}}],
             "size": PAGE,
         }
-        while True:
-            page = self._cluster.search(self._index, query)["hits"]["hits"]
-            yield from (hit["_source"] for hit in page)
-            if len(page) < PAGE:
-                return
-            query["search_after"] = page[-1]["sort"]
+        for hit in chain.from_iterable(self._cluster.pages(self._index, query)):
+            yield hit["_source"]
 
-    def _bulk(self, lines: Iterator[Body]) -> None:
-        operations = list(lines)
-        if not operations:
-            return
-        with self._cluster.explained():
-            answer = self._cluster.reading.bulk(index=self._index, operations=operations)
-        for item in answer["items"]:
-            [(_, result)] = item.items()
-            if "error" in result:
-                raise IndexUnavailable(str(self._cluster.problem(result["status"], result["error"])))
+    def _delete(self, documents: Iterable[str]) -> None:
+        self._cluster.bulk(self._index, [{"delete": {"_id": each}} for each in documents])
 
 
 def _readable(source: Mapping[str, Any]) -> ErasureRecord:
-    """The erasure of a document. DamagedErasure if something else than this library wrote its record."""
+    """Return the erasure of a document. Raises DamagedErasure if another program changed its record."""
     try:
         return erasure_of(source["record"])
     except UNREADABLE as error:
         raise DamagedErasure.of(source["id"], f"its record cannot be read: {error!s:.200}") from error
-
-
-def _document_id(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -7,25 +7,32 @@ words) are derived from the company and excluded from `_source`.
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from similarity.index.elastic.settings import ElasticSettings, VectorOptions
+from similarity.index.elastic.settings import ElasticSettings, VectorType
 from similarity.index.protocol import Generation
 
 Body: TypeAlias = dict[str, Any]
 
 SCHEMA_VERSION = 1
+# Of the graph, see `dense_vector` in Elasticsearch. Always explicit, because the defaults of the server change.
+LINKS_PER_NODE = 16
+CANDIDATES_WHILE_BUILDING = 100
 WORD_FIELDS = ("name", "aliases", "domain", "description")
 # Marks documents whose numbers have keys. Older releases wrote no keys; ranges would silently miss such documents.
 NUMBERS_KEPT = "numbers.kept"
 DERIVED = ("names", "shortest_name", "filters", "words")
 
 
-def generation_mapping(*, encoder_id: str, bundle_id: str, dimension: int, vectors: VectorOptions) -> Body:
-    """The mapping of a generation's index: strict, every option written out."""
+def generation_mapping(generation: Generation, *, vectors: VectorType) -> Body:
+    """Return the mapping of a generation's index: strict, with every option explicit."""
     keyword = {"type": "keyword"}
     stored_only = {"type": "keyword", "index": False, "doc_values": False}
     return {
         "dynamic": "strict",
-        "_meta": {"schema": SCHEMA_VERSION, "encoder_id": encoder_id, "bundle_id": bundle_id},
+        "_meta": {
+            "schema": SCHEMA_VERSION,
+            "encoder_id": generation.encoder_id,
+            "bundle_id": generation.bundle_id,
+        },
         "_source": {"excludes": list(DERIVED)},
         "properties": {
             "id": keyword,
@@ -35,7 +42,7 @@ def generation_mapping(*, encoder_id: str, bundle_id: str, dimension: int, vecto
             "language": keyword,
             "embedded_at": {"type": "date_nanos"},
             "company": {"type": "object", "enabled": False},
-            "vector": _vector(dimension, vectors),
+            "vector": _vector(generation.dimension, vectors),
             "names": keyword,
             "shortest_name": {"type": "short"},
             "filters": {
@@ -55,7 +62,7 @@ def generation_mapping(*, encoder_id: str, bundle_id: str, dimension: int, vecto
 
 
 def building_settings(settings: ElasticSettings) -> Body:
-    """Settings while a generation is filled: no copies, no refreshes."""
+    """Return the settings while a generation is filled: no copies, no refreshes."""
     return {
         "index": {
             "number_of_shards": settings.shards,
@@ -73,7 +80,7 @@ def building_settings(settings: ElasticSettings) -> Body:
 
 
 def serving_settings(settings: ElasticSettings) -> Body:
-    """Settings that `promote` restores."""
+    """Return the settings that `promote` restores."""
     copies: Body = (
         {"auto_expand_replicas": "0-1"}
         if settings.replicas == "auto"
@@ -82,36 +89,21 @@ def serving_settings(settings: ElasticSettings) -> Body:
     return {"index": {"refresh_interval": f"{round(settings.refresh_seconds * 1000)}ms", **copies}}
 
 
-def registry_body() -> Body:
-    """Mapping and settings of the registry: one document that is only read whole."""
+def small_index(properties: Body, *, schema: int | None = None, replicas: str = "0-2") -> Body:
+    """Return mapping and settings of a small index: strict, one shard, every acknowledged write on disk."""
+    meta = {} if schema is None else {"_meta": {"schema": schema}}
     return {
-        "mappings": {"dynamic": "strict", "properties": {"registry": {"type": "object", "enabled": False}}},
-        "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-2", "translog.durability": "request"}},
-    }
-
-
-def ledger_body() -> Body:
-    """Mapping and settings of the erasure ledger's index."""
-    keyword = {"type": "keyword"}
-    properties = {
-        **dict.fromkeys(("kind", "id", "hash", "state"), keyword),
-        "record": {"type": "object", "enabled": False},
-    }
-    return {
-        "mappings": {"dynamic": "strict", "properties": properties},
-        "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-2", "translog.durability": "request"}},
+        "mappings": {"dynamic": "strict", **meta, "properties": properties},
+        "settings": {
+            "index": {"number_of_shards": 1, "auto_expand_replicas": replicas, "translog.durability": "request"}
+        },
     }
 
 
 def guard(found: Mapping[str, Any], generation: Generation) -> list[str]:
     """Return how the mapping of an index differs from that of its generation, ignoring build-time settings."""
     vector = found.get("properties", {}).get("vector", {}).get("index_options", {})
-    expected = generation_mapping(
-        encoder_id=generation.encoder_id,
-        bundle_id=generation.bundle_id,
-        dimension=generation.dimension,
-        vectors=VectorOptions(),
-    )
+    expected = generation_mapping(generation, vectors="int8_hnsw")
     # The kind of graph is a build-time setting; any is accepted.
     expected["properties"]["vector"]["index_options"] = dict(vector)
     return list(differences(expected, found, ""))
@@ -133,9 +125,9 @@ def differences(expected: Any, found: Any, path: str) -> Iterator[str]:
             yield from differences(expected[key], found[key], place)
 
 
-def _vector(dimension: int, vectors: VectorOptions) -> Body:
-    options: Body = {"type": vectors.type, "m": vectors.m, "ef_construction": vectors.ef_construction}
-    if vectors.type == "bbq_hnsw":
+def _vector(dimension: int, vectors: VectorType) -> Body:
+    options: Body = {"type": vectors, "m": LINKS_PER_NODE, "ef_construction": CANDIDATES_WHILE_BUILDING}
+    if vectors == "bbq_hnsw":
         # The server would add one; searches give their own.
         options["rescore_vector"] = {"oversample": 3.0}
     return {"type": "dense_vector", "dims": dimension, "index": True, "similarity": "cosine", "index_options": options}

@@ -1,7 +1,7 @@
 """Query bodies, as pure functions."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from similarity.index.elastic.documents import fold
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
@@ -15,7 +15,8 @@ QueryVector: TypeAlias = str | list[float]
 # How much a word counts in each field.
 WORD_BOOSTS = ("words.name^10", "words.aliases^8", "words.domain^5", "words.description")
 NAME_BOOSTS = WORD_BOOSTS[:2]
-BY_SCORE: list[Body] = [{"_score": "desc"}, {"id": "asc"}]
+BY_ID: list[Body] = [{"id": "asc"}]
+BY_SCORE: list[Body] = [{"_score": "desc"}, *BY_ID]
 HIT_SOURCE = ["company", "version", "embedded_at", "language"]
 MAX_QUERY_WORDS = 64
 MAX_WORD_CHARACTERS = 255  # longer ones are cut in pieces by the tokenizer
@@ -87,66 +88,55 @@ def with_words(text: str, *, size: int, filter_query: Body) -> Body | None:
     if not wanted:
         return None
     match = {"multi_match": {"query": " ".join(wanted), "fields": WORD_BOOSTS, "type": "most_fields"}}
-    query = {"bool": {"must": match, **filter_query["bool"]}}
-    return {"query": query, "size": size, "sort": BY_SCORE, "_source": False, "track_total_hits": False}
+    return _ids({"bool": {"must": match, **filter_query["bool"]}}, size=size, sort=BY_SCORE)
 
 
 def with_domain(domain: str, *, size: int) -> Body:
-    """Companies of a domain, by id."""
-    return _bearers({"term": {"filters.domain": domain}}, size=size)
+    """Return the body for the companies of a domain, by id."""
+    return _ids(_living({"term": {"filters.domain": domain}}), size=size, sort=BY_ID)
 
 
 def with_name(key: str, *, size: int) -> Body:
-    """Companies with exactly this name or alias, in `name_key` form, by id."""
-    return _bearers({"term": {"names": key}}, size=size)
+    """Return the body for the companies with exactly this name or alias, in `name_key` form, by id."""
+    return _ids(_living({"term": {"names": key}}), size=size, sort=BY_ID)
 
 
 def with_name_prefix(key: str) -> Body:
-    """Companies with a name or alias that begins so, short names first; their names are in `fields`.
+    """Return the body for the companies with a name or alias with this prefix, short names first.
 
-    A very long prefix is cut, so the caller looks at the names again.
+    Their names are in `fields`. A very long prefix is cut, so the caller must compare the names again.
     """
     key = key.encode()[:MAX_PREFIX_BYTES].decode(errors="ignore")
-    return {
-        "query": _living({"prefix": {"names": {"value": key}}}),
-        "size": PREFIX_CANDIDATES,
-        "sort": [{"shortest_name": "asc"}, {"id": "asc"}],
-        "_source": False,
-        "docvalue_fields": ["names"],
-        "track_total_hits": False,
-    }
+    query = _living({"prefix": {"names": {"value": key}}})
+    body = _ids(query, size=PREFIX_CANDIDATES, sort=[{"shortest_name": "asc"}, *BY_ID])
+    return {**body, "docvalue_fields": ["names"]}
 
 
 def with_all_words(text: str, *, size: int) -> Body | None:
-    """Companies with all these words, the last one perhaps not finished; None where the text has none."""
+    """Return the body for companies with all these words; the last one may be unfinished. None without words."""
     words = words_of(text)
     if not words:
         return None
     *finished, last = words
-    clauses: list[Any] = [_in_any_field(word, "phrase") for word in dict.fromkeys(finished)]
-    clauses.append(_in_any_field(last, "bool_prefix"))
-    return {
-        "query": {"bool": {"must": clauses, "filter": {"term": {"deleted": False}}}},
-        "size": size,
-        "sort": BY_SCORE,
-        "_source": False,
-        "track_total_hits": False,
-    }
+    clauses = [_in_any_field(word, type="phrase") for word in dict.fromkeys(finished)]
+    clauses.append(_in_any_field(last, type="bool_prefix", operator="and"))
+    query = {"bool": {"must": clauses, "filter": {"term": {"deleted": False}}}}
+    return _ids(query, size=size, sort=BY_SCORE)
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a query as fields of words hold them."""
+    """Return the words of a query as the fields of words hold them."""
     words = [word[:MAX_WORD_CHARACTERS] for word in fold(storable(text)).split() if any(c.isalnum() for c in word)]
     return words[:MAX_QUERY_WORDS]
 
 
 def count_of(word: str) -> Body:
-    """Whether any company has the word in one of its texts: the total is 0 or 1."""
-    return {"query": _in_any_field(word, "phrase"), "size": 0, "track_total_hits": 1, "terminate_after": 1}
+    """Return the body that counts, up to 1, the companies with the word in one of their texts."""
+    return {"query": _in_any_field(word, type="phrase"), "size": 0, "track_total_hits": 1, "terminate_after": 1}
 
 
 def with_misspelled_words(words: Collection[str], misspelled: Collection[str], *, size: int) -> Body:
-    """Companies with a name that has all of the words but one; those in `misspelled` with typing errors."""
+    """Return the body for companies with a name that has all `words` but one; `misspelled` ones with typing errors."""
     clauses = [
         {
             "multi_match": {
@@ -159,28 +149,16 @@ def with_misspelled_words(words: Collection[str], misspelled: Collection[str], *
         for word in words
     ]
     some = {"should": clauses, "minimum_should_match": max(len(words) - 1, 1)}
-    return {
-        "query": {"bool": {**some, "filter": {"term": {"deleted": False}}}},
-        "size": size,
-        "sort": BY_SCORE,
-        "_source": False,
-        "track_total_hits": False,
-    }
+    return _ids({"bool": {**some, "filter": {"term": {"deleted": False}}}}, size=size, sort=BY_SCORE)
 
 
-def _in_any_field(word: str, kind: str) -> Body:
-    body: Body = {"query": word, "fields": WORD_BOOSTS, "type": kind}
-    return {"multi_match": {**body, "operator": "and"} if kind == "bool_prefix" else body}
+def _in_any_field(word: str, **options: str) -> Body:
+    return {"multi_match": {"query": word, "fields": WORD_BOOSTS, **options}}
 
 
-def _bearers(condition: Body, *, size: int) -> Body:
-    return {
-        "query": _living(condition),
-        "size": size,
-        "sort": [{"id": "asc"}],
-        "_source": False,
-        "track_total_hits": False,
-    }
+def _ids(query: Body, *, size: int, sort: list[Body]) -> Body:
+    """Return the body of a search whose hits have only ids."""
+    return {"query": query, "size": size, "sort": sort, "_source": False, "track_total_hits": False}
 
 
 def _living(condition: Body) -> Body:

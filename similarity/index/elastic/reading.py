@@ -1,58 +1,59 @@
-"""Reads of documents and versions, by ids and in pages by ascending id, and the counts of a generation."""
+"""Reads of documents and versions, by ids and in pages by ascending id; counts; look-up by name, domain and words."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from similarity.company import ID_PATTERN, DeletedCompany, EmbeddedCompany
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, name_key, normalize_domain
+from similarity.errors import InvalidCompany
+from similarity.index.elastic import queries
 from similarity.index.elastic.connection import Cluster
-from similarity.index.elastic.documents import document_of
+from similarity.index.elastic.documents import company_of, document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
 from similarity.index.protocol import DocumentVersion, GenerationStats
+from similarity.index.rules import filter_key, storable
 
-GET_DOCUMENTS = 500
 SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
+REFERENCES_AT_ONCE = 250  # with up to two searches each
 
 
 def companies_with_ids(
     cluster: Cluster, index: str, ids: Collection[str], *, encoder_id: str
 ) -> dict[str, EmbeddedCompany]:
     """Return the companies among `ids`, by id, as of the last acknowledged write, without deleted and unknown ones."""
-    found = {}
-    for source in _sources(cluster, index, ids, vectors=True):
-        document = document_of(source, encoder_id=encoder_id)
-        if isinstance(document, EmbeddedCompany):
-            found[document.id] = document
-    return found
+    sources = cluster.documents(index, ids, vectors=True).values()
+    documents = (document_of(source, encoder_id=encoder_id) for source in sources)
+    return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
 
 
 def versions_with_ids(cluster: Cluster, index: str, ids: Collection[str]) -> dict[str, int]:
     """Return the versions of the documents among `ids`, tombstones included, as of the last acknowledged write."""
-    return {source["id"]: source["version"] for source in _sources(cluster, index, ids, vectors=False)}
+    sources = cluster.documents(index, ids, vectors=False)
+    return {company_id: source["version"] for company_id, source in sources.items()}
 
 
 def pages(
     cluster: Cluster, index: str, *, after: str, batch_size: int, encoder_id: str
 ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
-    """All documents by ascending id after `after`.
+    """Yield all documents by ascending id after `after`.
 
-    No point in time is held: an id never moves, so each page goes on exactly after the one before,
-    and what is written meanwhile may or may not be seen.
+    Without a point in time: a document keeps its id, so each page continues exactly after the one before. Documents
+    that are written meanwhile may or may not be included.
     """
-    body: Body = {"_source": {"exclude_vectors": False}}
-    for hits in _in_order(cluster, index, body, after=after, size=min(batch_size, SCAN_DOCUMENTS)):
+    body = _by_id(after, size=min(batch_size, SCAN_DOCUMENTS))
+    for hits in cluster.pages(index, {**body, "_source": {"exclude_vectors": False}}):
         yield [document_of(hit["_source"], encoder_id=encoder_id) for hit in hits]
 
 
 def version_pages(cluster: Cluster, index: str, *, after: str, batch_size: int) -> Iterator[list[DocumentVersion]]:
-    """The versions of all documents by ascending id after `after`."""
-    body: Body = {"_source": False, "docvalue_fields": ["version"]}
-    for hits in _in_order(cluster, index, body, after=after, size=min(batch_size, MAX_CANDIDATES)):
+    """Yield the versions of all documents by ascending id after `after`."""
+    body = _by_id(after, size=min(batch_size, MAX_CANDIDATES))
+    for hits in cluster.pages(index, {**body, "_source": False, "docvalue_fields": ["version"]}):
         yield [DocumentVersion(id=hit["_id"], version=hit["fields"]["version"][0]) for hit in hits]
 
 
 def stats(cluster: Cluster, index: str) -> GenerationStats:
-    """Counts of one generation."""
+    """Return the counts of one generation."""
     living = {"term": {"deleted": False}}
     english = {"terms": {"language": ["en", "und"]}}
     answer = cluster.search(
@@ -87,18 +88,80 @@ def tombstones_before(cluster: Cluster, index: str, version: int) -> list[tuple[
     return [(hit["_id"], hit["fields"]["version"][0]) for hit in hits]
 
 
-def _sources(cluster: Cluster, index: str, ids: Collection[str], *, vectors: bool) -> Iterator[Mapping[str, Any]]:
-    possible = [company_id for company_id in dict.fromkeys(ids) if ID_PATTERN.fullmatch(company_id)]
-    for start in range(0, len(possible), GET_DOCUMENTS):
-        yield from cluster.documents(index, possible[start : start + GET_DOCUMENTS], vectors=vectors).values()
+def _by_id(after: str, *, size: int) -> Body:
+    return {"size": size, "sort": [{"id": "asc"}], "search_after": [after], "track_total_hits": False}
 
 
-def _in_order(cluster: Cluster, index: str, body: Body, *, after: str, size: int) -> Iterator[list[Mapping[str, Any]]]:
-    while True:
-        page = {**body, "size": size, "sort": [{"id": "asc"}], "search_after": [after], "track_total_hits": False}
-        hits = cluster.search(index, page)["hits"]["hits"]
-        if hits:
-            yield hits
-        if len(hits) < size:
-            return
-        after = hits[-1]["_id"]
+def resolve_many(cluster: Cluster, index: str, references: Collection[str]) -> dict[str, list[str]]:
+    """Return, for each of `references`, the sorted ids of the companies whose id, domain, name or alias it is."""
+    known = cluster.documents(index, references, vectors=False)
+    living = {company_id for company_id, source in known.items() if not source["deleted"]}
+    resolved = {reference: [reference] if reference in living else [] for reference in references}
+    others = [reference for reference, ids in resolved.items() if not ids]
+    for start in range(0, len(others), REFERENCES_AT_ONCE):
+        some = others[start : start + REFERENCES_AT_ONCE]
+        searches = [(reference, body) for reference in some for body in _searches(reference)]
+        answers = cluster.searches(index, [body for _, body in searches])
+        for (reference, _), answer in zip(searches, answers, strict=True):
+            # Only the first search with a result is used.
+            resolved[reference] = resolved[reference] or [hit["_id"] for hit in answer["hits"]["hits"]]
+    return resolved
+
+
+def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Company]:
+    """Return companies found by domain, by prefix of a name, or by words; best matches first."""
+    text = storable(query)
+    prefix, domain = name_key(text), _domain(text)
+    bodies = [
+        queries.with_domain(domain, size=limit) if domain else None,
+        queries.with_name_prefix(prefix) if prefix else None,
+        queries.with_all_words(text, size=limit),
+    ]
+    found: dict[str, None] = {}
+    for answer in cluster.searches(index, [body for body in bodies if body]):
+        hits = answer["hits"]["hits"]
+        if hits and "fields" in hits[0]:
+            hits = _by_shortest_match(hits, prefix)
+        found |= dict.fromkeys(hit["_id"] for hit in hits)
+    return _companies(cluster, index, list(found)[:limit])
+
+
+def find_misspelled(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Company]:
+    """Return companies with a name that has the words of `query`, typing errors allowed; best matches first."""
+    words = list(dict.fromkeys(queries.words_of(query)))
+    if not words:
+        return []
+    counts = cluster.searches(index, [queries.count_of(word) for word in words])
+    misspelled = {word for word, answer in zip(words, counts, strict=True) if not answer["hits"]["total"]["value"]}
+    (answer,) = cluster.searches(index, [queries.with_misspelled_words(words, misspelled, size=limit)])
+    return _companies(cluster, index, [hit["_id"] for hit in answer["hits"]["hits"]])
+
+
+def _companies(cluster: Cluster, index: str, ids: Sequence[str]) -> list[Company]:
+    sources = cluster.documents(index, ids, vectors=False)
+    return [
+        company_of(company_id, sources[company_id]["company"])
+        for company_id in ids
+        if company_id in sources and not sources[company_id]["deleted"]
+    ]
+
+
+def _searches(reference: str) -> list[Body]:
+    """Return the searches for companies with the domain `reference` (if it can be one), then with that name."""
+    by_name = queries.with_name(filter_key(reference), size=MAX_CANDIDATES)
+    domain = _domain(reference)
+    return [queries.with_domain(domain, size=MAX_CANDIDATES), by_name] if domain else [by_name]
+
+
+def _by_shortest_match(hits: Sequence[Mapping[str, Any]], prefix: str) -> list[Mapping[str, Any]]:
+    matches = {
+        hit["_id"]: [(len(name), name) for name in hit["fields"]["names"] if name.startswith(prefix)] for hit in hits
+    }
+    return sorted((hit for hit in hits if matches[hit["_id"]]), key=lambda hit: min(matches[hit["_id"]]))
+
+
+def _domain(text: str) -> str:
+    try:
+        return name_key(normalize_domain(text))
+    except InvalidCompany:
+        return ""

@@ -5,14 +5,13 @@ cannot both promote, and no reader sees half a transition.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema, parse_schema
-from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import VectorType
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
@@ -33,7 +32,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """The registry. `retired`: indices to be deleted. Methods return a changed registry."""
+    """The registry. `retired`: indices to be deleted. Methods return a changed registry.
+
+    `attributes`: declared types of attributes, each `NAME:TYPE`. `size`: the attribute that is the size.
+    """
 
     revision: int = 0
     fence: int = 0
@@ -41,11 +43,23 @@ class Registry:
     entries: tuple[Entry, ...] = ()
     leases: tuple[Lease, ...] = ()
     retired: tuple[str, ...] = ()
-    attributes: AttributeSchema = field(default_factory=AttributeSchema)
+    attributes: tuple[str, ...] = ()
+    size: str = ""
 
     def generations(self) -> list[Generation]:
         """All generations, oldest first."""
         return [entry.record for entry in sorted(self.entries, key=lambda entry: entry.record.created_at)]
+
+    @property
+    def schema(self) -> AttributeSchema:
+        """The declared types of attributes."""
+        return parse_schema(self.attributes, self.size)
+
+    def declare(self, schema: AttributeSchema) -> "Registry":
+        """Add declared types of attributes."""
+        declared = self.schema.updated(schema)
+        attributes = tuple(f"{name}:{each.text}" for name, each in sorted(declared.types.items()))
+        return replace(self, attributes=attributes, size=declared.size)
 
     def named(self, name: str) -> Entry:
         """Return the entry of a generation. Raises UnknownGeneration if there is none."""
@@ -61,12 +75,11 @@ class Registry:
             raise rules.no_live_generation()
         return entry
 
-    def add(self, generation: Generation, index: str, *, vectors: VectorType = "int8_hnsw") -> "Registry":
+    def add(self, added: Entry) -> "Registry":
         """Add a new generation in state building."""
-        rules.check_new_generation(generation)
-        if any(entry.record.name == generation.name for entry in self.entries):
-            raise rules.name_taken(generation.name)
-        added = Entry(record=generation, index=index, vectors=vectors)
+        rules.check_new_generation(added.record)
+        if any(entry.record.name == added.record.name for entry in self.entries):
+            raise rules.name_taken(added.record.name)
         return self._changed(entries=(*self.entries, added))
 
     def register_candidate(self, name: str) -> "Registry":
@@ -155,10 +168,6 @@ class Registry:
         kept = tuple(lease for lease in self.leases if lease.expires_at > now - timedelta(days=1))
         return replace(self, leases=kept)
 
-    def declare(self, schema: AttributeSchema) -> "Registry":
-        """Add declared types of attributes."""
-        return replace(self, attributes=self.attributes.updated(schema))
-
     def _live(self) -> Entry | None:
         return next((entry for entry in self.entries if entry.record.state is GenerationState.LIVE), None)
 
@@ -182,23 +191,8 @@ class Registry:
         return tuple(lease for lease in self.leases if lease.name != name)
 
 
-def to_source(registry: Registry) -> Body:
-    """The registry as JSON; times in ISO 8601."""
-    source = asdict(replace(registry, attributes=AttributeSchema()))
-    source["attributes"] = [f"{name}:{each.text}" for name, each in registry.attributes.types.items()]
-    source["size"] = registry.attributes.size
-    for entry in source["entries"]:
-        record = entry["record"]
-        record["state"] = record["state"].value
-        record["created_at"] = record["created_at"].isoformat()
-        record["promoted_at"] = record["promoted_at"].isoformat() if record["promoted_at"] else None
-    for lease in source["leases"]:
-        lease["expires_at"] = lease["expires_at"].isoformat()
-    return source
-
-
 def from_source(source: Mapping[str, Any]) -> Registry:
-    """The registry of such JSON."""
+    """Return the registry of its JSON: the members of its records, with times in ISO 8601."""
     return Registry(
         revision=source["revision"],
         fence=source["fence"],
@@ -208,7 +202,8 @@ def from_source(source: Mapping[str, Any]) -> Registry:
             Lease(**{**lease, "expires_at": datetime.fromisoformat(lease["expires_at"])}) for lease in source["leases"]
         ),
         retired=tuple(source["retired"]),
-        attributes=parse_schema(source.get("attributes", ()), source.get("size", "")),
+        attributes=tuple(source.get("attributes", ())),
+        size=source.get("size", ""),
     )
 
 

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -13,14 +13,15 @@ from elasticsearch import ApiError, ConflictError, NotFoundError, TransportError
 from similarity.backoff import backoff
 from similarity.errors import IndexUnavailable
 from similarity.index.elastic.connection import BUSY, Cluster
-from similarity.index.elastic.mapping import registry_body
-from similarity.index.elastic.registry import Registry, from_source, to_source
+from similarity.index.elastic.mapping import small_index
+from similarity.index.elastic.registry import Registry, from_source
 
 DOCUMENT = "registry"
 ATTEMPTS = 40
 FIRST_PAUSE_SECONDS = 0.01
 LONGEST_PAUSE_SECONDS = 1.0
 CHANGES_REMEMBERED = 64
+BODY = small_index({"registry": {"type": "object", "enabled": False}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +88,13 @@ class RegistryStore:
         except IndexUnavailable as error:
             if not _is_starting(error.__cause__):
                 raise
-        self._cluster.create_index(self._index, **registry_body())  # it exists: this waits for its primary shard
+        self._cluster.create_index(self._index, **BODY)  # it exists: this waits for its primary shard
         return self._read()
 
     def _write(self, changed: Registry, stored: _Stored, mark: str) -> str:
         """Write the registry; return an empty text on success, else the problem. Then read the registry again."""
         if stored.place is None:
-            self._cluster.create_index(self._index, **registry_body())
+            self._cluster.create_index(self._index, **BODY)
         changes = [*stored.changes, mark][-CHANGES_REMEMBERED:]
         condition: Mapping[str, Any] = (
             {"op_type": "create"}
@@ -104,7 +105,8 @@ class RegistryStore:
             self._cluster.client.index(
                 index=self._index,
                 id=DOCUMENT,
-                document={"registry": {**to_source(changed), "changes": changes}},
+                # The client writes times in ISO 8601.
+                document={"registry": {**asdict(changed), "changes": changes}},
                 **condition,
             )
         except ConflictError:

@@ -18,32 +18,8 @@ VectorType: TypeAlias = Literal["hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw"]
 # How many times k hits are rescored with full vectors. int8 and bbq are measured (benchmarks/results/), int4 is not.
 OVERSAMPLE: Mapping[VectorType, float] = {"hnsw": 1.0, "int8_hnsw": 1.5, "int4_hnsw": 2.0, "bbq_hnsw": 5.0}
 
-# The fields with an environment variable; the others are in the target, or only tests set them.
-VARIABLES = (
-    "api_key",
-    "username",
-    "password",
-    "ca_certs",
-    "vectors",
-    "oversample",
-    "num_candidates",
-    "exact_limit",
-    "shards",
-    "replicas",
-    "refresh_seconds",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorOptions:
-    """The graph of a generation's vectors; always explicit, because the defaults of the server change.
-
-    `m`: links per node. `ef_construction`: candidates while building. See `dense_vector` in Elasticsearch.
-    """
-
-    type: VectorType = "int8_hnsw"
-    m: int = 16
-    ef_construction: int = 100
+# The fields without an environment variable: they are in the target, or only tests set them.
+WITHOUT_VARIABLE = ("hosts", "name", "request_seconds", "write_seconds", "visible_at_once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +29,12 @@ class ElasticSettings:
     `hosts`: URLs of its nodes. `name`: the beginning of the names of all its Elasticsearch indices. The login is
     `api_key`, or `username` and `password`; it is optional. `ca_certs`: file of a private certificate authority.
 
-    `num_candidates`: candidates per shard in the search of the graph; more is slower and more exact. With a filter
-    there are more (`search.FILTERED_FACTOR`). `oversample`: how many times k hits are rescored with full vectors.
-    `exact_limit`: if at most so many companies pass the filters, all of them are compared. `shards`, `replicas` and
-    `refresh_seconds` are used for new generations; "auto" is one replica if there is a second node.
-    `visible_at_once`: every write waits until searches see it; for tests, too slow for a load.
+    `vectors`: the kind of graph of new generations. `num_candidates`: candidates per shard in the search of the
+    graph; more is slower and more exact. With a filter there are more (`search.FILTERED_FACTOR`). `oversample`: how
+    many times k hits are rescored with full vectors. `exact_limit`: if at most so many companies pass the filters, all
+    of them are compared. `shards`, `replicas` and `refresh_seconds` are used for new generations; "auto" is one replica
+    if there is a second node. `visible_at_once`: every write waits until searches see it; for tests, too slow for a
+    load.
 
     Raises:
         InvalidInput: a value is out of range.
@@ -69,7 +46,7 @@ class ElasticSettings:
     username: str = ""
     password: str = field(default="", repr=False)
     ca_certs: str = ""
-    vectors: VectorOptions = field(default_factory=VectorOptions)
+    vectors: VectorType = "int8_hnsw"
     oversample: float | None = None
     num_candidates: int = 100
     exact_limit: int = 1_000
@@ -116,11 +93,8 @@ class ElasticSettings:
             InvalidInput: the target or a variable is invalid; the message never contains a secret.
         """
         hosts, name = parse_target(target)
-        hints = get_type_hints(cls)
-        values = read_variables(environ, PREFIX, {name: hints[name] for name in VARIABLES} | {"vectors": VectorType})
-        if "vectors" in values:
-            values["vectors"] = VectorOptions(type=values["vectors"])
-        return cls(hosts=hosts, name=name, **values)
+        types = {field: hint for field, hint in get_type_hints(cls).items() if field not in WITHOUT_VARIABLE}
+        return cls(hosts=hosts, name=name, **read_variables(environ, PREFIX, types))
 
 
 def parse_target(target: str) -> tuple[tuple[str, ...], str]:

@@ -15,6 +15,7 @@ bulk request to a deleted index would recreate it without our mapping.
 
 import json
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -238,15 +239,12 @@ def _item(position: int, document: EmbeddedCompany | DeletedCompany, target: Tar
 
 def _waves(items: Sequence[Item]) -> list[list[Item]]:
     """Return the first items of each id, then the second ones, ...: documents of one id are written in their order."""
-    waves: list[list[Item]] = []
-    seen: dict[str, int] = {}
+    waves: dict[int, list[Item]] = defaultdict(list)
+    seen = Counter[str]()
     for item in items:
-        wave = seen.get(item.id, 0)
-        seen[item.id] = wave + 1
-        if wave == len(waves):
-            waves.append([])
-        waves[wave].append(item)
-    return waves
+        waves[seen[item.id]].append(item)
+        seen[item.id] += 1
+    return list(waves.values())
 
 
 def _json(value: Body) -> str:

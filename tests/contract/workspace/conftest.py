@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch
 from similarity.feedback.elastic import ElasticWorkspace
 from similarity.feedback.protocol import Workspace
 from similarity.feedback.sqlite import SqliteWorkspace
-from similarity.index.elastic import ElasticSettings
+from tests.integration.elasticsearch_place import remove_indices, settings_at
 from tests.servers.connection import Connection
 
 # Opens the workspace of this name; twice with the same name, two processes' views of one workspace.
@@ -30,19 +30,11 @@ def open_named(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> It
         prefix = f"workspace-{secrets.token_hex(4)}"
 
         def open_elastic(name: str) -> Workspace:
-            settings = ElasticSettings(
-                hosts=connection.urls,
-                name=f"{prefix}-{name}",
-                username=connection.user or "",
-                password=connection.password or "",
-                ca_certs=str(connection.ca_certs or ""),
-            )
-            return opened.enter_context(closing(ElasticWorkspace(settings)))
+            return opened.enter_context(closing(ElasticWorkspace(settings_at(connection, f"{prefix}-{name}"))))
 
         yield open_elastic
         with closing(Elasticsearch(**connection.client_arguments())) as client:
-            if indices := list(client.indices.get(index=f"{prefix}-*", filter_path="*.aliases")):
-                client.indices.delete(index=indices)
+            remove_indices(client, prefix)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from similarity.feedback.labels import labelled_pairs, latest_verdicts
 from similarity.feedback.protocol import (
     EventConflict,
     FeedbackEvent,
@@ -130,24 +129,6 @@ class WorkspaceHistory(RuleBasedStateMachine):
             assert list(view.events()) == self.events[::-1]
         about_a = [event for event in self.events[::-1] if "a" in event.pair and event.user == "ann"]
         assert list(self.views[0].events(company="a", user="ann")) == about_a
-
-    @invariant()
-    def what_counts_is_the_last_word_of_each_user(self) -> None:
-        last_words: dict[frozenset[str], dict[str, Verdict]] = {}
-        for event in self.events:
-            words = last_words.setdefault(frozenset(event.pair), {})
-            if event.verdict is Verdict.WITHDRAWN:
-                words.pop(event.user, None)
-            else:
-                words[event.user] = event.verdict
-        last_words = {pair: words for pair, words in last_words.items() if words}
-        rows = labelled_pairs(latest_verdicts(self.views[1].events()))
-        assert {frozenset((row.anchor, row.hit)) for row in rows} == set(last_words)
-        for row in rows:
-            said = list(last_words[frozenset((row.anchor, row.hit))].values())
-            agreed = {Verdict.COMPETITOR: "positive", Verdict.NOT_COMPETITOR: "negative", Verdict.UNSURE: ""}
-            assert row.label == (agreed[said[0]] if said.count(said[0]) == len(said) else "")
-            assert row.users == len(said)
 
     @invariant()
     def lists_and_looks_are_those_of_the_model(self) -> None:

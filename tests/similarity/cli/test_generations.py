@@ -233,7 +233,7 @@ def test_nobody_holds_a_lease_when_nothing_runs(shell: Shell) -> None:
         (["reembed", "--bundle", "new", "--judged", "judged.tsv", "--without-gate"], "contradict each other"),
         (["reembed", "--bundle", "nowhere", "--no-promote"], "nowhere"),
         (["reembed", "--bundle", "new", "--no-promote", "--max-rate", "0"], "give more than 0"),
-        (["promote", "x"], "say either which pairs to judge it by (--judged FILE), or --without-gate"),
+        (["promote", "x"], "give either labelled pairs for the gate (--judged FILE), or --without-gate"),
         (["promote", "x", "--without-gate"], "there is no generation 'x'"),
         (["rollback"], "there is nothing to go back to"),
         (["retire", "x", "--dry-run"], "there is no generation 'x'"),

@@ -86,10 +86,6 @@ def test_no_more_than_k_are_suggested_and_ties_have_one_order() -> None:
     assert hits(suggested(candidate("c"), candidate("a"), candidate("b"), k=2)) == ["a", "b"]
 
 
-def test_a_company_is_never_suggested_for_itself() -> None:
-    assert suggested(candidate("nike")) == []
-
-
 def test_candidates_are_the_hits_of_both_rankings_with_their_ranks() -> None:
     found = candidates_of(
         "nike", by_vector=[("a", 0.9), ("b", 0.8)], hybrid=[("c", 0.1), ("a", 0.9)], probabilities={"a": 0.7, "b": None}

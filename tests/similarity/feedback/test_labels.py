@@ -81,19 +81,6 @@ def test_a_withdrawn_verdict_counts_as_none_and_those_of_others_stand() -> None:
     assert labels(ann, withdrawn, make_event("3", at=moment(4), verdict="competitor")) == ["positive"]
 
 
-def test_unsure_is_a_verdict_where_others_are_sure() -> None:
-    ann = make_event(user="ann", at=moment(1), verdict="unsure")
-    assert labels(ann, make_event(user="bob", at=moment(2), verdict="competitor")) == [""]
-
-
-def test_another_users_verdict_is_not_replaced() -> None:
-    ann = make_event(user="ann", at=moment(1), verdict="competitor")
-    bob = make_event(user="bob", at=moment(2), verdict="not_competitor")
-    assert labels(ann, bob) == [""]
-    [pair] = pairs_of(ann, bob)
-    assert (pair.users, pair.judged_at) == (2, moment(2))
-
-
 def test_the_anchor_is_that_of_the_newest_verdict() -> None:
     [pair] = pairs_of(
         make_event(user="bob", at=moment(1), anchor="nike", hit="adidas"),

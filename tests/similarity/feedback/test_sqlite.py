@@ -109,37 +109,6 @@ def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
         SqliteWorkspace(path)
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "w.db"
-    path.write_bytes(b"not a database, but long enough to be looked at" * 100)
-    with pytest.raises(IndexUnavailable, match="it is not an SQLite database"):
-        SqliteWorkspace(path)
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(IndexUnavailable, match="cannot be made"):
-        SqliteWorkspace(tmp_path / "file" / "w.db")
-
-
-def test_a_closed_workspace_says_so(tmp_path: Path) -> None:
-    workspace = SqliteWorkspace(tmp_path / "w.db")
-    workspace.close()
-    workspace.close()
-    with pytest.raises(IndexUnavailable, match="closed"):
-        workspace.lists()
-    with pytest.raises(IndexUnavailable, match="closed"):
-        workspace.check()
-
-
-def test_a_writer_that_waits_too_long_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "w.db"
-    with closing(SqliteWorkspace(path, busy_timeout=0.05)) as workspace, closing(sqlite3.connect(path)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(IndexUnavailable, match="another process has been writing"):
-            workspace.add_event(make_event())
-
-
 @pytest.mark.parametrize("name", ["w.db", "w.db-wal", "w.db-shm"])
 def test_a_file_that_is_deleted_while_in_use_is_noticed_before_a_write_is_acknowledged(
     tmp_path: Path, name: str

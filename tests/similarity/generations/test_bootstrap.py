@@ -1,7 +1,6 @@
 """The bootstrap of a mean."""
 
 from itertools import product
-from random import Random
 
 import numpy as np
 import pytest
@@ -27,13 +26,3 @@ def test_the_bounds_are_those_of_all_possible_resamples() -> None:
     lower, upper = bootstrap_interval(values, seed=3)
     assert lower == pytest.approx(np.percentile(means, 2.5), abs=0.01)
     assert upper == pytest.approx(np.percentile(means, 97.5), abs=0.01)
-
-
-def test_the_bounds_are_those_of_a_plain_loop() -> None:
-    values = np.random.default_rng(5).normal(0.02, 0.1, size=80)
-    random = Random(11)
-    choices = values.tolist()
-    means = sorted(sum(random.choice(choices) for _ in choices) / len(choices) for _ in range(8000))
-    lower, upper = bootstrap_interval(values, seed=0)
-    assert lower == pytest.approx(means[200], abs=0.0015)
-    assert upper == pytest.approx(means[7799], abs=0.0015)

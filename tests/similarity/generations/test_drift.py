@@ -149,38 +149,6 @@ def test_anchors_are_companies_even_where_most_documents_are_tombstones(index: S
     assert compare(index, old="old", new="new", anchors=60).anchors == 40
 
 
-def test_the_seed_decides_which_companies_are_looked_at(index: SqliteIndex) -> None:
-    random = np.random.default_rng(0)
-    names = [f"c{number:03}" for number in range(200)]
-    add(index, "old", placed({name: float(random.uniform(0, 360)) for name in names}))
-    add(index, "new", placed({name: float(random.uniform(0, 360)) for name in names}))
-
-    def looked_at(seed: int) -> list[str]:
-        report = compare(index, old="old", new="new", anchors=10, seed=seed)
-        return sorted(anchor.id for anchor in report.most_changed)
-
-    assert looked_at(1) == looked_at(1)
-    assert len(looked_at(1)) == 10
-    assert len({company for seed in range(8) for company in looked_at(seed)}) > 50
-
-
-def test_vectors_of_different_encoders_are_not_compared(index: SqliteIndex) -> None:
-    add(index, "old", placed(DEGREES))
-    add(index, "new", placed(DEGREES, encoder_id="encoder-2"), encoder_id="encoder-2")
-    report = compare(index, old="old", new="new")
-    assert report.same_text is None
-    assert report.overlap_mean == 1
-
-
-def test_only_equal_texts_say_how_far_vectors_moved(index: SqliteIndex) -> None:
-    add(index, "old", placed({"a": 0, "b": 10}))
-    add(index, "new", [*placed({"a": 0}), *placed({"b": 70}, description="It does other things now.", version=4)])
-    report = compare(index, old="old", new="new")
-    assert report.same_text is not None
-    assert report.same_text.texts == 1
-    assert report.same_text.p05 == pytest.approx(1)
-
-
 def test_judgements_say_which_generation_ranks_better(index: SqliteIndex) -> None:
     add(index, "old", placed(DEGREES))
     add(index, "new", placed(DEGREES | {"b": 30.0}))
@@ -216,21 +184,6 @@ def test_the_report_says_when_a_search_was_approximate(tmp_path: Path) -> None:
     index.close()
 
 
-def test_generations_without_a_common_company_give_no_figures(index: SqliteIndex) -> None:
-    add(index, "old", placed({"a": 0}))
-    add(index, "new", placed({"b": 0}))
-    report = compare(index, old="old", new="new")
-    assert (report.anchors, report.only_in_old, report.only_in_new) == (0, 1, 1)
-    assert (report.overlap_mean, report.same_text, report.old_scores) == (None, None, None)
-
-
-def test_a_company_without_others_has_no_neighbours_and_no_scores(index: SqliteIndex) -> None:
-    add(index, "old", placed({"a": 0}))
-    add(index, "new", placed({"a": 0}))
-    report = compare(index, old="old", new="new")
-    assert (report.anchors, report.overlap_mean, report.old_scores) == (1, 1, None)
-
-
 @pytest.mark.parametrize(("anchors", "k"), [(0, 10), (200, 0)])
 def test_impossible_settings_are_refused(index: SqliteIndex, anchors: int, k: int) -> None:
     with pytest.raises(InvalidInput, match="at least 1"):
@@ -241,3 +194,27 @@ def test_an_unknown_generation_is_named(index: SqliteIndex) -> None:
     add(index, "old", placed(DEGREES))
     with pytest.raises(UnknownGeneration, match="nowhere"):
         compare(index, old="old", new="nowhere")
+
+
+def test_only_vectors_of_one_encoder_and_one_text_are_compared(index: SqliteIndex) -> None:
+    add(index, "old", placed({"a": 0, "b": 10}))
+    add(index, "new", [*placed({"a": 0}), *placed({"b": 70}, description="It does other things now.", version=4)])
+    same_text = compare(index, old="old", new="new").same_text
+    assert same_text is not None
+    assert same_text.texts == 1
+    assert same_text.p05 == pytest.approx(1)
+    add(index, "other", placed({"a": 0, "b": 10}, encoder_id="encoder-2"), encoder_id="encoder-2")
+    report = compare(index, old="old", new="other")
+    assert (report.same_text, report.overlap_mean) == (None, 1)
+
+
+@pytest.mark.parametrize(("there", "anchors", "overlap", "alone"), [("b", 0, None, 1), ("a", 1, 1, 0)])
+def test_what_cannot_be_compared_has_no_figures(
+    index: SqliteIndex, there: str, anchors: int, overlap: float | None, alone: int
+) -> None:
+    """Generations without a common company, and a company without others."""
+    add(index, "old", placed({"a": 0}))
+    add(index, "new", placed({there: 0}))
+    report = compare(index, old="old", new="new")
+    assert (report.anchors, report.only_in_old, report.only_in_new) == (anchors, alone, alone)
+    assert (report.overlap_mean, report.old_scores) == (overlap, None)

@@ -56,13 +56,11 @@ def run(
     *,
     columns: Columns | None = None,
     now: datetime = NOW,
-    vector_column: str = "vector",
 ) -> LoadReport:
     with RejectsFile(path.parent / "rejects.jsonl") as rejects:
         return import_vectors(
-            path, index=index, generation="external", columns=columns or Columns(), rejects=rejects, now=now,
-            vector_column=vector_column,
-        )  # fmt: skip
+            path, index=index, generation="external", columns=columns or Columns(), rejects=rejects, now=now
+        )
 
 
 def reasons(folder: Path) -> list[str]:
@@ -104,9 +102,9 @@ def test_a_document_is_what_the_row_says_with_the_stated_encoder(index: SqliteIn
 
 
 def test_other_columns_can_be_named(index: SqliteIndex, tmp_path: Path) -> None:
-    row = {"id": "a", "title": "Able", "description": "Makes anvils.", "embedding": [0, 0, 1]}
+    row = {"id": "a", "title": "Able", "description": "Makes anvils.", "vector": [0, 0, 1]}
     path = jsonl(tmp_path / "companies.jsonl", [row])
-    report = run(index, path, columns=Columns(fields={"name": "title"}), vector_column="embedding")
+    report = run(index, path, columns=Columns(fields={"name": "title"}))
     assert report.outcomes == {WriteOutcome.APPLIED: 1}
 
 
@@ -227,16 +225,6 @@ def test_an_interrupted_import_is_made_good_by_the_next(tmp_path: Path) -> None:
     index.close()
 
 
-def test_progress_counts_every_row(index: SqliteIndex, tmp_path: Path) -> None:
-    seen: list[int] = []
-    path = jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0]), record("", [1, 0, 0])])
-    with RejectsFile(tmp_path / "rejects.jsonl") as rejects:
-        import_vectors(
-            path, index=index, generation="external", columns=Columns(), rejects=rejects, now=NOW, on_rows=seen.append
-        )
-    assert seen == [2]
-
-
 def test_names_that_only_the_live_generation_has_are_remembered_for_erasures(
     index: SqliteIndex, tmp_path: Path
 ) -> None:
@@ -245,12 +233,7 @@ def test_names_that_only_the_live_generation_has_are_remembered_for_erasures(
     run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0]), record("b", [1, 0, 0])]))
     assert index.ledger.remembered("a") == hashes_of(index.ledger.key(), ["Old Name"])
     assert index.ledger.remembered("b") == frozenset()
-
-
-def test_only_the_named_generation_is_written_to(index: SqliteIndex, tmp_path: Path) -> None:
-    add_live(index, "live", dimension=3, encoder_id=EXTERNAL)
-    run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0])]))
-    assert (index.stats("external").companies, index.stats("live").companies) == (1, 0)
+    assert index.get("live", ["a"])["a"].company.name == "Old Name"
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import pytest
 
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, LeaseHeld, UnknownGeneration
+from similarity.generations.gate import GateReport
 from similarity.generations.promotion import live_name, promote, retire, rollback_plan
 from similarity.generations.reembed import copy_generation
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.clock import Clock
 from tests.factories import make_generation
 from tests.similarity.generations.staging import COMPANIES, NOW, fill_first, names, opened, options
-from tests.similarity.generations.test_reembed import Verdict
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
         yield index
 
 
-def passing(old: str | None, new: str) -> Verdict:
-    return Verdict(passed=True)
+def passing(old: str | None, new: str) -> GateReport:
+    return GateReport(passed=True)
 
 
-def refusing(old: str | None, new: str) -> Verdict:
-    return Verdict(passed=False, reasons=("worse",))
+def refusing(old: str | None, new: str) -> GateReport:
+    return GateReport(passed=False, reasons=("worse",))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from similarity.company import DeletedCompany
 from similarity.errors import GenerationConflict, IndexUnavailable, InvalidInput, LeaseHeld, LeaseLost
 from similarity.generations.filling import Pace
+from similarity.generations.gate import GateReport
 from similarity.generations.plan import plan
 from similarity.generations.reembed import ReembedReport, copy_generation, reembed
 from similarity.index.comparing import lagging
@@ -47,14 +48,6 @@ from tests.similarity.generations.staging import (
 
 LIVE_COMPANIES = COMPANIES - len(DELETED)
 DONE = [("encoder-1", "previous"), ("encoder-2", "live")]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a fake gate says."""
-
-    passed: bool
-    reasons: tuple[str, ...] = ()
 
 
 @pytest.fixture
@@ -91,11 +84,11 @@ def test_a_kill_at_any_point_and_a_second_run_give_the_same_end(tmp_path: Path, 
                 wanted = expected(index)
                 encoder = SecondEncoder()
                 try:
-                    run(Mortal(index, number, after=after), clock, encoder=encoder, holder="killed")
+                    run(Mortal(index, number, after=after), clock, encoder=encoder)
                     survived = True
                 except Dead:
                     clock.advance(61)  # its lease ends
-                run(index, clock, encoder=encoder, holder="second")
+                run(index, clock, encoder=encoder)
                 assert states(index) == DONE, number
                 assert stored(index, "second") == wanted, number
                 assert len(encoder.texts) <= LIVE_COMPANIES + 4, "at most one chunk is encoded again"
@@ -184,9 +177,9 @@ def test_a_run_that_lost_its_lease_promotes_nothing(index: SqliteIndex, clock: C
             clock.advance(61)
             index.take_lease("reembed", holder="usurper", seconds=60)
 
-    def gate(old: str | None, new: str) -> Verdict:
+    def gate(old: str | None, new: str) -> GateReport:
         disturb(0)
-        return Verdict(passed=True)
+        return GateReport(passed=True)
 
     with pytest.raises(LeaseLost):
         run(index, clock, gate=gate)
@@ -196,9 +189,9 @@ def test_a_run_that_lost_its_lease_promotes_nothing(index: SqliteIndex, clock: C
 def test_a_run_during_which_another_generation_went_live_promotes_nothing(index: SqliteIndex, clock: Clock) -> None:
     run(index, clock)
 
-    def gate(old: str | None, new: str) -> Verdict:
+    def gate(old: str | None, new: str) -> GateReport:
         index.rollback()
-        return Verdict(passed=True)
+        return GateReport(passed=True)
 
     wanted = replace(WANTED, name="third", bundle_id="bundle-3")
     with pytest.raises(GenerationConflict, match="first went live while this run copied second"):
@@ -224,14 +217,14 @@ def test_a_run_without_promote_stops_before_it_and_the_next_one_goes_on(index: S
 def test_the_gate_judges_the_full_candidate_and_its_word_holds(index: SqliteIndex, clock: Clock) -> None:
     seen = []
 
-    def gate(old: str | None, new: str) -> Verdict:
+    def gate(old: str | None, new: str) -> GateReport:
         seen.append((old, new, index.stats(new).companies))
-        return Verdict(passed=False, reasons=("worse",))
+        return GateReport(passed=False, reasons=("worse",))
 
     report = run(index, clock, gate=gate)
     assert seen == [("first", "second", LIVE_COMPANIES)]
     assert not report.promoted
-    assert report.gate == Verdict(passed=False, reasons=("worse",))
+    assert report.gate == GateReport(passed=False, reasons=("worse",))
     assert index.live().name == "first"
 
 
@@ -317,14 +310,20 @@ def test_chunks_fit_the_rate() -> None:
 
 
 def test_progress_ends_at_the_total(index: SqliteIndex, clock: Clock) -> None:
-    seen: list[tuple[int, int]] = []
-    run(index, clock, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(4, 10), (8, 10), (10, 10)]
+    seen: list[int] = []
+    run(index, clock, on_documents=seen.append)
+    assert seen == [4, 4, 2]
 
 
 def test_every_step_is_told(index: SqliteIndex, clock: Clock) -> None:
     told: list[str] = []
-    run(index, clock, on_step=lambda name, detail: told.append(name), gate=lambda old, new: Verdict(True), compact=True)
+    run(
+        index,
+        clock,
+        on_step=lambda name, detail: told.append(name),
+        gate=lambda old, new: GateReport(passed=True),
+        compact=True,
+    )
     wanted = ["lease", "candidate", "writers", "backfill", "catch-up", "compact", "gate", "promote", "settle"]
     assert told == wanted
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.index.elastic.documents import (
+    document_id,
     document_of,
     filters_source,
     fold,
@@ -20,9 +21,8 @@ from similarity.index.elastic.documents import (
     vector_text,
 )
 from similarity.index.elastic.mapping import DERIVED, generation_mapping
-from similarity.index.elastic.settings import VectorOptions
 from similarity.index.numbers import number_key
-from tests.factories import ENCODER_ID, make_company, make_embedded, unit_vector
+from tests.factories import ENCODER_ID, make_company, make_embedded, make_generation, unit_vector
 from tests.similarity.index.elastic.companies import DOCUMENTS
 
 Body = dict[str, Any]
@@ -45,22 +45,16 @@ def test_a_document_comes_back_as_it_was_given(document: EmbeddedCompany) -> Non
     assert isinstance(back, EmbeddedCompany)
     assert replace(back, vector=document.vector) == document
     np.testing.assert_array_equal(back.vector, document.vector)
+    hit = hit_of(document.id, stored(document), score=0.5)
+    assert (hit.company, hit.version, hit.score) == (document.company, document.version, 0.5)
+    assert (hit.embedded_at, hit.language) == (document.embedded_at, document.language)
     kinds = {name: type(value) for name, value in document.company.attributes.items()}
     assert {name: type(value) for name, value in back.company.attributes.items()} == kinds
 
 
 @given(DOCUMENTS)
-def test_a_hit_comes_back_without_its_vector(document: EmbeddedCompany) -> None:
-    source = stored(document)
-    del source["vector"]
-    hit = hit_of(document.id, source, score=0.5)
-    assert (hit.company, hit.version, hit.score) == (document.company, document.version, 0.5)
-    assert (hit.embedded_at, hit.language) == (document.embedded_at, document.language)
-
-
-@given(DOCUMENTS)
 def test_every_field_that_is_sent_is_in_the_strict_mapping(document: EmbeddedCompany) -> None:
-    mapping = generation_mapping(encoder_id="e", bundle_id="b", dimension=8, vectors=VectorOptions())
+    mapping = generation_mapping(make_generation("first"), vectors="int8_hnsw")
 
     def check(body: Body, properties: Body) -> None:
         assert body.keys() <= properties.keys()
@@ -181,3 +175,7 @@ def test_words_are_folded(text: str, folded: str) -> None:
 @given(st.text())
 def test_folding_a_text_does_not_depend_on_its_unicode_form(text: str) -> None:
     assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
+
+
+def test_ids_of_documents_differ_however_the_parts_of_the_key_are_cut() -> None:
+    assert len({document_id("a", "bc"), document_id("ab", "c"), document_id("abc")}) == 3

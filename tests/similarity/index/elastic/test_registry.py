@@ -1,17 +1,15 @@
-"""The registry's steps, one by one and as random histories beside a dict."""
+"""The registry's steps that the contract tests do not see."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from elasticsearch.serializer import JsonSerializer
 
-from similarity.errors import GenerationConflict, LeaseHeld, LeaseLost, NoLiveGeneration, UnknownGeneration
-from similarity.index.elastic.registry import Registry, from_source, to_source
-from similarity.index.protocol import GenerationState, Lease
+from similarity.errors import GenerationConflict, NoLiveGeneration, UnknownGeneration
+from similarity.index.elastic.registry import Entry, Registry, from_source
+from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
 from tests.factories import make_generation
 
@@ -21,13 +19,17 @@ LIVE, PREVIOUS = GenerationState.LIVE, GenerationState.PREVIOUS
 
 
 def after_json(registry: Registry) -> Registry:
-    return from_source(json.loads(json.dumps(to_source(registry))))
+    """The registry as the client sends it and the server returns it."""
+    return from_source(json.loads(JsonSerializer().dumps(asdict(registry))))
+
+
+def added(registry: Registry, generation: Generation, index: str) -> Registry:
+    return registry.add(Entry(record=generation, index=index))
 
 
 def live(registry: Registry, name: str) -> Registry:
-    return (
-        registry.add(make_generation(name), f"index-{name}").register_candidate(name).promote(name, lease=None, now=NOW)
-    )
+    registry = added(registry, make_generation(name), f"index-{name}").register_candidate(name)
+    return registry.promote(name, lease=None, now=NOW)
 
 
 def take(registry: Registry, name: str = "reembed", *, holder: str = "a", now: datetime = NOW) -> Registry:
@@ -52,7 +54,7 @@ def test_an_empty_registry_holds_nothing() -> None:
 
 def test_everything_comes_back_after_json() -> None:
     calibrated = make_generation("third", calibration=Calibration(slope=12.5, intercept=-7.0))
-    registry = live(live(Registry(), "first"), "second").add(calibrated, "index-third").retire("first")
+    registry = added(live(live(Registry(), "first"), "second"), calibrated, "index-third").retire("first")
     registry = take(registry, holder="b").take_lease("writer.1", holder="w", seconds=0.5, now=NOW)
     registry = registry.renew_lease(held(registry), seconds=90, acknowledged=3, now=NOW)
     assert after_json(registry) == registry
@@ -92,137 +94,3 @@ def test_leases_that_ended_a_day_ago_are_forgotten() -> None:
     assert [lease.name for lease in kept.leases] == ["new"]
     assert registry.without_old_leases(now=NOW + timedelta(days=1)).leases == registry.leases
     assert kept.fence == registry.fence
-
-
-class RegistryHistory(RuleBasedStateMachine):
-    """A registry that passes through JSON at every step, beside dicts that follow the contract's words."""
-
-    NAMES = st.sampled_from(["a", "b", "c"])
-    HOLDERS = st.sampled_from(["x", "y"])
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.registry = Registry()
-        self.now = NOW
-        self.states: dict[str, GenerationState] = {}
-        self.went_live: list[str] = []
-        self.leases: dict[str, Lease] = {}
-        self.handed_out: list[Lease] = []
-        self.retired = 0
-
-    def step(self, registry: Registry) -> None:
-        self.registry = after_json(registry)
-
-    @rule(seconds=st.sampled_from([1, 30, 60]))
-    def wait(self, seconds: int) -> None:
-        self.now += timedelta(seconds=seconds)
-
-    @rule(name=NAMES)
-    def add(self, name: str) -> None:
-        generation = make_generation(name)
-        if name in self.states:
-            with pytest.raises(GenerationConflict):
-                self.registry.add(generation, name)
-        else:
-            self.step(self.registry.add(generation, f"{name}-{self.registry.revision}"))
-            self.states[name] = BUILDING
-
-    @rule(name=NAMES)
-    def register(self, name: str) -> None:
-        if self.states.get(name) is BUILDING:
-            self.step(self.registry.register_candidate(name))
-            self.states[name] = CANDIDATE
-        else:
-            with pytest.raises((GenerationConflict, UnknownGeneration)):
-                self.registry.register_candidate(name)
-
-    def go_live(self, name: str) -> None:
-        self.states = {each: PREVIOUS if state is LIVE else state for each, state in self.states.items()}
-        self.states[name] = LIVE
-        self.went_live = [*(each for each in self.went_live if each != name), name]
-
-    @rule(name=NAMES, data=st.data())
-    def promote(self, name: str, data: st.DataObject) -> None:
-        lease = data.draw(st.sampled_from([None, *self.handed_out]))
-        is_held = lease is None or (
-            (mine := self.leases.get(lease.name)) is not None
-            and mine.fence == lease.fence
-            and mine.expires_at > self.now
-        )
-        if is_held and self.states.get(name) is CANDIDATE:
-            self.step(self.registry.promote(name, lease=lease, now=self.now))
-            self.go_live(name)
-        else:
-            with pytest.raises((GenerationConflict, UnknownGeneration, LeaseLost)):
-                self.registry.promote(name, lease=lease, now=self.now)
-
-    @rule()
-    def roll_back(self) -> None:
-        previous = [name for name in self.went_live if self.states.get(name) is PREVIOUS]
-        if LIVE in self.states.values() and previous:
-            live, target = self.registry.live().index, self.registry.before_live().index
-            self.step(self.registry.roll_back(live=live, target=target, now=self.now))
-            self.go_live(previous[-1])
-        else:
-            with pytest.raises((GenerationConflict, NoLiveGeneration)):
-                self.registry.before_live()
-
-    @rule(name=NAMES)
-    def retire(self, name: str) -> None:
-        if name in self.states and self.states[name] is not LIVE:
-            self.step(self.registry.retire(name))
-            del self.states[name]
-            self.went_live = [each for each in self.went_live if each != name]
-            self.retired += 1
-        else:
-            with pytest.raises((GenerationConflict, UnknownGeneration)):
-                self.registry.retire(name)
-
-    @rule(name=NAMES, holder=HOLDERS)
-    def take(self, name: str, holder: str) -> None:
-        rival = self.leases.get(name)
-        if rival and rival.holder != holder and rival.expires_at > self.now:
-            with pytest.raises(LeaseHeld):
-                self.registry.take_lease(name, holder=holder, seconds=60, now=self.now)
-            return
-        before = self.registry.fence
-        self.step(self.registry.take_lease(name, holder=holder, seconds=60, now=self.now))
-        self.leases[name] = held(self.registry, name)
-        self.handed_out.append(self.leases[name])
-        assert self.registry.fence == self.leases[name].fence == before + 1
-
-    @rule(data=st.data(), acknowledged=st.none() | st.integers(0, 9))
-    def renew(self, data: st.DataObject, acknowledged: int | None) -> None:
-        lease = data.draw(st.sampled_from(self.handed_out or [Lease(name="a", holder="x", fence=0, expires_at=NOW)]))
-        mine = self.leases.get(lease.name)
-        if mine is None or mine.fence != lease.fence:
-            with pytest.raises(LeaseLost):
-                self.registry.renew_lease(lease, seconds=60, acknowledged=acknowledged, now=self.now)
-            return
-        self.step(self.registry.renew_lease(lease, seconds=60, acknowledged=acknowledged, now=self.now))
-        self.leases[lease.name] = replace(
-            mine,
-            expires_at=self.now + timedelta(seconds=60),
-            acknowledged=mine.acknowledged if acknowledged is None else acknowledged,
-        )
-
-    @rule(data=st.data())
-    def release(self, data: st.DataObject) -> None:
-        for lease in data.draw(st.lists(st.sampled_from(self.handed_out), max_size=1)) if self.handed_out else []:
-            self.step(self.registry.release_lease(lease))
-            if self.leases.get(lease.name, lease).fence == lease.fence:
-                self.leases.pop(lease.name, None)
-
-    @invariant()
-    def the_registry_is_what_the_dicts_say(self) -> None:
-        assert {each.name: each.state for each in self.registry.generations()} == self.states
-        assert {lease.name: lease for lease in self.registry.leases} == self.leases
-        current = [lease.name for lease in self.registry.current_leases(now=self.now)]
-        assert current == sorted(name for name, lease in self.leases.items() if lease.expires_at > self.now)
-        assert len(self.registry.retired) == self.retired
-        indices = [*(entry.index for entry in self.registry.entries), *self.registry.retired]
-        assert len(indices) == len(set(indices))
-
-
-RegistryHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True)
-TestRegistryHistory = RegistryHistory.TestCase

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import log2
 from typing import Any
 
@@ -130,21 +130,11 @@ def test_all_go_through_the_alias_that_must_exist(write: Write, clock: Clock) ->
     assert clock.pauses == []
 
 
-def test_nothing_to_write_sends_nothing(write: Write) -> None:
-    server = Server()
-    assert write(server, []) == []
-    assert server.requests == []
-
-
 def test_what_cannot_be_stored_is_rejected_without_being_sent(write: Write) -> None:
     server = Server()
     results = write(server, [make_embedded("bad", version=-1), make_embedded("good")])
     assert outcomes(results) == [REJECTED, APPLIED]
     assert server.requests == [["good"]]
-
-
-def test_where_all_are_rejected_before_they_are_sent_nothing_is_raised(write: Write) -> None:
-    assert outcomes(write(Server(), [make_embedded("bad", version=-1)])) == [REJECTED]
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
@@ -209,17 +199,6 @@ def test_a_request_that_is_too_large_is_split_until_it_fits(write: Write, clock:
     assert outcomes(write(server, companies(12))) == [APPLIED] * 12
     assert [len(ids) for ids in server.requests] == [12, 6, 3, 3, 6, 3, 3]
     assert clock.pauses == []
-
-
-def test_a_half_that_meets_a_busy_cluster_is_sent_again_later(write: Write) -> None:
-    def refuse(ids: list[str], before: int) -> Exception | None:
-        if len(ids) > 5:
-            return refusal(413)
-        return refusal(429) if before == 1 else None
-
-    server = Server(refuse=refuse)
-    assert outcomes(write(server, companies(10))) == [APPLIED] * 10
-    assert server.requests[-1] == ["c000", "c001", "c002", "c003", "c004"]
 
 
 def test_a_document_that_is_refused_is_rejected_with_the_reason(write: Write) -> None:
@@ -356,11 +335,3 @@ def test_whatever_happens_each_document_has_one_true_outcome(script: list[str], 
             assert result.outcome is (UNCHANGED if document.version == held.version else SUPERSEDED)
     stored = {each: server.documents[each]["version"] for each in server.documents}
     assert stored == {each: document.version for each, document in newest.items()}
-
-
-def test_a_document_is_sent_whole_on_two_lines(write: Write) -> None:
-    server = Server()
-    document = make_embedded("a", name='"Öl"\n', version=2**63 - 1)
-    write(server, [replace(document, language="de")])
-    assert server.documents["a"]["company"]["name"] == '"Öl"\n'
-    assert server.documents["a"]["version"] == 2**63 - 1
