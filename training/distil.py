@@ -10,8 +10,8 @@
 
 A teacher is any bundle: train a larger model on the labels, export it (`--max-megabytes 200`), and pass its folder.
 Several teachers with different errors may be better than the best of them. Each teacher encodes every company once; the
-vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap (distillation/lexical_overlap.py) add to the
-teachers' cosine of two companies. Local scaling corrects for hubness (distillation/local_scaling.py).
+vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap add to the
+teachers' cosine of two companies; local scaling corrects for hubness (distillation/targets.py).
 
 A batch contains neighbourhoods of the corpus by the teachers' similarities; the loss compares the student's cosines
 within a batch with the teachers' (losses/distillation.py). `--pairs` is only used for checkpoint selection, on the
@@ -26,17 +26,14 @@ from pathlib import Path
 import numpy as np
 
 from training.config import DISTILLATION, TrainSettings
-from training.console import Log, refusing
-from training.data.descriptions import read_descriptions
+from training.console import refusing
 from training.data.pairs import read_pairs
 from training.data.selection import Selection
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
-from training.distillation.lexical_overlap import overlap_factors
-from training.distillation.local_scaling import hubness
-from training.distillation.targets import TeacherTargets
+from training.distillation.targets import TeacherTargets, hubness, overlap_factors, shared_values
 from training.distillation.task import DistillationTask
 from training.distillation.teachers import cached_vectors, load_teachers
-from training.distillation.weak_labels import shared_values
+from training.evaluate.judged import read_descriptions
 from training.options import add_settings, settings_of
 from training.run.processes import Processes
 from training.run.trained_run import listed_companies
@@ -45,9 +42,7 @@ from training.train import run
 FOLDER = "teachers"
 
 
-def read_task(
-    options: argparse.Namespace, settings: TrainSettings, *, processes: Processes, log: Log
-) -> DistillationTask:
+def read_task(options: argparse.Namespace, settings: TrainSettings, processes: Processes) -> DistillationTask:
     """Return the task of the files named on the command line: texts, teacher targets and held-out anchors.
 
     The first process encodes the texts with the teachers; the others read the cached vectors.
@@ -62,9 +57,9 @@ def read_task(
     teachers = load_teachers(options.teachers)
     folder = options.output / FOLDER
     if processes.is_first:
-        cached_vectors(teachers, texts, folder, log=log)
+        cached_vectors(teachers, texts, folder)
     processes.wait()
-    vectors = cached_vectors(teachers, texts, folder, log=log)
+    vectors = cached_vectors(teachers, texts, folder)
     fields = [
         shared_values(texts, described, options.companies, field, weight) for field, weight in options.weak_labels
     ]
@@ -147,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = settings_of(options, TrainSettings, {"method": DISTILLATION})
         run(
             settings,
-            lambda processes, log: read_task(options, settings, processes=processes, log=log),
+            lambda processes: read_task(options, settings, processes),
             output=options.output,
         )
 

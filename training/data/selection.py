@@ -17,7 +17,7 @@ from training.evaluate.ranks import auc
 
 Select = Callable[[Encode], Mapping[str, float]]
 
-# An order of fewer candidates says little; then AUC decides alone.
+# The order of fewer candidates means little.
 LEAST_CANDIDATES = 3
 
 
@@ -52,11 +52,11 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
 
 
 class Selection:
-    """Ranking of labelled pairs by cosine: mean nDCG@10 over anchors with enough candidates, AUC over all pairs.
+    """Selection scores by cosine on labelled pairs: mean nDCG@10 over anchors with enough candidates, AUC of all pairs.
 
-    The first class of the pairs is the positive one. Without such anchors AUC decides. Where only
-    positives are labelled, the unlabelled pairs count as negatives: their order still says which
-    encoder is better, though the AUC itself is too low (Menon et al., ICML 2015).
+    The first class of the pairs is the positive one. If no anchor has enough candidates, AUC alone is the score. If
+    only positives are labelled, unlabelled pairs count as negatives: this lowers the AUC, but still ranks encoders
+    correctly (Menon et al., ICML 2015).
 
     Raises:
         InvalidInput: the pairs are all of one kind.
@@ -74,11 +74,11 @@ class Selection:
         self.pairs = pairs.subset(positive | others)
         graded = np.isfinite(self.pairs.gains)
         anchors = [np.flatnonzero(graded & (self.pairs.left == anchor)) for anchor in np.unique(self.pairs.left)]
-        # Of equal gains every order is as good.
+        # If all gains are equal, every order has the same nDCG.
         self.anchors = [rows for rows in anchors if len(rows) >= LEAST_CANDIDATES and np.ptp(self.pairs.gains[rows])]
 
     def __call__(self, encode: Encode) -> dict[str, float]:
-        """The scores of an encoder."""
+        """Return the scores of an encoder."""
         cosines = self.cosines(encode)
         scores = {"auc": auc(cosines, self.positive)}
         if self.anchors:
@@ -87,7 +87,7 @@ class Selection:
         return scores
 
     def cosines(self, encode: Encode) -> NDArray[np.float32]:
-        """The cosine of each pair, `[n]`."""
+        """Return the cosine of each pair, `[n]`."""
         used = np.unique(np.concatenate([self.pairs.left, self.pairs.right]))
         vectors = encode([self.pairs.texts[number] for number in used])
         left, right = (vectors[np.searchsorted(used, side)] for side in (self.pairs.left, self.pairs.right))

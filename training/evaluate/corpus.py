@@ -20,8 +20,8 @@ from similarity.errors import InvalidInput
 from similarity.generations.judgements import COMPETITOR, Judgements
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
-from similarity.text import TextSettings, embedding_text
-from training.evaluate.encoding import Encode, Progress, encode_all
+from similarity.text import embedding_text
+from training.console import encoding_progress
 from training.evaluate.judged import read_companies
 
 DEPTHS = (10, 50, 100)
@@ -64,19 +64,12 @@ class Corpus:
 class CorpusRecall:
     """`recall` `[anchors, depths]`: the share of an anchor's known competitors among its first `depths` companies.
 
-    `competitors` `[anchors]` is the number of known competitors. Anchors without one are left out.
+    `competitors` is the number of all known competitors. Anchors without one are left out.
     """
 
     anchors: tuple[str, ...]
-    depths: tuple[int, ...]
     recall: NDArray[np.float64]
-    competitors: NDArray[np.int64]
-
-    def means(self) -> dict[str, float]:
-        """Mean over anchors at each depth, by name."""
-        return {
-            f"recall{depth}": float(mean) for depth, mean in zip(self.depths, self.recall.mean(axis=0), strict=True)
-        }
+    competitors: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,31 +80,23 @@ class NearestCompanies:
     cosines: NDArray[np.float32]
 
 
-def encode_corpus(
-    encode: Encode, companies: Path, settings: TextSettings | None, *, progress: Progress | None = None
-) -> Corpus:
-    """Encode every company of a file: its text prepared with `settings` or, if None, its unchanged description."""
-    records = list(read_companies(companies))
-    if not records:
-        raise InvalidInput(f"{companies} has no companies")
-    texts = [embedding_text(company, settings) if settings else company.description for company in records]
-    return Corpus(ids=tuple(company.id for company in records), vectors=encode_all(encode, texts, progress=progress))
-
-
-def read_corpus(
-    encoder: TextEncoder, *, companies: Path | None, index: str | None, progress: Progress | None = None
-) -> Corpus:
+def read_corpus(encoder: TextEncoder, *, companies: Path | None, index: str | None) -> Corpus:
     """Return all companies with their vectors, read from an index (a file or a URL) or encoded from a file.
 
     Raises:
-        InvalidInput: neither is given, or see `corpus_of_index` and `encode_corpus`.
+        InvalidInput: neither is given, the file has no companies, or see `corpus_of_index`.
     """
     if index:
         with closing(open_index(index, os.environ)) as opened:
             return corpus_of_index(opened, encoder_id=encoder.encoder_id)
     if companies is None:
         raise InvalidInput("the companies of the corpus are missing; pass --companies or --index")
-    return encode_corpus(encoder.encode, companies, encoder.text_settings, progress=progress)
+    records = list(read_companies(companies))
+    if not records:
+        raise InvalidInput(f"{companies} has no companies")
+    texts = [embedding_text(company, encoder.text_settings) for company in records]
+    vectors = encoder.encode(texts, encoding_progress("companies"))
+    return Corpus(ids=tuple(company.id for company in records), vectors=vectors)
 
 
 def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
@@ -161,12 +146,7 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
         above = (cosines > of_competitors[:, None]).sum(axis=1)
         equal = (cosines == of_competitors[:, None]).sum(axis=1)
         recall[position] = np.clip((limits - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
-    return CorpusRecall(
-        anchors=tuple(anchors),
-        depths=tuple(depths),
-        recall=recall,
-        competitors=np.array([len(rows) for rows in competitors], dtype=np.int64),
-    )
+    return CorpusRecall(anchors=tuple(anchors), recall=recall, competitors=sum(map(len, competitors)))
 
 
 def nearest_companies(corpus: Corpus, anchors: Sequence[str], *, k: int) -> NearestCompanies:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
-from training.data.batch_composition import batches_of_groups, composition, split_into_batches, stratum_shares
+from training.data.batches import batches_of_groups, composition, split_into_batches, stratum_shares
 
 
 def test_remainders_are_carried_from_batch_to_batch() -> None:

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.text import TextSettings
+from tests.tiny_bundle import write_tiny_bundle
 from training.evaluate import corpus as corpora
-from training.evaluate.corpus import Corpus, corpus_recall, encode_corpus, nearest_companies
+from training.evaluate.corpus import Corpus, corpus_recall, nearest_companies, read_corpus
+from training.evaluate.encoding import encode_all
+from training.evaluate.judged import read_companies
 
 
 def on_a_circle(**degrees: float) -> Corpus:
@@ -109,38 +112,35 @@ def test_a_corpus_that_does_not_fit_itself_is_refused() -> None:
         Corpus(ids=("a", "a"), vectors=np.ones((2, 2), dtype=np.float32))
 
 
-def lengths(texts: Sequence[str]) -> NDArray[np.float32]:
-    return np.array([[len(text), 0] for text in texts], dtype=np.float32)
-
-
 def test_a_file_of_companies_is_encoded_in_its_order(tmp_path: Path) -> None:
+    encoder = TextEncoder(write_tiny_bundle(tmp_path / "bundle"))
     rows = [("b", "Bo", "Bo makes boats."), ("a", "Able", "Able makes anvils and more.")]
     path = tmp_path / "companies.jsonl"
     path.write_text("\n".join(json.dumps({"id": i, "name": n, "description": d}) for i, n, d in rows))
-    seen: list[tuple[int, int]] = []
-    plain = encode_corpus(lengths, path, None, progress=lambda done, total: seen.append((done, total)))
-    assert plain.ids == ("b", "a")
-    assert plain.vectors[:, 0].tolist() == [len(row[2]) for row in rows]
-    assert seen == [(2, 2)]
-    prepared = encode_corpus(lengths, path, TextSettings())
-    assert prepared.vectors[0, 0] == len("The company makes boats.")
+    found = read_corpus(encoder, companies=path, index=None)
+    assert found.ids == ("b", "a")
+    prepared = ["The company makes boats.", "The company makes anvils and more."]
+    np.testing.assert_array_equal(found.vectors, encoder.encode(prepared))
+    with pytest.raises(InvalidInput, match="there is no file"):
+        read_corpus(encoder, companies=tmp_path / "nothing.jsonl", index=None)
 
 
 def test_a_broken_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "companies.jsonl"
     path.write_text('{"id": "a", "name": "Able", "description": "Anvils."}\n{"id": "b", "name": "Bo"}\n')
     with pytest.raises(InvalidInput, match=r"row 2: 'description'; a company has id, name and description"):
-        encode_corpus(lengths, path, None)
+        list(read_companies(path))
     path.write_text('{"id": "a", "name": "Able", "description": " "}\nnot json\n')
     with pytest.raises(InvalidInput, match=r"row 1: description: is empty"):
-        encode_corpus(lengths, path, None)
-    with pytest.raises(InvalidInput, match="there is no file"):
-        encode_corpus(lengths, tmp_path / "nothing.jsonl", None)
+        list(read_companies(path))
 
 
-def test_long_lists_of_texts_are_encoded_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from training.evaluate import encoding
+def test_equal_texts_are_encoded_once() -> None:
+    seen: list[str] = []
 
-    monkeypatch.setattr(encoding, "BLOCK_TEXTS", 2)
-    texts = ["ccc", "a", "bb", "a", "dddd"]
-    assert encoding.encode_all(lengths, texts)[:, 0].tolist() == [3, 1, 2, 1, 4]
+    def lengths(texts: Sequence[str]) -> NDArray[np.float32]:
+        seen.extend(texts)
+        return np.array([[len(text), 0] for text in texts], dtype=np.float32)
+
+    assert encode_all(lengths, ["ccc", "a", "bb", "a", "dddd"])[:, 0].tolist() == [3, 1, 2, 1, 4]
+    assert len(seen) == 4

@@ -18,12 +18,9 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-from training.losses.in_batch import in_batch_contrastive
-from training.losses.supervised_contrastive import sample_entries, supervised_contrastive
-from training.papers.losses.altered_targets import altered_targets
-from training.papers.losses.block import block_loss
-from training.papers.losses.quick_thoughts import quick_thoughts
-from training.papers.neighbours import neighbours
+from training.losses.on_anchors import in_batch_contrastive, sample_entries, supervised_contrastive
+from training.papers.losses import altered_targets, block_loss, quick_thoughts
+from training.papers.sentence_batches import neighbours
 
 pytestmark = pytest.mark.training
 
@@ -121,8 +118,8 @@ def test_the_loss_equals_its_equation(name: str, options: dict[str, float], seed
     ],
 )
 def test_three_sentences_worked_by_hand(name: str, expected: float) -> None:
-    near = neighbours(torch.zeros(3, dtype=torch.int64), torch.arange(3), context=1)
-    loss = loss_named(name)(torch.ones(3, 1), tensor(LINE), near.positives, near.negatives)
+    near, others = neighbours(torch.zeros(3, dtype=torch.int64), torch.arange(3), context=1)
+    loss = loss_named(name)(torch.ones(3, 1), tensor(LINE), near, others)
     assert loss.item() == pytest.approx(expected)
 
 

@@ -18,8 +18,7 @@ from training import train
 from training.config import TrainSettings, settings_values
 from training.export.graph import load_encoder, to_onnx
 from training.model.pair_model import load_pair_model
-from training.papers.convolutions import TokenConvolutions, new_convolutions
-from training.papers.sentence_models import load_sentence_encoder
+from training.papers.sentence_models import TokenConvolutions, load_sentence_encoder, new_convolutions
 from training.papers.sentences import METHODS, RECIPES, NeighbourSelection, SentenceSettings, SentenceTask, main
 from training.run.processes import Processes
 from training.run.trained_run import read_run
