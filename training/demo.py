@@ -10,21 +10,17 @@ companies are ranked for each held-out company. The companies whose neighbours a
 import argparse
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from similarity.generations.judgements import ndcg_of_gains
 from similarity.ingest.files import read_rows
 from training.config import TrainSettings
-from training.console import Log, refusing
+from training.console import Log, refusing, say
 from training.data.pairs import Pairs, read_pairs
-from training.data.selection import Selection, TrainingData
+from training.data.selection import TrainingData
 from training.data.splits import hide_labels
 from training.evaluate.encoding import Encode
 from training.evaluate.judged import read_companies
@@ -93,31 +89,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     disable_progress_bar()
     with refusing():
         settings = settings_of(options, TrainSettings, DEFAULTS)
-        demonstrate(settings, sample=options.sample, output=options.output, console=Console())
+        demonstrate(settings, sample=options.sample, output=options.output, log=say)
 
 
-def demonstrate(
-    settings: TrainSettings, *, sample: Path, output: Path, console: Console
-) -> tuple[Retrieval, Retrieval]:
+def demonstrate(settings: TrainSettings, *, sample: Path, output: Path, log: Log) -> tuple[Retrieval, Retrieval]:
     """Train and print the results; return those for the held-out companies before and after."""
     from training.run.processes import Processes
     from training.run.task import PairTask
     from training.train import fit
 
-    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
     companies = read_sample(sample)
     training, selection, held_out = companies.split(seed=settings.seed)
-    data, untrained = prepared(companies, training, selection, settings, log=say)
-    say(
+    data, untrained = prepared(companies, training, selection, settings, log=log)
+    log(
         f"{len(companies.group_of)} companies in {len(training) + len(selection) + len(held_out)} groups of "
         f"competitors; {len(held_out)} groups are held out, {len(selection)} are for checkpoint selection"
     )
     before = retrieval(untrained, companies, held_out)
-    fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=say)
+    fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=log)
     after = retrieval(fitted.encoder, companies, held_out)
-    console.print(neighbour_table(before, after, companies, seed=settings.seed))
-    say(
-        f"{len(before.nearest)} companies of {len(held_out)} held-out groups, before and after: "
+    log(neighbours_in_words(before, after, companies, seed=settings.seed))
+    log(
+        f"\n{len(before.nearest)} companies of {len(held_out)} held-out groups, before and after: "
         f"P@{NEAREST} {before.precision:.3f} and {after.precision:.3f} ({after.precision - before.precision:+.3f}), "
         f"nDCG@10 {before.ndcg:.3f} and {after.ndcg:.3f} ({after.ndcg - before.ndcg:+.3f})\n"
         f"Trained in {fitted.seconds:.0f} s; best at step {fitted.best_step} of {fitted.steps}. "
@@ -155,7 +148,12 @@ def prepared(
     encoder.cache_lower_states(log)
 
     pairs = hide_labels(sample.pairs_within(training), share=settings.label_share, seed=settings.seed)
-    return TrainingData(pairs=pairs, texts=texts, select=Selection(sample.pairs_within(selection))), encoder
+
+    def select(encode: Encode) -> dict[str, float]:
+        found = retrieval(encode, sample, selection)
+        return {"ndcg10": found.ndcg, "precision5": found.precision}
+
+    return TrainingData(pairs=pairs, texts=texts, select=select), encoder
 
 
 def retrieval(encode: Encode, sample: Sample, groups: Collection[str]) -> Retrieval:
@@ -175,23 +173,19 @@ def retrieval(encode: Encode, sample: Sample, groups: Collection[str]) -> Retrie
     return Retrieval(nearest=nearest, precision=float(np.mean(precision)), ndcg=float(np.mean(ndcg)))
 
 
-def neighbour_table(before: Retrieval, after: Retrieval, sample: Sample, *, seed: int) -> Table:
+def neighbours_in_words(before: Retrieval, after: Retrieval, sample: Sample, *, seed: int) -> str:
     """Return the nearest companies of SHOWN random companies, before and after; a tick marks a competitor."""
-    table = Table(title="Nearest companies, of groups never trained on (✓ = competitor), drawn at random")
-    for heading in ("company", "before", "after"):
-        table.add_column(heading)
+    lines = ["Nearest companies, of groups never trained on (✓ = competitor), drawn at random:"]
     for company in np.random.default_rng([seed, SHOWN]).permutation(sorted(before.nearest))[:SHOWN].tolist():
         group = sample.group_of[company]
-        columns = [
-            "\n".join(
-                f"{'✓' if sample.group_of[other] == group else ' '} {sample.name_of[other]}"
+        lines.append(f"\n{sample.name_of[company]} ({group})")
+        for heading, found in (("before", before), ("after", after)):
+            names = [
+                f"{'✓ ' if sample.group_of[other] == group else ''}{sample.name_of[other]}"
                 for other in found.nearest[company]
-            )
-            for found in (before, after)
-        ]
-        # Text, because names may contain brackets, which rich would take for mark-up.
-        table.add_row(*map(Text, (f"{sample.name_of[company]}\n({group})", *columns)), end_section=True)
-    return table
+            ]
+            lines.append(f"  {heading:8}{', '.join(names)}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

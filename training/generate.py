@@ -12,9 +12,9 @@ pairs differs from that of the labelled ones: estimate the class prior of the po
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ from training.data.pairs import read_pairs
 from training.evaluate.judged import read_companies
 
 Vectors: TypeAlias = NDArray[np.float32]
-Scores: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float32]]
-"""Rows of the corpus -> their scores against the whole corpus, float32 `[rows, companies]`."""
 
 BLOCK_ROWS = 256
 # In a large corpus, a word of fewer companies than this is a name or a spelling mistake.
@@ -69,17 +67,18 @@ def generate_pairs(
         if left in row_of and right in row_of:
             taken[row_of[left]].add(row_of[right])
             taken[row_of[right]].add(row_of[left])
-    rankings: list[tuple[str, int, Scores]] = [("neighbour", neighbours, lambda rows: vectors[rows] @ vectors.T)]
-    if lexical:
-        rankings.append(("lexical", lexical, _word_scores(texts)))
+    words = _word_weights(texts) if lexical else None
     chosen = np.array([row_of[one] for one in dict.fromkeys(ids if anchors is None else anchors)], dtype=np.int64)
     for start in range(0, len(chosen), BLOCK_ROWS):
         block = chosen[start : start + BLOCK_ROWS]
-        scored = [(source, count, scores(block)) for source, count, scores in rankings if count]
+        cosines = vectors[block] @ vectors.T
+        overlaps = np.zeros_like(cosines) if words is None else (words[block] @ words.T).toarray()
         for place, row in enumerate(block.tolist()):
-            drawn = np.random.default_rng([seed, row]).permutation(len(ids)) if random else np.empty(0, dtype=np.int64)
-            ranked = [(source, count, _ranked(scores[place])) for source, count, scores in scored]
-            for source, count, candidates in [*ranked, ("random", random, drawn)]:
+            for source, count, candidates in (
+                ("neighbour", neighbours, _ranked(cosines[place])),
+                ("lexical", lexical, _ranked(overlaps[place])),
+                ("random", random, np.random.default_rng([seed, row]).permutation(len(ids))),
+            ):
                 free = (candidate for candidate in candidates.tolist() if candidate not in taken[row])
                 for candidate in [candidate for candidate, _ in zip(free, range(count), strict=False)]:
                     taken[row].add(candidate)
@@ -93,16 +92,16 @@ def _ranked(scores: Vectors) -> NDArray[np.int64]:
     return order[scores[order] > 0]
 
 
-def _word_scores(texts: Sequence[str]) -> Scores:
+def _word_weights(texts: Sequence[str]) -> Any:
+    """Return the TF-IDF weights of the texts, sparse float32 `[n, words]`."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     rarest = RARE_WORD if len(texts) >= LARGE_CORPUS else 1
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=rarest, dtype=np.float32)
     try:
-        weights = words.fit_transform(texts)
+        return words.fit_transform(texts)
     except ValueError as error:
         raise InvalidInput(f"the companies' texts have no words to compare ({error}); pass --lexical 0") from error
-    return lambda rows: np.asarray((weights[rows] @ weights.T).toarray(), dtype=np.float32)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

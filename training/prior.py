@@ -53,8 +53,6 @@ class PriorEstimate:
     prior: float
     lower: float
     upper: float
-    positives: int
-    unlabelled: int
 
 
 def estimate_prior(
@@ -96,13 +94,7 @@ def estimate_prior(
         if weights[positive].any() and weights[~positive].any():
             drawn.append(fitted(weights))
     lower, upper = np.quantile(drawn, INTERVAL) if drawn else (prior, prior)
-    return PriorEstimate(
-        prior=prior,
-        lower=float(lower),
-        upper=float(upper),
-        positives=int(positive.sum()),
-        unlabelled=int((~positive).sum()),
-    )
+    return PriorEstimate(prior=prior, lower=float(lower), upper=float(upper))
 
 
 def fit(scores: Floats, positives: Floats, unlabelled: Floats) -> float:

@@ -2,12 +2,10 @@
 
 import json
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from tests.training.data.pair_data import made_pairs, said
 from tests.training.tiny_model import TOPICS
@@ -82,9 +80,10 @@ def test_figures_are_those_worked_by_hand() -> None:
 def test_the_demonstration_trains_and_prints_what_it_measured(sample: Path, model: Path, tmp_path: Path) -> None:
     changed = {"model": str(model), "frozen_layers": 1, "steps": 6, "batch_pairs": 16, "evaluate_every": 3}
     settings = TrainSettings(**{**DEFAULTS, **changed})
-    console = Console(record=True, width=120, file=StringIO())
-    before, after = demonstrate(settings, sample=sample, output=tmp_path / "run", console=console)
-    shown = console.export_text()
+    lines: list[str] = []
+    before, after = demonstrate(settings, sample=sample, output=tmp_path / "run", log=lines.append)
+    shown = "\n".join(lines)
+    assert shown.count("  before  ") == shown.count("  after   ") == 4
     for name, old, new in (("P@5", before.precision, after.precision), ("nDCG@10", before.ndcg, after.ndcg)):
         assert f"{name} {old:.3f} and {new:.3f} ({new - old:+.3f})" in shown
     assert len(before.nearest) == 2 * MEMBERS

@@ -8,7 +8,7 @@ competitors.
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,25 +39,23 @@ class Corpus:
 
     ids: tuple[str, ...]
     vectors: NDArray[np.float32]
-    row_of: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        rows = {company: row for row, company in enumerate(self.ids)}
         if len(self.ids) != len(self.vectors):
             raise InvalidInput(f"{len(self.ids):,} ids do not fit {len(self.vectors):,} vectors; give one for each")
-        if len(rows) != len(self.ids):
+        if len(set(self.ids)) != len(self.ids):
             raise InvalidInput("a company occurs twice in the corpus; keep one row for each id")
-        object.__setattr__(self, "row_of", rows)
 
     def rows(self, companies: Sequence[str]) -> NDArray[np.intp]:
         """Return the rows of these companies; raise InvalidInput if one is not in the corpus."""
-        missing = [company for company in companies if company not in self.row_of]
+        row_of = {company: row for row, company in enumerate(self.ids)}
+        missing = [company for company in companies if company not in row_of]
         if missing:
             raise InvalidInput(
                 f"{len(missing):,} judged companies are not in the corpus, the first is {missing[0]}; pass the file "
                 "of companies that was judged"
             )
-        return np.array([self.row_of[company] for company in companies], dtype=np.intp)
+        return np.array([row_of[company] for company in companies], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,7 +132,6 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
     Raises:
         InvalidInput: a class has no labels or only positive ones, or the priors are out of range.
     """
-    single_label = _supervised(pairs) != "binary"
     if settings.priors:
         priors = settings.priors
     else:
@@ -145,18 +144,15 @@ def class_priors(settings: TrainSettings, pairs: Pairs) -> tuple[float, ...]:
                 "the labels do not show the share of each class among the unlabelled pairs; pass it as --priors "
                 "(python -m training.prior estimates it)"
             )
-    check_priors(priors, classes=len(pairs.classes), single_label=single_label)
+    check_priors(priors, classes=len(pairs.classes))
     return priors
 
 
 def _supervised(pairs: Pairs) -> Supervised:
-    """Return "softmax" if every labelled pair has one of several classes, "none" if all labels are positive."""
-    known = pairs.known
-    if known.shape[1] == 1:
-        return "none" if bool((pairs.targets[known] > 0.5).all()) else "binary"
-    labelled = known.any(axis=1)
-    one_class = bool(known[labelled].all() and (pairs.targets[labelled].sum(axis=1) == 1).all())
-    return "softmax" if one_class else "binary"
+    """Return the loss on labelled pairs: "softmax" for several classes; for one class, "none" without negatives."""
+    if len(pairs.classes) > 1:
+        return "softmax"
+    return "binary" if bool((pairs.targets[pairs.known] < 0.5).any()) else "none"
 
 
 def _cross_entropy_loss(_settings: TrainSettings, _pairs: Pairs, supervised: Supervised) -> PairLoss:

@@ -162,14 +162,14 @@ def _supervision(logits: Tensor, targets: Tensor, known: Tensor, supervised: Sup
     return loss(logits, targets, known)
 
 
-def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -> None:
+def check_priors(priors: Sequence[float], *, classes: int) -> None:
     """Check the class priors; a prior is the share of its class among the unlabelled rows.
 
     Raises:
         InvalidInput: their number is not that of the classes, one is not between 0 and 1, or those of several
             mutually exclusive classes do not sum to 1.
 
-    >>> check_priors([0.2, 0.8], classes=2, single_label=True)
+    >>> check_priors([0.2, 0.8], classes=2)
     """
     if len(priors) != classes:
         raise InvalidInput(f"{len(priors)} class priors for {classes} classes; give one for each class")
@@ -180,7 +180,7 @@ def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -
                 "above 0 and below 1"
             )
     total = sum(priors)
-    if single_label and classes > 1 and abs(total - 1) > PRIOR_SUM_TOLERANCE:
+    if classes > 1 and abs(total - 1) > PRIOR_SUM_TOLERANCE:
         raise InvalidInput(
             f"the class priors sum to {total:.4g}; the priors of mutually exclusive classes must sum to 1"
         )

@@ -130,13 +130,9 @@ def measured(encoder: Encoder, bench: Bench) -> Result:
 class FirstToken(PairModel):
     """Model whose vector of a text is the state of [CLS]; it is not trained, only compared with."""
 
-    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return vectors float32 `[r, d]`."""
-        return self.states(input_ids, attention_mask)[:, 0].float()
-
-    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the same vectors, computed from `lower_states`."""
-        return self.upper_states(lower_states, attention_mask)[:, 0].float()
+    def pooled(self, states: Tensor, _attention_mask: Tensor) -> Tensor:
+        """Return the states of the first tokens, float32 `[r, d]`."""
+        return states[:, 0].float()
 
 
 def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Result:

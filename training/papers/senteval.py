@@ -104,16 +104,11 @@ def pair_features(left: Features, right: Features) -> Features:
 
 def best_strength(features: Features, labels: Labels, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> float:
     """Return the strength of highest accuracy over folds (known rows, held-out rows); of equal ones, the lowest."""
-    reached = [
-        np.mean(
-            [
-                (classify(features[known], labels[known], features[held], strength=strength) == labels[held]).mean()
-                for known, held in folds
-            ]
-        )
-        for strength in STRENGTHS
-    ]
-    return STRENGTHS[int(np.argmax(reached))]
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    search = GridSearchCV(LogisticRegression(max_iter=2_000), {"C": list(STRENGTHS)}, cv=folds, refit=False)
+    return float(search.fit(features, labels).best_params_["C"])
 
 
 def classify(features: Features, labels: Labels, rows: Features, *, strength: float) -> Labels:

@@ -1,5 +1,6 @@
 """Distillation from bundles, weak labels and lexical overlap, through the trainer."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from similarity.errors import InvalidInput
 from similarity.generations.gate import trained_on_path
 from similarity.text import TextSettings
 from tests.training.distillation.near_texts import sparse, unit_rows
-from tests.training.tiny_model import TOPICS, fit_pairs, losses, topic_pairs, write_tiny_model
-from training import distil, train
+from tests.training.tiny_model import TOPICS, fit_pairs, killed_after, losses, topic_pairs, write_tiny_model
+from training import distil
 from training.config import DISTILLATION, TrainSettings, settings_values
 from training.data.batches import TextBatch
 from training.data.selection import prepare
@@ -156,13 +157,6 @@ def test_other_lexical_overlap_is_other_data(model: Path) -> None:
     assert len(fingerprints) == 4
 
 
-def test_local_scaling_is_recorded(model: Path, teachers: list[Path], files: Path) -> None:
-    main(arguments(files, teachers[:1], model, "--local-scaling", ".5", "--steps", "2"))
-    run = read_run(files / "run" / "best")
-    assert run is not None
-    assert f"distillation of best ({teachers[0].name}) and local scaling (0.5), " in run.method
-
-
 def test_companies_that_teachers_were_trained_on_count_as_seen(model: Path, teachers: list[Path], files: Path) -> None:
     lists = [trained_on_path(folder) for folder in teachers[:2]]
     for companies, path in zip(("c1 c2", "c2 c3"), lists, strict=True):
@@ -175,25 +169,21 @@ def test_companies_that_teachers_were_trained_on_count_as_seen(model: Path, teac
     assert run.companies_before == ("c1", "c2", "c3")
 
 
-def test_weak_labels_are_recorded_beside_the_teachers(model: Path, teachers: list[Path], files: Path) -> None:
-    main(arguments(files, teachers[:1], model, "--weak-labels", "industry=.05", "--steps", "2"))
-    run = read_run(files / "run" / "best")
-    assert run is not None
-    assert f"distillation of best ({teachers[0].name}) and industry (+0.05), " in run.method
-
-
-def test_lexical_overlap_changes_the_targets_and_is_recorded(
+def test_each_addition_changes_the_targets_and_is_recorded(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    main(arguments(files, teachers[:1], model, "--steps", "2"))
-    without = losses(files / "run")
-    (files / "run").rename(files / "without")
     monkeypatch.setattr(words, "MAX_DOCUMENT_SHARE", 0.5)  # of these few words each is common
-    main(arguments(files, teachers[:1], model, "--words", ".4", "--steps", "2"))
-    assert losses(files / "run") != without
-    run = read_run(files / "run" / "best")
+    additions: list[list[str]] = [[], ["--weak-labels", "industry=.05"], ["--words", ".4"], ["--local-scaling", ".5"]]
+    found = set()
+    for number in range(len(additions)):
+        main(arguments(files, teachers[:1], model, *itertools.chain(*additions[: number + 1]), "--steps", "2"))
+        found.add(tuple(losses(files / "run")))
+        (files / "run").rename(files / f"run{number}")
+    assert len(found) == 4
+    run = read_run(files / "run3" / "best")
     assert run is not None
-    assert f"distillation of best ({teachers[0].name}) and shared words (+0.4), " in run.method
+    added = "industry (+0.05) and shared words (+0.4) and local scaling (0.5)"
+    assert f"distillation of best ({teachers[0].name}) and {added}, " in run.method
 
 
 @pytest.mark.parametrize(
@@ -214,21 +204,9 @@ def test_a_weight_out_of_range_is_refused(
 def test_teachers_encode_once_and_a_killed_run_continues(
     model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Killed(Exception):
-        pass
-
-    whole = train.backward
-
-    def killing(*given: Any, step: int, **others: Any) -> dict[str, float]:
-        if step > 7:
-            raise Killed
-        return whole(*given, step=step, **others)
-
     command = arguments(files, teachers, model, "--checkpoint-every", "5", "--steps", "10")
-    with monkeypatch.context() as patch:
-        patch.setattr(train, "backward", killing)
-        with pytest.raises(Killed):
-            distil.main(command)
+    with killed_after(7):
+        distil.main(command)
     monkeypatch.setattr(teaching, "joint_vectors", lambda *given, **others: pytest.fail("encoded again"))
     distil.main(command)
     killed = losses(files / "run")

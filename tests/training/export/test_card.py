@@ -54,7 +54,7 @@ def test_a_reference_stands_beside_with_the_difference() -> None:
     card = model_card(replace(TINY_MANIFEST, metrics=METRICS | beside), reference="the old one (1234)")
     assert "| prepared | 0.776 [0.750, 0.812] | 0.810 | 0.776 | 0.625 | 0.562 |" in card
     assert "| prepared, unseen candidates | 0.700 [0.600, 0.800] | 0.800 |  |  |  |" in card
-    assert "Reference: the old one (1234). Difference in nDCG@10 on prepared text: dev +0.125 [+0.100, +0.150]." in card
+    assert "Reference: the old one (1234). Difference in nDCG@10 on prepared text: +0.125 [+0.100, +0.150]." in card
 
 
 def test_the_card_says_how_the_step_was_chosen() -> None:

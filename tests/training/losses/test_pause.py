@@ -208,12 +208,9 @@ def test_half_precision_logits_are_computed_in_full() -> None:
     torch.testing.assert_close(half, full)
 
 
-@pytest.mark.parametrize(
-    ("priors", "classes", "single_label"),
-    [((0.2,), 1, True), ((0.2, 0.8), 2, True), ((0.333, 0.333, 0.333), 3, True), ((0.5, 0.9), 2, False)],
-)
-def test_priors_that_are_shares_are_accepted(priors: tuple[float, ...], classes: int, single_label: bool) -> None:
-    check_priors(priors, classes=classes, single_label=single_label)
+@pytest.mark.parametrize(("priors", "classes"), [((0.2,), 1), ((0.2, 0.8), 2), ((0.333, 0.333, 0.333), 3)])
+def test_priors_that_are_shares_are_accepted(priors: tuple[float, ...], classes: int) -> None:
+    check_priors(priors, classes=classes)
 
 
 @pytest.mark.parametrize(
@@ -228,4 +225,4 @@ def test_priors_that_are_shares_are_accepted(priors: tuple[float, ...], classes:
 )
 def test_priors_that_cannot_be_are_refused(priors: tuple[float, ...], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        check_priors(priors, classes=2, single_label=True)
+        check_priors(priors, classes=2)

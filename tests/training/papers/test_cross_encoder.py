@@ -19,7 +19,7 @@ def test_unlabelled_pairs_get_the_gains_that_the_cross_encoder_expects(model: Pa
     settings = TrainSettings(model=str(model), max_tokens=64, precision="float32")
     lines: list[str] = []
     teacher = Teacher(pairs.with_hidden(hidden), settings, device=torch.device("cpu"))
-    teacher.learn(epochs=20, learning_rate=3e-3, log=lines.append)
+    teacher.learn(epochs=40, learning_rate=3e-3, log=lines.append)
     graded = with_expected_gains(pairs.with_hidden(hidden), teacher)
 
     same_topic = pairs.targets[hidden, 0] == 1
