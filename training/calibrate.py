@@ -191,9 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--dev", type=Path, help="judgements of other anchors, to measure the calibration on")
     add("--served", type=int, default=HITS_PER_ANCHOR, help=f"hits per anchor (default: {HITS_PER_ANCHOR})")
     add("--selection-anchors", type=int, help="use only the anchors of --judged that training held out: their number")
-    add(
-        "--seed", type=int, default=SEED, help=f"seed of the training run, and of folds and resamples (default: {SEED})"
-    )
+    add("--seed", type=int, default=SEED, help="seed of the training run, of folds and resamples (default: 1)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")
     add("--plots", type=Path, help="folder for the reliability plot")
     return parser

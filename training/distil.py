@@ -107,35 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--teachers", type=Path, nargs="+", required=True, help="folders of bundles")
     add("--companies", type=Path, required=True, help="JSONL of the companies to learn from")
     add("--pairs", type=Path, nargs="+", required=True, help="labelled pairs for checkpoint selection")
-    add(
-        "--weak-labels",
-        type=_field_and_weight,
-        nargs="+",
-        default=[],
-        metavar="FIELD=WEIGHT",
-        help="weight (above 0, up to 1) added to the target cosine of companies with the same value of the field",
-    )
-    add(
-        "--words",
-        type=_share,
-        default=0.0,
-        metavar="WEIGHT",
-        help="largest addition of lexical overlap to the target cosine (0 to 1; default 0: off)",
-    )
-    add(
-        "--local-scaling",
-        type=_share,
-        default=0.0,
-        metavar="SHARE",
-        help="share of the hubness to subtract from the target cosine (0 to 1; default 0: off)",
-    )
+    weak = "weight, up to 1, added to the target of companies with the same value of the field"
+    add("--weak-labels", type=_field_and_weight, nargs="+", default=[], metavar="FIELD=WEIGHT", help=weak)
+    add("--words", type=_share, default=0.0, help="weight of lexical overlap in the target, 0 to 1 (default: 0)")
+    add("--local-scaling", type=_share, default=0.0, help="share of the hubness to subtract, 0 to 1 (default: 0)")
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
-    add(
-        "--selection",
-        type=int,
-        default=SELECTION_ANCHORS,
-        help=f"anchors held out for checkpoint selection ({SELECTION_ANCHORS})",
-    )
+    add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
     add_settings(parser, without=("method",))
     options = parser.parse_args(arguments)
     with refusing():

@@ -23,6 +23,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder
@@ -103,8 +105,6 @@ def fit(scores: Floats, positives: Floats, unlabelled: Floats) -> float:
     `positives` and `unlabelled` `[cells]` are the numbers of labelled competitors and of unlabelled pairs in each cell
     of a histogram, `scores` `[cells]` its standardised centres.
     """
-    from scipy.optimize import minimize
-
     optima = [
         minimize(
             likelihood_loss,
@@ -124,18 +124,14 @@ def fit(scores: Floats, positives: Floats, unlabelled: Floats) -> float:
 def likelihood_loss(values: Floats, scores: Floats, positives: Floats, unlabelled: Floats) -> tuple[float, Floats]:
     """Return the mean negative log-likelihood of (logit of c, a, b), and its gradient."""
     total = positives.sum() + unlabelled.sum()
-    c = _sigmoid(values[0])
-    curve = _sigmoid(values[1] + values[2] * scores)
+    c = expit(values[0])
+    curve = expit(values[1] + values[2] * scores)
     chance = np.clip(c * curve, 1e-12, 1 - 1e-12)
     loss = -(positives * np.log(chance) + unlabelled * np.log1p(-chance)).sum() / total
     by_chance = (unlabelled / (1 - chance) - positives / chance) / total
     by_line = by_chance * c * curve * (1 - curve)
     gradient = [(by_chance * curve).sum() * c * (1 - c), by_line.sum(), (by_line * scores).sum()]
     return float(loss), np.array(gradient)
-
-
-def _sigmoid(values: NDArray[np.floating] | float) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(np.asarray(values, dtype=np.float64) / 2)))
 
 
 def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:

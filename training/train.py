@@ -265,18 +265,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--pairs", type=Path, nargs="+", required=True, help="CSV, TSV, JSONL or Parquet: see training/data/pairs.py")
     add("--companies", type=Path, help="JSONL of the companies in the pairs")
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
-    add(
-        "--selection",
-        type=int,
-        default=SELECTION_ANCHORS,
-        help=f"anchors held out for checkpoint selection ({SELECTION_ANCHORS})",
-    )
-    add(
-        "--grade-one",
-        choices=["negative", "unlabelled"],
-        default="negative",
-        help="how to treat pairs of grade 1 (0 unrelated, 1 related, 2 competitor)",
-    )
+    add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
+    grades = "how to treat pairs of grade 1 (related)"
+    add("--grade-one", choices=["negative", "unlabelled"], default="negative", help=grades)
     add("--classes", nargs="+", help="the label classes, the positive one (the most similar texts) first")
     add_settings(parser)
     options = parser.parse_args(arguments)

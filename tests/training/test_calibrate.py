@@ -19,6 +19,8 @@ from training.evaluate.corpus import Corpus
 TRADES = ("anvils", "boats", "cars")
 COMPANIES = 45
 
+pytestmark = pytest.mark.training
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -72,6 +72,7 @@ class Selection:
                 "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
             )
         self.pairs = pairs.subset(positive | others)
+        self.positive: NDArray[np.bool_] = positive[positive | others]
         graded = np.isfinite(self.pairs.gains)
         anchors = [np.flatnonzero(graded & (self.pairs.left == anchor)) for anchor in np.unique(self.pairs.left)]
         # If all gains are equal, every order has the same nDCG.
@@ -93,9 +94,3 @@ class Selection:
         left, right = (vectors[np.searchsorted(used, side)] for side in (self.pairs.left, self.pairs.right))
         cosines: NDArray[np.float32] = np.einsum("nd,nd->n", left, right)
         return cosines
-
-    @property
-    def positive(self) -> NDArray[np.bool_]:
-        """Bool `[n]`: pairs of the first class."""
-        positive: NDArray[np.bool_] = self.pairs.known[:, 0] & (self.pairs.targets[:, 0] > 0)
-        return positive

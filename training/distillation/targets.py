@@ -39,7 +39,7 @@ class TeacherTargets:
     Attributes:
         vectors: float32 `[t, d]`; the product of two rows is the teachers' cosine plus the weight of weak labels.
         lexical: float32 sparse `[t, w]`; the product of two rows is the weight of lexical overlap.
-        hubness: float32 `[t]`; subtracted from a text's similarity to every other text (local_scaling.py).
+        hubness: float32 `[t]`; subtracted from a text's similarity to every other text (see `hubness`).
     """
 
     vectors: NDArray[np.float32]

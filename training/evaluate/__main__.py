@@ -104,9 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--index", help="index that already contains this bundle's vectors of the companies (a file or a URL)")
     add("--selection-anchors", type=int, default=SELECTION_ANCHORS, help="number of held-out anchors (default: 100)")
     add("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
-    add(
-        "--seed", type=int, default=SEED, help=f"seed of the training run, and of folds and resamples (default: {SEED})"
-    )
+    add("--seed", type=int, default=SEED, help="seed of the training run, and of resamples (default: 1)")
     return parser
 
 

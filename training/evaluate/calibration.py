@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from similarity.errors import InvalidInput
 from similarity.generations.judgements import COMPETITOR, Judgements
@@ -81,23 +83,23 @@ def judged_hits(corpus: Corpus, judgements: Judgements, *, k: int = HITS_PER_ANC
     Raises:
         InvalidInput: an anchor is not in the corpus, or none of the hits has been judged.
     """
-    hits = nearest_companies(corpus, list(judgements), k=k)
+    rows, cosines = nearest_companies(corpus, list(judgements), k=k)
+    hits = cosines.astype(np.float64)
     judged = [
         (number, rank, grades[corpus.ids[row]])
         for number, grades in enumerate(judgements.values())
-        for rank, row in enumerate(hits.rows[number])
+        for rank, row in enumerate(rows[number])
         if corpus.ids[row] in grades
     ]
     if not judged:
         raise InvalidInput(f"none of the top {k} hits of any anchor has been judged; judge some of them")
     anchors, ranks, grade_of = np.array(judged, dtype=np.int64).T
-    cosines = hits.cosines[anchors, ranks].astype(np.float64)
     return JudgedHits(
         anchors=anchors,
-        cosines=cosines,
+        cosines=hits[anchors, ranks],
         competitor=grade_of == COMPETITOR,
-        weights=stratum_weights(cosines, hits.cosines.astype(np.float64).ravel()),
-        hits=hits.cosines.size,
+        weights=stratum_weights(hits[anchors, ranks], hits.ravel()),
+        hits=hits.size,
     )
 
 
@@ -136,8 +138,6 @@ def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> 
             f"the judged hits are {positives} competitors and {others} others; a calibration needs both, so judge more "
             "hits"
         )
-    from scipy.optimize import minimize
-
     targets = np.where(positive, (positives + 1) / (positives + 2), 1 / (others + 2))
     shares = weights / weights.sum()
     mean_cosine, cosine_std = cosines.mean(), cosines.std() or 1.0
@@ -146,7 +146,7 @@ def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         logits = features @ parameters
         value = -(shares * (targets * logits - np.logaddexp(0, logits))).sum()
-        return float(value), features.T @ (shares * (_sigmoid(logits) - targets))
+        return float(value), features.T @ (shares * (expit(logits) - targets))
 
     parameters = minimize(loss, np.zeros(2), jac=True, method="BFGS", options={"gtol": 1e-9}).x
     slope = float(parameters[0] / cosine_std)
@@ -155,7 +155,8 @@ def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> 
 
 def probabilities(calibration: Calibration, cosines: Floats) -> Floats:
     """Return P(competitor) of cosines `[n]`, as the service computes it before rounding."""
-    return _sigmoid(calibration.slope * cosines + calibration.intercept)
+    found: Floats = expit(calibration.slope * cosines + calibration.intercept)
+    return found
 
 
 def calibrate(pairs: JudgedHits, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationReport:
@@ -208,9 +209,3 @@ def assess(pairs: JudgedHits, predicted: Floats, *, seed: int = 0, resamples: in
         log_loss=interval(log_loss),
         table=reliability(predicted, pairs.competitor, pairs.weights),
     )
-
-
-def _sigmoid(logits: Floats) -> Floats:
-    # tanh saturates where exp would overflow.
-    sigmoid: Floats = 0.5 * (1 + np.tanh(logits / 2))
-    return sigmoid

@@ -70,14 +70,6 @@ class CorpusRecall:
     competitors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearestCompanies:
-    """The nearest companies of each anchor, best first: rows of the corpus and cosines, both `[anchors, k]`."""
-
-    rows: NDArray[np.intp]
-    cosines: NDArray[np.float32]
-
-
 def read_corpus(encoder: TextEncoder, *, companies: Path | None, index: str | None) -> Corpus:
     """Return all companies with their vectors, read from an index (a file or a URL) or encoded from a file.
 
@@ -106,14 +98,14 @@ def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
     live = index.live()
     if live.encoder_id != encoder_id:
         raise InvalidInput(
-            f"the index holds vectors of encoder {live.encoder_id}, not {encoder_id}; omit the index to encode the "
+            f"the index contains vectors of encoder {live.encoder_id}, not {encoder_id}; omit the index to encode the "
             "companies instead"
         )
     documents = [
         document for batch in index.scan(live.name) for document in batch if isinstance(document, EmbeddedCompany)
     ]
     if not documents:
-        raise InvalidInput(f"generation {live.name} of the index holds no companies")
+        raise InvalidInput(f"generation {live.name} of the index contains no companies")
     return Corpus(
         ids=tuple(document.id for document in documents), vectors=np.stack([document.vector for document in documents])
     )
@@ -147,8 +139,12 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
     return CorpusRecall(anchors=tuple(anchors), recall=recall, competitors=sum(map(len, competitors)))
 
 
-def nearest_companies(corpus: Corpus, anchors: Sequence[str], *, k: int) -> NearestCompanies:
-    """Return the k nearest companies of each anchor except itself, as a search does; equal cosines in row order.
+def nearest_companies(
+    corpus: Corpus, anchors: Sequence[str], *, k: int
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Return the k nearest companies of each anchor except itself, best first, and their cosines, both `[anchors, k]`.
+
+    The companies are rows of the corpus. Equal cosines are in row order, as in a search.
 
     Raises:
         InvalidInput: an anchor is not in the corpus, or the corpus has fewer than k other companies.
@@ -162,7 +158,7 @@ def nearest_companies(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Near
         near = np.flatnonzero(cosines >= lowest)
         rows[position] = near[np.argsort(-cosines[near], kind="stable")[:k]]
         scores[position] = cosines[rows[position]]
-    return NearestCompanies(rows=rows, cosines=scores)
+    return rows, scores
 
 
 def _each_anchor(corpus: Corpus, rows: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.float32]]]:

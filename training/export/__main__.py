@@ -73,6 +73,10 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
                 f"--output {options.output} contains the bundle to export; choose another folder, because the export "
                 "could overwrite that bundle"
             )
+        reference = None
+        if options.reference:
+            bundle = ModelBundle.load(options.reference)
+            reference = Reference(encoder=TextEncoder(bundle), allow_worse=options.allow_worse)
         run = read_run(Path(options.model))
         inherited_ids = inherited_training_companies(options, run)
         bundle = export(
@@ -80,7 +84,7 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
             output=options.output,
             sample=options.sample,
             judged=judged_data(options, run, inherited_ids=inherited_ids),
-            reference=reference_of(options),
+            reference=reference,
             load=load,
             log=say,
         )
@@ -152,13 +156,6 @@ def judged_data(
         companies=options.companies,
         seen=frozenset({*inherited_ids, *judged_companies(judgements)}),
     )
-
-
-def reference_of(options: argparse.Namespace) -> Reference | None:
-    """Return the bundle to compare with, or None without --reference."""
-    if options.reference is None:
-        return None
-    return Reference(encoder=TextEncoder(ModelBundle.load(options.reference)), allow_worse=options.allow_worse)
 
 
 def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:

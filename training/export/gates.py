@@ -6,7 +6,7 @@ the training data. `..._float32` is the model before quantisation, `reference_..
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -149,20 +149,11 @@ def check_ranking(
         known = _rankings(reference.encoder, judgements, unseen, texts)
         metrics |= {f"reference_{name}": value for name, value in _figures(known).items()}
         usable = usable_judgements(judgements, judged_companies(judgements))
-        difference = difference_to_reference(found["prepared"], known["prepared"], usable)
+        rows = np.array([anchor in usable for anchor in found["prepared"].anchors])
+        difference = paired_difference(found["prepared"].ndcg[rows], known["prepared"].ndcg[rows])
         metrics |= with_bounds("dev_ndcg10_over_reference", difference)
         _check_reference(difference, reference, log)
     return metrics
-
-
-def difference_to_reference(new: Ranking, reference: Ranking, usable: Collection[str]) -> Interval:
-    """Return the paired difference new - reference of nDCG@10 over the anchors in `usable`.
-
-    Raises:
-        InvalidInput: no anchor is usable.
-    """
-    rows = np.array([anchor in usable for anchor in new.anchors])
-    return paired_difference(new.ndcg[rows], reference.ndcg[rows])
 
 
 def _rankings(

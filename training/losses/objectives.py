@@ -74,7 +74,7 @@ class Objective:
     selectable_from: float
 
     def useful(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Bool `[n]`: pairs that affect the loss; a pair without a label may have an expected gain."""
+        """Return bool `[n]`: pairs that affect the loss; a pair without a label may have an expected gain."""
         return np.ones(len(pairs), dtype=bool) if self.uses_unlabelled else pairs.labelled | np.isfinite(pairs.gains)
 
     def loss(self, inputs: LossInputs, *, step: int, steps: int) -> tuple[Tensor, Log]:

@@ -19,7 +19,7 @@ Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
 """How `positive_unlabelled` treats a negative risk below 0."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
-"""Loss on the labelled pairs: softmax cross-entropy (exclusive classes), one sigmoid cross-entropy a class, or none."""
+"""Loss on the labelled pairs: softmax cross-entropy (several classes), sigmoid cross-entropy (one class), or none."""
 
 # Priors may be rounded to three decimals (3 × .333), so their sum may differ from 1 by this much.
 PRIOR_SUM_TOLERANCE = 2e-3
@@ -132,7 +132,7 @@ def pause(
     Choose `supervised` by the labels:
 
     - "softmax": mutually exclusive classes, two or more (for two the priors are π and 1 − π);
-    - "binary": multi-label data, or one logit (C = 1) with labelled negatives;
+    - "binary": one logit (C = 1) with labelled negatives;
     - "none": only positives are labelled (C = 1). Then the loss is max_weight · L_PU at every step. The weight is not
       annealed, because there is no supervised loss to balance.
 

@@ -157,7 +157,7 @@ def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) ->
     hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
     pairs = with_teacher_gains(hidden, settings) if TEACHER in cell.changes else hidden
     data = TrainingData(pairs=pairs, texts=bench.texts, select=bench.selection)
-    fitted = trained(settings, PairTask(settings, data), output=output)
+    fitted = trained(settings, PairTask(settings, data), output=output / cell.name)
     return {
         **asdict(cell),
         "labelled": int(hidden.labelled.sum()),
@@ -209,14 +209,6 @@ def untrained(bench: Bench, usual: TrainSettings) -> Result:
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
 
-def table_cells(chosen: Sequence[Cell], bench: Bench, usual: TrainSettings, *, runs: Path) -> Cells:
-    """Return the cell of the untrained model, then the others."""
-    return {
-        UNTRAINED: partial(untrained, bench, usual),
-        **{cell.name: partial(run_cell, cell, bench, usual, output=runs / cell.name) for cell in chosen},
-    }
-
-
 def cells_of(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> list[Cell]:
     """Return all cells, seed by seed, so that a table without gaps exists as early as possible."""
     chosen = [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
@@ -241,8 +233,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with refusing():
         usual = settings_of(options, TrainSettings, LAPTOP)
         bench = load_bench(options.judged, options.companies, usual, selection=options.selection)
+        cells: Cells = {
+            UNTRAINED: partial(untrained, bench, usual),
+            **{each.name: partial(run_cell, each, bench, usual, output=options.output / "runs") for each in chosen},
+        }
         results = measured_cells(
-            table_cells(chosen, bench, usual, runs=options.output / "runs"),
+            cells,
             options,
             {**settings_values(usual), "selection": options.selection},
             line=_line,

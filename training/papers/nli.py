@@ -100,11 +100,6 @@ def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | No
     return Bench(pairs=pairs, dev=dev, sets=sets, texts=texts)
 
 
-def step_matched(settings: TrainSettings, pairs: Pairs) -> TrainSettings:
-    """Return the settings with the number of steps of a run over all pairs."""
-    return replace(settings, steps=settings.steps or math.ceil(settings.epochs * len(pairs) / settings.batch_pairs))
-
-
 def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
     """Train one cell and measure it."""
     pairs = hide_labels(bench.pairs, share=settings.label_share, seed=settings.seed)
@@ -176,7 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with refusing():
         usual = settings_of(options, TrainSettings, RECIPE)
         bench = read_bench(options.nli, options.sts, usual, limit=options.pairs)
-        usual = step_matched(usual, bench.pairs) if options.step_matched else usual
+        if options.step_matched and not usual.steps:
+            usual = replace(usual, steps=math.ceil(usual.epochs * len(bench.pairs) / usual.batch_pairs))
         results = measured_cells(
             table_cells(bench, usual, options),
             options,

@@ -157,17 +157,6 @@ class NeighbourSelection:
         return {"neighbour_auc": auc((vectors @ vectors.T)[self.compared], self.adjacent[self.compared])}
 
 
-def read_task(options: argparse.Namespace, settings: SentenceSettings) -> SentenceTask:
-    """Return the task of the files named on the command line."""
-    pairs = read_pairs(options.pairs, companies=options.companies) if options.pairs else None
-    return SentenceTask(
-        settings,
-        read_descriptions(options.companies),
-        selection=options.selection,
-        select=Selection(pairs) if pairs else None,
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read descriptions and settings, and train."""
     parser = argparse.ArgumentParser(
@@ -183,7 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with refusing():
         settings = settings_of(options, SentenceSettings, RECIPES.get(getattr(options, "method", METHODS[0])))
-        run(settings, lambda _processes: read_task(options, settings), output=options.output)
+        select = Selection(read_pairs(options.pairs, companies=options.companies)) if options.pairs else None
+        task = SentenceTask(settings, read_descriptions(options.companies), selection=options.selection, select=select)
+        run(settings, lambda _processes: task, output=options.output)
 
 
 if __name__ == "__main__":

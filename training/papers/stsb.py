@@ -23,7 +23,6 @@ from training.data.pairs import Pairs
 from training.data.selection import TrainingData
 from training.data.texts import Texts
 from training.losses.objectives import Log, LossInputs, Objective
-from training.model.encoder import Encoder
 from training.options import add_settings, settings_of
 from training.papers.cells import Result, add_table_options, facts_of, measured_cells, start_encoder, trained
 from training.papers.losses import sts_regression
@@ -72,7 +71,7 @@ def fine_tuned(bench: Benchmark, settings: TrainSettings, *, output: Path) -> Re
         "row": "fine-tuned",
         "seed": settings.seed,
         "dev": fitted.best["spearman"],
-        "test": on_test(fitted.encoder, bench),
+        "test": evaluate_sts(fitted.encoder, [bench.test]).average,
         **facts_of(fitted),
     }
 
@@ -97,12 +96,7 @@ def start(bench: Benchmark, settings: TrainSettings) -> Result:
     """Return the figures of the model before training."""
     encoder = start_encoder(replace(settings, frozen_layers=0), bench.texts)
     dev = StsSelection(bench.dev)(encoder)["spearman"]
-    return {"row": "as it came", "seed": 0, "dev": dev, "test": on_test(encoder, bench)}
-
-
-def on_test(encoder: Encoder, bench: Benchmark) -> float:
-    """Return Spearman x 100 on test."""
-    return evaluate_sts(encoder, [bench.test]).average
+    return {"row": "as it came", "seed": 0, "dev": dev, "test": evaluate_sts(encoder, [bench.test]).average}
 
 
 def table(results: Sequence[Result], settings: TrainSettings) -> str:

@@ -48,7 +48,7 @@ def test_recall_is_the_share_of_known_competitors_among_the_first() -> None:
 def test_an_anchor_is_not_its_own_neighbour() -> None:
     corpus = on_a_circle(a=0, b=90)
     assert corpus_recall(corpus, {"a": {"b": 2}}, depths=(1,)).recall.tolist() == [[1]]
-    assert nearest_companies(corpus, ["a"], k=1).rows.tolist() == [[1]]
+    assert nearest_companies(corpus, ["a"], k=1)[0].tolist() == [[1]]
 
 
 def test_companies_with_equal_cosines_share_their_rank() -> None:
@@ -73,15 +73,15 @@ def test_recall_and_neighbours_are_those_of_sorting(block: int, monkeypatch: pyt
         competitors = {company for company, grade in grades.items() if grade == 2}
         expected = [len(competitors & set(order[:depth])) / len(competitors) for depth in (5, 20)]
         assert found.recall[place] == pytest.approx(expected)
-        assert [corpus.ids[row] for row in served.rows[place]] == order[:8]
-        assert served.cosines[place] == pytest.approx(
+        assert [corpus.ids[row] for row in served[0][place]] == order[:8]
+        assert served[1][place] == pytest.approx(
             np.sort(corpus.vectors @ corpus.vectors[corpus.ids.index(anchor)])[::-1][1:9]
         )
 
 
 def test_equal_neighbours_are_served_in_the_order_of_the_corpus() -> None:
     corpus = on_a_circle(a=0, b=20, c=20, d=20, e=10)
-    assert nearest_companies(corpus, ["a"], k=3).rows.tolist() == [[4, 1, 2]]
+    assert nearest_companies(corpus, ["a"], k=3)[0].tolist() == [[4, 1, 2]]
 
 
 def test_anchors_without_a_competitor_are_left_out() -> None:

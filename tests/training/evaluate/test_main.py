@@ -107,7 +107,7 @@ def test_vectors_are_taken_from_an_index(folder: Path) -> None:
     read = run(folder, *judged(folder), "--tasks", "corpus", "--index", target)
     assert read["corpus"] == encoded["corpus"]
     write_tiny_bundle(folder / "bundle", max_tokens=7)
-    with pytest.raises(SystemExit, match="holds vectors of encoder"):
+    with pytest.raises(SystemExit, match="contains vectors of encoder"):
         run(folder, *judged(folder), "--tasks", "corpus", "--index", target)
 
 

@@ -9,8 +9,7 @@ import pytest
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from tests import tiny_bundle
-from training.evaluate.ranking import RankedAnchor, measure
-from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking, difference_to_reference
+from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking
 
 pytestmark = pytest.mark.training
 
@@ -41,13 +40,15 @@ def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextEncoder:
     return TextEncoder(tiny_bundle.write_tiny_bundle(tmp_path / "blind"))
 
 
-def test_the_difference_is_over_usable_anchors_only() -> None:
-    grades = np.array([2, 0])
-    new = measure([RankedAnchor(anchor=name, scores=np.array([0.9, 0.1]), grades=grades) for name in "abc"])
-    old = measure([RankedAnchor(anchor=name, scores=np.array([0.5, 0.5]), grades=grades) for name in "abc"])
-    difference = difference_to_reference(new, old, {"a", "c"})
-    assert difference.anchors == 2
-    assert difference.mean == pytest.approx(1 - IN_DOUBT)
+def test_the_difference_is_over_usable_anchors_only(judged_folder: Path, good: TextEncoder, blind: TextEncoder) -> None:
+    """An anchor whose candidates are all competitors has the same order with every model."""
+    with (judged_folder / "dev.tsv").open("a") as file:
+        file.write("a50\ta1\t2\na50\ta2\t2\n")
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl")
+    said: list[str] = []
+    found = check_ranking(good, judged, said.append, reference=Reference(encoder=blind))
+    assert found["dev_ndcg10_over_reference"] == pytest.approx(1 - IN_DOUBT)
+    assert said[-1].endswith("50 anchors")
 
 
 def test_a_better_model_passes_and_both_figures_are_kept(
