@@ -25,7 +25,6 @@ from similarity.bundle import CARD_FILE, ModelBundle, write_manifest
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from similarity.generations.judgements import Judgements, read_judgements
-from similarity.model.calibration import Calibration
 from training.config import SEED
 from training.console import refusing, say
 from training.evaluate.bootstrap import mean_interval, with_bounds
@@ -54,11 +53,6 @@ class FittedCalibration:
     report: CalibrationReport
     dev: CalibrationQuality | None
     metrics: Mapping[str, float]
-
-    @property
-    def calibration(self) -> Calibration:
-        """The calibration for the manifest."""
-        return self.report.calibration
 
 
 def fit_calibration(
@@ -114,7 +108,7 @@ def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path)
         InvalidBundle: the files of `bundle` have changed since it was loaded.
     """
     others = {name: value for name, value in bundle.manifest.metrics.items() if not name.startswith(OWN_METRICS)}
-    manifest = replace(bundle.manifest, calibration=fitted.calibration, metrics={**others, **fitted.metrics})
+    manifest = replace(bundle.manifest, calibration=fitted.report.calibration, metrics={**others, **fitted.metrics})
     with tempfile.TemporaryDirectory() as drafts:
         draft = Path(drafts) / bundle.encoder_id
         shutil.copytree(bundle.folder, draft)
@@ -146,7 +140,7 @@ def read_calibration_anchors(options: argparse.Namespace) -> Judgements:
 
 def summary(fitted: FittedCalibration) -> str:
     """Return the calibration and its errors as lines of text."""
-    mapping, report = fitted.calibration, fitted.report
+    mapping, report = fitted.report.calibration, fitted.report
     measured = {"out of fold": report.quality, **({"dev": fitted.dev} if fitted.dev else {})}
     return "\n".join(
         [

@@ -39,8 +39,6 @@ from training.run.processes import Processes
 from training.run.trained_run import listed_companies
 from training.train import run
 
-FOLDER = "teachers"
-
 
 def read_task(options: argparse.Namespace, settings: TrainSettings, processes: Processes) -> DistillationTask:
     """Return the task of the files named on the command line: texts, teacher targets and held-out anchors.
@@ -55,7 +53,7 @@ def read_task(options: argparse.Namespace, settings: TrainSettings, processes: P
     described = read_descriptions(options.companies)
     texts = tuple(dict.fromkeys(described))
     teachers = load_teachers(options.teachers)
-    folder = options.output / FOLDER
+    folder = options.output / "teachers"
     if processes.is_first:
         cached_vectors(teachers, texts, folder)
     processes.wait()

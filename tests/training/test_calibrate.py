@@ -128,7 +128,7 @@ def test_lower_cosines_of_competitors_give_no_calibration() -> None:
     with pytest.raises(InvalidInput, match=r"among the top 13 hits, competitors do not have higher cosines"):
         fit_calibration(corpus, wrong, k=13)
     right = {f"a{n}": {"c0": 2, "c1": 2, "c2": 0, "c3": 0} for n in range(10)}
-    assert fit_calibration(corpus, right, k=13).calibration.slope > 0
+    assert fit_calibration(corpus, right, k=13).report.calibration.slope > 0
 
 
 def test_vectors_of_an_index_need_no_encoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

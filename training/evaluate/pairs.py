@@ -31,7 +31,6 @@ class PairQuality:
     auc: float
     threshold: float
     pairs: int
-    positives: int
 
 
 def cosine_quality(cosines: Floats, positive: Flags, threshold: float) -> PairQuality:
@@ -71,8 +70,6 @@ def best_threshold(scores: Floats, positive: Flags) -> float:
 
 
 def _quality(called: Flags, scores: Floats, positive: Flags, threshold: float) -> PairQuality:
-    if not len(positive):
-        raise InvalidInput("there is no pair to judge; give at least one")
     hits, claims, positives = int((called & positive).sum()), int(called.sum()), int(positive.sum())
     return PairQuality(
         accuracy=float((called == positive).mean()),
@@ -82,5 +79,4 @@ def _quality(called: Flags, scores: Floats, positive: Flags, threshold: float) -
         auc=auc(scores, positive),
         threshold=threshold,
         pairs=len(positive),
-        positives=positives,
     )

@@ -1,7 +1,7 @@
 """Calibration of probabilities: reliability table, calibration error, Brier score and log loss.
 
-All functions take `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`, the number of pairs that each pair
-represents (1: only itself).
+All functions take `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`, the number of pairs that each
+pair represents (1: only itself).
 """
 
 from dataclasses import dataclass

@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from similarity.generations.judgements import Judgements, read_judgements
 from training.data.pairs import read_pairs
@@ -51,16 +52,14 @@ def ranking_figures(
     strict = without_seen(judgements, seen) if seen else {}
     if strict:
         found["prepared, unseen candidates"] = rank(encode, strict, prepared)
-    intervals = {name: mean_interval(ranking.ndcg, seed=seed) for name, ranking in found.items()}
-    names = ("ndcg10", "p10", "mrr", "auc")
-    rows = [
-        [name, interval_text(intervals[name]), *(ranking.means()[each] for each in names[1:]), ranking.pairs]
-        for name, ranking in found.items()
-    ]
-    values = {
-        name: {**ranking.means(), "ndcg10_interval": intervals[name], "pairs": ranking.pairs}
+    values: dict[str, dict[str, Any]] = {
+        name: {**ranking.means(), "ndcg10_interval": mean_interval(ranking.ndcg, seed=seed), "pairs": ranking.pairs}
         for name, ranking in found.items()
     }
+    rows = [
+        [name, interval_text(each["ndcg10_interval"]), *(each[figure] for figure in ("p10", "mrr", "auc", "pairs"))]
+        for name, each in values.items()
+    ]
     return Figures(values=values, table=table(["text", "nDCG@10", "P@10", "MRR", "AUC", "pairs"], rows))
 
 

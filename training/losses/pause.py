@@ -27,16 +27,12 @@ PRIOR_SUM_TOLERANCE = 2e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositiveUnlabelledRisk:
-    """The positive-unlabelled risk of a batch, and its parts for the log.
+    """The positive-unlabelled risk of a batch (`loss`, eq. 10).
 
-    `loss` is the scalar of eq. 10. `positive` `[C]` is π R_p⁺ and `negative` `[C]` is N = R_u⁻ − π R_p⁻ before the
-    correction; both are detached. `contributed` (bool `[C]`) is false for a class that has no positives or no
-    unlabelled rows in the batch; its two entries are 0.
+    `contributed` (bool `[C]`) is false for a class that has no positives or no unlabelled rows in the batch.
     """
 
     loss: Tensor
-    positive: Tensor
-    negative: Tensor
     contributed: Tensor
 
 
@@ -88,12 +84,7 @@ def positive_unlabelled(
     )
     contributed = positive.any(dim=0) & unlabelled.any(dim=0)
     risk = _corrected(positive_risk, negative_risk, correction)
-    return PositiveUnlabelledRisk(
-        loss=torch.where(contributed, risk, 0).mean(),
-        positive=torch.where(contributed, positive_risk, 0).detach(),
-        negative=torch.where(contributed, negative_risk, 0).detach(),
-        contributed=contributed,
-    )
+    return PositiveUnlabelledRisk(loss=torch.where(contributed, risk, 0).mean(), contributed=contributed)
 
 
 def _corrected(positive: Tensor, negative: Tensor, correction: Correction) -> Tensor:

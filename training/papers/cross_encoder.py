@@ -109,9 +109,3 @@ class Teacher:
 
 def _batches(rows: Integers) -> list[Integers]:
     return np.split(rows, range(BATCH_PAIRS, len(rows), BATCH_PAIRS))
-
-
-def with_expected_gains(pairs: Pairs, teacher: Teacher) -> Pairs:
-    """Return the pairs; those without a gain have the gain that the teacher expects."""
-    rows = np.flatnonzero(~np.isfinite(pairs.gains))
-    return pairs.with_gains(rows, teacher.gains(rows))

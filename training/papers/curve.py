@@ -53,7 +53,7 @@ from training.papers.cells import (
     this_device,
     trained,
 )
-from training.papers.cross_encoder import Teacher, with_expected_gains
+from training.papers.cross_encoder import Teacher
 from training.papers.reports import UNTRAINED, curve_table, plot
 from training.run.task import PairTask
 
@@ -172,7 +172,8 @@ def with_teacher_gains(pairs: Pairs, settings: TrainSettings) -> Pairs:
     teacher = Teacher(pairs, settings, device=this_device())
     # The same number of steps at every share, but at least four epochs.
     teacher.learn(epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))), log=quiet)
-    return with_expected_gains(pairs, teacher)
+    rows = np.flatnonzero(~pairs.labelled)
+    return pairs.with_gains(rows, teacher.gains(rows))
 
 
 def measured(encoder: Encoder, bench: Bench, *, head: bool) -> Result:

@@ -1,5 +1,7 @@
 """No anchor is on both sides of a split, and a smaller share of labels is part of a larger one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -66,17 +68,7 @@ def test_shared_anchors_and_pairs_are_refused(evaluation: list[tuple[str, str]],
 def test_the_same_text_under_another_id_is_shared() -> None:
     train = made_pairs([("a", "b")], ["competitor"])
     other = made_pairs([("x", "y")], ["competitor"])
-    renamed = type(other)(
-        texts=("text of a", "text of y"),
-        ids=other.ids,
-        left=other.left,
-        right=other.right,
-        classes=other.classes,
-        targets=other.targets,
-        known=other.known,
-        gains=other.gains,
-        directed=False,
-    )
+    renamed = replace(other, texts=("text of a", "text of y"))
     with pytest.raises(InvalidInput, match="1 of the 1 evaluation anchors"):
         refuse_leakage(train, renamed)
 

@@ -39,11 +39,6 @@ def test_pairing_removes_the_difficulty_of_anchors() -> None:
     assert found.upper == pytest.approx(0.1)
 
 
-def test_one_anchor_is_its_own_interval() -> None:
-    found = mean_interval(np.array([0.4]))
-    assert (found.mean, found.lower, found.upper) == (0.4, 0.4, 0.4)
-
-
 def test_values_that_are_not_defined_are_left_out() -> None:
     assert mean_interval(np.array([NAN, 0.4])).anchors == 1
     found = paired_difference(np.array([NAN, 1.0, 1.0]), np.array([0.0, NAN, 0.5]))

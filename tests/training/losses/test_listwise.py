@@ -44,19 +44,6 @@ def reference(
     return sum(losses) / len(losses) if losses else 0.0
 
 
-def test_worked_by_hand() -> None:
-    gains, labelled = tensor([[3.0, 1.0, 0.0, 7.0]]), tensor([[True, True, True, False]])
-    anchors, candidates = tensor(ANCHOR), tensor(CANDIDATES)
-    loss = graded_listwise(anchors, candidates, gains, labelled, temperature=TEMPERATURE)
-    # Targets 3/4, 1/4, 0; shares 9/13, 3/13, 1/13; the fourth has no label.
-    assert loss.item() == pytest.approx(-0.75 * math.log(9 / 13) - 0.25 * math.log(3 / 13))
-    with_others = graded_listwise(
-        anchors, candidates, gains, labelled, others=tensor([[False] * 3 + [True]]), temperature=TEMPERATURE
-    )
-    # The fourth joins the list with gain 0: shares out of 14.
-    assert with_others.item() == pytest.approx(-0.75 * math.log(9 / 14) - 0.25 * math.log(3 / 14))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_loss_equals_the_equation(seed: int) -> None:
     table = random_table(seed)
