@@ -5,8 +5,7 @@
 
 The judged folder contains dev.tsv.gz, the judgements to evaluate on, and train.tsv.gz. The task `pairs` chooses its
 threshold on the selection anchors: the anchors that `python -m training.train` holds out of train.tsv.gz with the same
-`--seed`. The task `corpus` encodes all
-companies, or reads their vectors from `--index`.
+`--seed`. The task `corpus` encodes all companies, or reads their vectors from `--index`.
 """
 
 import argparse

@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
             )
         reference = None
         if options.reference:
-            bundle = ModelBundle.load(options.reference)
-            reference = Reference(encoder=TextEncoder(bundle), allow_worse=options.allow_worse)
+            encoder = TextEncoder(ModelBundle.load(options.reference))
+            reference = Reference(encoder=encoder, allow_worse=options.allow_worse)
         run = read_run(Path(options.model))
         inherited_ids = inherited_training_companies(options, run)
         bundle = export(
