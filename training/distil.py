@@ -10,8 +10,8 @@
 
 A teacher is any bundle: train a larger model on the labels, export it (`--max-megabytes 200`), and pass its folder.
 Several teachers with different errors may be better than the best of them. Each teacher encodes every company once; the
-vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap (distillation/lexical_overlap.py) add to the
-teachers' cosine of two companies. Local scaling corrects for hubness (distillation/local_scaling.py).
+vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap add to the
+teachers' cosine of two companies; local scaling corrects for hubness (distillation/targets.py).
 
 A batch contains neighbourhoods of the corpus by the teachers' similarities; the loss compares the student's cosines
 within a batch with the teachers' (losses/distillation.py). `--pairs` is only used for checkpoint selection, on the
@@ -26,28 +26,21 @@ from pathlib import Path
 import numpy as np
 
 from training.config import DISTILLATION, TrainSettings
-from training.console import Log, refusing
-from training.data.descriptions import read_descriptions
+from training.console import refusing
 from training.data.pairs import read_pairs
 from training.data.selection import Selection
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
-from training.distillation.lexical_overlap import overlap_factors
-from training.distillation.local_scaling import hubness
-from training.distillation.targets import TeacherTargets
+from training.distillation.targets import TeacherTargets, hubness, overlap_factors, shared_values
 from training.distillation.task import DistillationTask
 from training.distillation.teachers import cached_vectors, load_teachers
-from training.distillation.weak_labels import shared_values
+from training.evaluate.judged import read_descriptions
 from training.options import add_settings, settings_of
 from training.run.processes import Processes
 from training.run.trained_run import listed_companies
 from training.train import run
 
-FOLDER = "teachers"
 
-
-def read_task(
-    options: argparse.Namespace, settings: TrainSettings, *, processes: Processes, log: Log
-) -> DistillationTask:
+def read_task(options: argparse.Namespace, settings: TrainSettings, processes: Processes) -> DistillationTask:
     """Return the task of the files named on the command line: texts, teacher targets and held-out anchors.
 
     The first process encodes the texts with the teachers; the others read the cached vectors.
@@ -60,11 +53,11 @@ def read_task(
     described = read_descriptions(options.companies)
     texts = tuple(dict.fromkeys(described))
     teachers = load_teachers(options.teachers)
-    folder = options.output / FOLDER
+    folder = options.output / "teachers"
     if processes.is_first:
-        cached_vectors(teachers, texts, folder, log=log)
+        cached_vectors(teachers, texts, folder)
     processes.wait()
-    vectors = cached_vectors(teachers, texts, folder, log=log)
+    vectors = cached_vectors(teachers, texts, folder)
     fields = [
         shared_values(texts, described, options.companies, field, weight) for field, weight in options.weak_labels
     ]
@@ -112,42 +105,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--teachers", type=Path, nargs="+", required=True, help="folders of bundles")
     add("--companies", type=Path, required=True, help="JSONL of the companies to learn from")
     add("--pairs", type=Path, nargs="+", required=True, help="labelled pairs for checkpoint selection")
-    add(
-        "--weak-labels",
-        type=_field_and_weight,
-        nargs="+",
-        default=[],
-        metavar="FIELD=WEIGHT",
-        help="weight (above 0, up to 1) added to the target cosine of companies with the same value of the field",
-    )
-    add(
-        "--words",
-        type=_share,
-        default=0.0,
-        metavar="WEIGHT",
-        help="largest addition of lexical overlap to the target cosine (0 to 1; default 0: off)",
-    )
-    add(
-        "--local-scaling",
-        type=_share,
-        default=0.0,
-        metavar="SHARE",
-        help="share of the hubness to subtract from the target cosine (0 to 1; default 0: off)",
-    )
+    weak = "weight, up to 1, added to the target of companies with the same value of the field"
+    add("--weak-labels", type=_field_and_weight, nargs="+", default=[], metavar="FIELD=WEIGHT", help=weak)
+    add("--words", type=_share, default=0.0, help="weight of lexical overlap in the target, 0 to 1 (default: 0)")
+    add("--local-scaling", type=_share, default=0.0, help="share of the hubness to subtract, 0 to 1 (default: 0)")
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
-    add(
-        "--selection",
-        type=int,
-        default=SELECTION_ANCHORS,
-        help=f"anchors held out for checkpoint selection ({SELECTION_ANCHORS})",
-    )
+    add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
     add_settings(parser, without=("method",))
     options = parser.parse_args(arguments)
     with refusing():
         settings = settings_of(options, TrainSettings, {"method": DISTILLATION})
         run(
             settings,
-            lambda processes, log: read_task(options, settings, processes=processes, log=log),
+            lambda processes: read_task(options, settings, processes),
             output=options.output,
         )
 

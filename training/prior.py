@@ -16,7 +16,6 @@ include this uncertainty. See docs/decisions/0011-prior-by-joint-logistic-fit.md
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +23,14 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 
+from similarity.bundle import ModelBundle, seed_folder
+from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from training.console import refusing
+from training.console import refusing, say
+from training.data.labels import COMPETITOR_CLASSES
 from training.data.pairs import Pairs, read_pairs
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -41,7 +45,7 @@ INTERVAL = (0.025, 0.975)
 WIDE = 0.2
 # An estimate beyond this has reached a bound of the fit.
 LEAST_PRIOR = 0.001
-LOGITS = (-12.0, 12.0)
+BOUNDS = ((-12.0, 12.0), (-40.0, 40.0), (0.0, 40.0))  # of logit of c, a, b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,29 +55,18 @@ class PriorEstimate:
     prior: float
     lower: float
     upper: float
-    positives: int
-    unlabelled: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Histogram of labelled competitors and of unlabelled pairs by score; all `[cells]`, scores standardised."""
-
-    scores: Floats
-    positives: Floats
-    unlabelled: Floats
 
 
 def estimate_prior(
     scores: NDArray[np.floating], positive: Flags, *, anchors: Integers, seed: int, resamples: int = RESAMPLES
 ) -> PriorEstimate:
-    """The share of competitors among the pairs that are not `positive`, from scores that rise with it (cosines).
+    """Return the share of competitors among the pairs that are not `positive`, estimated from their scores (cosines).
 
-    `scores`, `positive` and `anchors` are `[n]`, of the labelled competitors and the unlabelled pairs, without
-    the labelled negatives. The pairs of one anchor are resampled together.
+    `scores`, `positive` and `anchors` are `[n]`, of the labelled competitors and the unlabelled pairs, without the
+    labelled negatives. The pairs of one anchor are resampled together.
 
     Raises:
-        InvalidInput: too few of either kind, or labelled competitors score no higher than the pool.
+        InvalidInput: there are too few pairs of either kind, or labelled competitors do not score higher than the pool.
     """
     if positive.sum() < LEAST_POSITIVES or (~positive).sum() < LEAST_POSITIVES:
         raise InvalidInput(
@@ -86,56 +79,59 @@ def estimate_prior(
             "label 100 pairs drawn at random and use their shares"
         )
     cell, centres = score_cells(scores)
+
+    def fitted(weights: Floats) -> float:
+        positives, unlabelled = (
+            np.bincount(cell[some], weights[some], minlength=CELLS).astype(np.float64) for some in (positive, ~positive)
+        )
+        return fit(centres, positives, unlabelled)
+
     _, anchor = np.unique(anchors, return_inverse=True)
     random = np.random.default_rng(seed)
-    fitted = fit(counts_in_cells(centres, cell, positive, np.ones(len(scores))))
+    prior = fitted(np.ones(len(scores)))
     drawn = []
     for _ in range(resamples):
         picked = np.bincount(random.integers(anchor.max() + 1, size=anchor.max() + 1), minlength=anchor.max() + 1)
-        counts = counts_in_cells(centres, cell, positive, picked[anchor].astype(np.float64))
-        if counts.positives.sum() and counts.unlabelled.sum():
-            drawn.append(fit(counts))
-    lower, upper = np.quantile(drawn, INTERVAL) if drawn else (fitted, fitted)
-    return PriorEstimate(
-        prior=fitted,
-        lower=float(lower),
-        upper=float(upper),
-        positives=int(positive.sum()),
-        unlabelled=int((~positive).sum()),
-    )
+        weights = picked[anchor].astype(np.float64)
+        if weights[positive].any() and weights[~positive].any():
+            drawn.append(fitted(weights))
+    lower, upper = np.quantile(drawn, INTERVAL) if drawn else (prior, prior)
+    return PriorEstimate(prior=prior, lower=float(lower), upper=float(upper))
 
 
-def fit(counts: Counts) -> float:
-    """Return the maximum-likelihood prior of the pool."""
-    from scipy.optimize import minimize
+def fit(scores: Floats, positives: Floats, unlabelled: Floats) -> float:
+    """Return the maximum-likelihood prior of the pool.
 
+    `positives` and `unlabelled` `[cells]` are the numbers of labelled competitors and of unlabelled pairs in each cell
+    of a histogram, `scores` `[cells]` its standardised centres.
+    """
     optima = [
-        minimize(likelihood_loss, [logit, -1.0, 1.0], args=(counts,), jac=True, method="L-BFGS-B", bounds=BOUNDS)
+        minimize(
+            likelihood_loss,
+            [logit, -1.0, 1.0],
+            args=(scores, positives, unlabelled),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=BOUNDS,
+        )
         for logit in (-2.0, 0.0, 2.0)  # the likelihood may have several local maxima
     ]
     best = min(optima, key=lambda each: float(each.fun))
     # (1 - c) / c of c = sigmoid(x) is exp(-x).
-    return float(min(counts.positives.sum() / counts.unlabelled.sum() * np.exp(-best.x[0]), 1.0))
+    return float(min(positives.sum() / unlabelled.sum() * np.exp(-best.x[0]), 1.0))
 
 
-BOUNDS = (LOGITS, (-40.0, 40.0), (0.0, 40.0))
-
-
-def likelihood_loss(values: Floats, counts: Counts) -> tuple[float, Floats]:
+def likelihood_loss(values: Floats, scores: Floats, positives: Floats, unlabelled: Floats) -> tuple[float, Floats]:
     """Return the mean negative log-likelihood of (logit of c, a, b), and its gradient."""
-    total = counts.positives.sum() + counts.unlabelled.sum()
-    c = _sigmoid(values[0])
-    curve = _sigmoid(values[1] + values[2] * counts.scores)
+    total = positives.sum() + unlabelled.sum()
+    c = expit(values[0])
+    curve = expit(values[1] + values[2] * scores)
     chance = np.clip(c * curve, 1e-12, 1 - 1e-12)
-    loss = -(counts.positives * np.log(chance) + counts.unlabelled * np.log1p(-chance)).sum() / total
-    by_chance = (counts.unlabelled / (1 - chance) - counts.positives / chance) / total
+    loss = -(positives * np.log(chance) + unlabelled * np.log1p(-chance)).sum() / total
+    by_chance = (unlabelled / (1 - chance) - positives / chance) / total
     by_line = by_chance * c * curve * (1 - curve)
-    gradient = [(by_chance * curve).sum() * c * (1 - c), by_line.sum(), (by_line * counts.scores).sum()]
+    gradient = [(by_chance * curve).sum() * c * (1 - c), by_line.sum(), (by_line * scores).sum()]
     return float(loss), np.array(gradient)
-
-
-def _sigmoid(values: NDArray[np.floating] | float) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(np.asarray(values, dtype=np.float64) / 2)))
 
 
 def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
@@ -145,19 +141,6 @@ def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
     cell = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, CELLS - 1)
     middles = (edges[1:] + edges[:-1]) / 2
     return cell.astype(np.int64), (middles - values.mean()) / values.std()
-
-
-def counts_in_cells(centres: Floats, cell: Integers, positive: Flags, weights: Floats) -> Counts:
-    """Return the weighted counts of labelled competitors and of unlabelled pairs by cell."""
-    return Counts(
-        scores=centres,
-        positives=_weighted(cell[positive], weights[positive]),
-        unlabelled=_weighted(cell[~positive], weights[~positive]),
-    )
-
-
-def _weighted(cell: Integers, weights: Floats) -> Floats:
-    return np.bincount(cell, weights=weights, minlength=CELLS).astype(np.float64)
 
 
 def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int) -> float:
@@ -191,48 +174,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from similarity.bundle import ModelBundle, seed_folder
-    from similarity.encoder import TextEncoder
-
     encoder = TextEncoder(ModelBundle.load(options.bundle or seed_folder()))
     pairs = read_pairs(options.pairs, companies=options.companies, text_settings=encoder.text_settings)
     positive, negative, pool = parts(pairs)
-    write = sys.stdout.write
-    write(
-        f"{len(pairs):,} pairs: {positive.sum():,} labelled competitors, {negative.sum():,} labelled others, "
-        f"{pool.sum():,} unlabelled\n"
+    positives, negatives, unlabelled = (int(some.sum()) for some in (positive, negative, pool))
+    say(
+        f"{len(pairs):,} pairs: {positives:,} labelled competitors, {negatives:,} labelled others, "
+        f"{unlabelled:,} unlabelled"
     )
+    share = "share of competitors among the unlabelled pairs"
     if options.known is not None:
-        known = pool_prior(
-            options.known, positives=int(positive.sum()), negatives=int(negative.sum()), unlabelled=int(pool.sum())
-        )
-        write(f"share of competitors among the unlabelled pairs: {known:.3f}\n{_option(known, pairs)}\n")
+        known = pool_prior(options.known, positives=positives, negatives=negatives, unlabelled=unlabelled)
+        say(f"{share}: {known:.3f}\n{_option(known, pairs)}")
         return
-    found = estimate_of_pairs(pairs, encoder.encode(pairs.texts), seed=options.seed)
-    write(
-        f"share of competitors among the unlabelled pairs: {found.prior:.3f} ({found.lower:.3f} to {found.upper:.3f})\n"
-    )
+    used = np.flatnonzero(positive | pool)
+    vectors = encoder.encode(pairs.texts)
+    cosines = np.einsum("nd,nd->n", vectors[pairs.left[used]], vectors[pairs.right[used]])
+    found = estimate_prior(cosines, positive[used], anchors=pairs.left[used], seed=options.seed)
+    say(f"{share}: {found.prior:.3f} ({found.lower:.3f} to {found.upper:.3f})")
     if not LEAST_PRIOR <= found.prior <= 1 - LEAST_PRIOR:
         raise InvalidInput(
             "the cosines do not determine the prior; label 100 pairs drawn at random and use their shares"
         )
     if found.upper - found.lower > WIDE or found.upper > 1 - WIDE:
-        write("that is a guess: the interval is wide. 100 pairs drawn at random and labelled both ways say more.\n")
-    if negative.any():
-        share = positive.sum() / (positive.sum() + negative.sum())
-        write(
-            f"If pairs were drawn at random for labelling, leave --priors out: the share of the labels, {share:.3f}, "
-            "is taken then.\nIf competitors were picked for labelling, train with\n"
+        say("The interval is wide; labelling 100 pairs drawn at random gives a better estimate.")
+    if negatives:
+        say(
+            "If pairs were selected at random for labelling, omit --priors: training uses the share of the labels, "
+            f"{positives / (positives + negatives):.3f}.\nIf competitors were selected for labelling, train with"
         )
-    write(f"{_option(found.prior, pairs)}\n")
-
-
-def estimate_of_pairs(pairs: Pairs, vectors: NDArray[np.float32], *, seed: int) -> PriorEstimate:
-    """Return `estimate_prior` for the cosines of `vectors`, the unit vectors of the texts of `pairs`."""
-    positive, _, pool = parts(pairs)
-    used = np.flatnonzero(positive | pool)
-    cosines = np.einsum("nd,nd->n", vectors[pairs.left[used]], vectors[pairs.right[used]])
-    return estimate_prior(cosines, positive[used], anchors=pairs.left[used], seed=seed)
+    say(_option(found.prior, pairs))
 
 
 def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
@@ -241,8 +212,6 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
     Raises:
         InvalidInput: these are no competitor pairs, or none is unlabelled.
     """
-    from training.data.labels import COMPETITOR_CLASSES
-
     if not set(pairs.classes) <= set(COMPETITOR_CLASSES):
         raise InvalidInput(
             f"the prior is estimated for competitors, not for the classes {', '.join(pairs.classes)}; label pairs "

@@ -39,7 +39,6 @@ from training.model.pair_model import PairModel
 from training.options import add_settings, settings_of
 from training.run import checkpoint
 from training.run.journal import Clock, Journal, read_journal
-from training.run.plots import plot_run
 from training.run.processes import Processes, joined_processes
 from training.run.task import Batches, PairTask, Task
 from training.run.trained_run import SETTINGS_FILE, start_of
@@ -63,7 +62,7 @@ class TrainingResult:
     seconds: float
 
 
-def fit(settings: TrainSettings, task: Task[Any], *, output: Path, processes: Processes, log: Log) -> TrainingResult:
+def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Processes, log: Log) -> TrainingResult:
     """Train, or continue from `output/checkpoint` if there is one, and leave the best model in `output/best`.
 
     Raises:
@@ -140,7 +139,7 @@ def fit(settings: TrainSettings, task: Task[Any], *, output: Path, processes: Pr
 
 
 def backward(
-    encoder: Encoder, task: Task[Any], batch: Any, *, step: int, steps: int, processes: Processes
+    encoder: Encoder, task: Task, batch: Any, *, step: int, steps: int, processes: Processes
 ) -> dict[str, float]:
     """Add the gradients of the global batch's loss to the parameters; return the loss and its parts."""
     texts, lengths = batch.texts, encoder.texts.lengths
@@ -194,7 +193,7 @@ def parameter_groups(model: PairModel, settings: TrainSettings) -> list[dict[str
     return [group for group in groups if group["params"]]
 
 
-def selection_scores(encoder: Encoder, task: Task[Any], *, step: int, journal: Journal, log: Log) -> dict[str, float]:
+def selection_scores(encoder: Encoder, task: Task, *, step: int, journal: Journal, log: Log) -> dict[str, float]:
     """Return the selection scores after `step`, the deciding one first; write them to the journal and the log."""
     encoder.model.eval()
     scores = dict(task.select(encoder))
@@ -211,7 +210,7 @@ def save_best(folder: Path, encoder: Encoder, run_facts: Mapping[str, Any]) -> N
     (folder / SETTINGS_FILE).write_text(json.dumps(dict(run_facts), indent=2) + "\n", encoding="utf-8")
 
 
-def endless_batches(batches: Batches[Any], *, skip: int) -> Iterator[Any]:
+def endless_batches(batches: Batches, *, skip: int) -> Iterator[Any]:
     """Yield the batches of an unlimited number of epochs, without the first `skip` batches."""
     epoch, first = divmod(skip, batches.batches_per_epoch)
     while True:
@@ -224,14 +223,13 @@ def dropout_seed(seed: int, step: int, rank: int, micro_batch: int) -> int:
     return int(np.random.SeedSequence([seed, step, rank, micro_batch]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def run(settings: TrainSettings, make_task: Callable[[Processes, Log], Task[Any]], *, output: Path) -> None:
-    """Train on the task that `make_task` returns in each process; plot the metrics and log the best model's folder."""
+def run(settings: TrainSettings, make_task: Callable[[Processes], Task], *, output: Path) -> None:
+    """Train on the task that `make_task` returns in each process; log the best model's folder."""
     with joined_processes() as processes:
         log = say if processes.is_first else quiet
-        result = fit(settings, make_task(processes, log), output=output, processes=processes, log=log)
+        result = fit(settings, make_task(processes), output=output, processes=processes, log=log)
         if not processes.is_first:
             return
-        plot_run(output / METRICS_FILE, output / "metrics.png")
         log(f"best at step {result.best_step}: {result.best}; in {output / BEST_FOLDER}")
         baseline = next((line for line in read_journal(output / METRICS_FILE) if line["step"] == 0), None)
         if baseline is not None and list(result.best.values()) <= [baseline[name] for name in result.best]:
@@ -267,24 +265,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--pairs", type=Path, nargs="+", required=True, help="CSV, TSV, JSONL or Parquet: see training/data/pairs.py")
     add("--companies", type=Path, help="JSONL of the companies in the pairs")
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
-    add(
-        "--selection",
-        type=int,
-        default=SELECTION_ANCHORS,
-        help=f"anchors held out for checkpoint selection ({SELECTION_ANCHORS})",
-    )
-    add(
-        "--grade-one",
-        choices=["negative", "unlabelled"],
-        default="negative",
-        help="how to treat pairs of grade 1 (0 unrelated, 1 related, 2 competitor)",
-    )
+    add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
+    grades = "how to treat pairs of grade 1 (related)"
+    add("--grade-one", choices=["negative", "unlabelled"], default="negative", help=grades)
     add("--classes", nargs="+", help="the label classes, the positive one (the most similar texts) first")
     add_settings(parser)
     options = parser.parse_args(arguments)
     with refusing():
         settings = settings_of(options, TrainSettings)
-        run(settings, lambda _processes, _log: read_task(options, settings), output=options.output)
+        run(settings, lambda _processes: read_task(options, settings), output=options.output)
 
 
 if __name__ == "__main__":

@@ -2,27 +2,15 @@
 
 import json
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from tests.training.data.pair_data import made_pairs, said
 from tests.training.tiny_model import TOPICS
-from training.data.pairs import Pairs, read_pairs
-from training.demo import (
-    SETTINGS,
-    SampleCompanies,
-    both_orders,
-    demonstrate,
-    main,
-    prepared,
-    read_sample,
-    retrieval,
-    split_groups,
-)
+from training.config import TrainSettings
+from training.demo import DEFAULTS, Sample, demonstrate, main, prepared, read_sample, retrieval
 
 pytestmark = pytest.mark.training
 
@@ -49,50 +37,40 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_groups_are_in_one_part_each() -> None:
-    names = [f"group-{number}" for number in range(50)]
-    parts = split_groups(names, seed=0)
-    assert sorted(parts.training | parts.selection | parts.held_out) == sorted(names)
-    assert [len(part) for part in (parts.training, parts.selection, parts.held_out)] == [35, 5, 10]
-    assert split_groups(names, seed=0) == parts
-    assert split_groups(names, seed=1) != parts
+def test_groups_are_in_one_part_each(sample: Path) -> None:
+    companies = replace(read_sample(sample), group_of={f"c{number}": f"group-{number}" for number in range(50)})
+    parts = companies.split(seed=0)
+    assert sorted(group for part in parts for group in part) == sorted(companies.group_of.values())
+    assert [len(part) for part in parts] == [35, 5, 10]
+    assert companies.split(seed=0) == parts
+    assert companies.split(seed=1) != parts
 
 
 def test_no_company_of_a_held_out_group_is_trained_on(sample: Path, model: Path) -> None:
-    companies = read_sample(sample / "companies.jsonl")
-    pairs = read_pairs(sample / "pairs.csv", companies=sample / "companies.jsonl")
-    parts = split_groups(sorted(set(companies.groups.values())), seed=0)
-    settings = replace(SETTINGS, model=str(model), frozen_layers=1)
-    data, _ = prepared(pairs, companies, parts, settings, log=lambda line: None)
+    companies = read_sample(sample)
+    training, selection, _ = companies.split(seed=0)
+    settings = TrainSettings(**{**DEFAULTS, "model": str(model), "frozen_layers": 1})
+    data, _ = prepared(companies, training, selection, settings, log=lambda line: None)
     used = {data.pairs.ids[number] for number in np.concatenate([data.pairs.left, data.pairs.right])}
-    assert {companies.groups[company] for company in used} <= parts.training
+    assert {companies.group_of[company] for company in used} <= set(training)
     assert 0 < data.pairs.labelled.sum() < len(data.pairs)  # half of the labels are hidden
 
 
 def test_every_pair_is_there_in_both_orders() -> None:
-    twice = both_orders(made_pairs([("a", "b"), ("a", "c")], ["competitor", ""]))
-    assert said(twice) == [("a", "b", "competitor"), ("a", "c", ""), ("b", "a", "competitor"), ("c", "a", "")]
+    pairs = made_pairs([("a", "b"), ("a", "c"), ("a", "z")], ["competitor", "", "competitor"])
+    names = {company: company for company in pairs.ids}
+    sample = Sample(pairs=pairs, group_of={**dict.fromkeys(pairs.ids, "in"), "z": "out"}, name_of=names)
+    twice = [("a", "b", "competitor"), ("a", "c", ""), ("b", "a", "competitor"), ("c", "a", "")]
+    assert said(sample.pairs_within({"in"})) == twice
 
 
 def test_figures_are_those_worked_by_hand() -> None:
     ids = ("a1", "a2", "b1", "b2", "b3", "b4", "b5")
-    groups = {company: company[0] for company in ids}
-    companies = SampleCompanies(groups=groups, names={company: company for company in ids})
+    pairs = replace(made_pairs([("a1", "a2")], ["competitor"]), ids=ids, texts=ids)
     angles = np.array([0.0, 0.42, 0.1, 0.5, 0.6, 0.7, 0.8])  # of a1 the nearest is b1, then a2
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    none = np.zeros(0)
-    pairs = Pairs(
-        texts=ids,
-        ids=ids,
-        left=none.astype(np.int64),
-        right=none.astype(np.int64),
-        classes=("competitor",),
-        targets=none.reshape(0, 1).astype(np.float32),
-        known=none.reshape(0, 1).astype(bool),
-        gains=none.astype(np.float32),
-        directed=False,
-    )
-    found = retrieval(lambda texts: vectors, pairs, companies, frozenset({"a"}))
+    groups = {company: company[0] for company in ids}
+    found = retrieval(lambda texts: vectors, Sample(pairs=pairs, group_of=groups, name_of={}), {"a"})
     assert found.nearest["a1"] == ("b1", "a2", "b2", "b3", "b4")
     assert found.nearest["a2"] == ("b2", "b3", "b4", "b1", "b5")  # a1 is the sixth
     assert found.precision == pytest.approx((1 / 5 + 0) / 2)
@@ -100,15 +78,14 @@ def test_figures_are_those_worked_by_hand() -> None:
 
 
 def test_the_demonstration_trains_and_prints_what_it_measured(sample: Path, model: Path, tmp_path: Path) -> None:
-    settings = replace(SETTINGS, model=str(model), frozen_layers=1, steps=6, batch_pairs=16, evaluate_every=3)
-    console = Console(record=True, width=120, file=StringIO())
-    before, after = demonstrate(settings, sample=sample, output=tmp_path / "run", console=console)
-    shown = console.export_text()
+    changed = {"model": str(model), "frozen_layers": 1, "steps": 6, "batch_pairs": 16, "evaluate_every": 3}
+    settings = TrainSettings(**{**DEFAULTS, **changed})
+    lines: list[str] = []
+    before, after = demonstrate(settings, sample=sample, output=tmp_path / "run", log=lines.append)
+    shown = "\n".join(lines)
+    assert shown.count("  before  ") == shown.count("  after   ") == 4
     for name, old, new in (("P@5", before.precision, after.precision), ("nDCG@10", before.ndcg, after.ndcg)):
-        line = next(line for line in shown.splitlines() if name in line)
-        assert f"{old:.3f}" in line
-        assert f"{new:.3f}" in line
-        assert f"{new - old:+.3f}" in line
+        assert f"{name} {old:.3f} and {new:.3f} ({new - old:+.3f})" in shown
     assert len(before.nearest) == 2 * MEMBERS
     assert f"python -m training.export --model {tmp_path / 'run' / 'best'}" in shown
     assert (tmp_path / "run" / "best" / "model.safetensors").exists()

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from similarity.errors import InvalidInput
 from tests.tiny_bundle import write_tiny_bundle
 from tests.training.data.pair_data import written
 from training.data.pairs import read_pairs
-from training.generate import CandidateCounts, GeneratedPair, Vectors, generate_pairs, main
+from training.generate import Vectors, generate_pairs, main
 
-NEIGHBOURS = CandidateCounts(neighbours=2, lexical=0, random=0)
+pytestmark = pytest.mark.training
+
+NEIGHBOURS: dict[str, Any] = {"neighbours": 2, "lexical": 0, "random": 0}
 
 
 def on_a_circle(*degrees: float) -> Vectors:
@@ -23,14 +26,14 @@ def on_a_circle(*degrees: float) -> Vectors:
     return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def generated(ids: str, vectors: Vectors, counts: CandidateCounts, **options: object) -> list[GeneratedPair]:
+def generated(ids: str, vectors: Vectors, **options: Any) -> list[tuple[str, str, str]]:
     texts = [f"text {company}" for company in ids]
-    return list(generate_pairs(list(ids), vectors=vectors, texts=texts, counts=counts, seed=0, **options))  # type: ignore[arg-type]  # options of the call
+    return list(generate_pairs(list(ids), vectors=vectors, texts=texts, seed=0, **{**NEIGHBOURS, **options}))
 
 
 def test_neighbours_are_the_nearest_by_cosine_best_first() -> None:
-    found = generated("abcde", on_a_circle(0, 30, 10, 80, 20), NEIGHBOURS, anchors=["a"])
-    assert [(pair.anchor, pair.candidate, pair.source) for pair in found] == [
+    found = generated("abcde", on_a_circle(0, 30, 10, 80, 20), anchors=["a"])
+    assert found == [
         ("a", "c", "neighbour"),
         ("a", "e", "neighbour"),
     ]
@@ -39,13 +42,13 @@ def test_neighbours_are_the_nearest_by_cosine_best_first() -> None:
 def test_labelled_pairs_are_passed_over_in_either_order() -> None:
     vectors = on_a_circle(0, 30, 10, 80, 20)
     labelled = [("c", "a"), ("a", "e"), ("elsewhere", "a")]
-    found = generated("abcde", vectors, NEIGHBOURS, anchors=["a"], labelled=labelled)
-    assert [pair.candidate for pair in found] == ["b", "d"]
+    found = generated("abcde", vectors, anchors=["a"], labelled=labelled)
+    assert [candidate for _, candidate, _ in found] == ["b", "d"]
 
 
 def test_companies_of_negative_cosine_are_no_neighbours() -> None:
-    found = generated("abc", on_a_circle(0, 10, 170), NEIGHBOURS, anchors=["a"])
-    assert [pair.candidate for pair in found] == ["b"]
+    found = generated("abc", on_a_circle(0, 10, 170), anchors=["a"])
+    assert [candidate for _, candidate, _ in found] == ["b"]
 
 
 @settings(deadline=None)
@@ -60,39 +63,36 @@ def test_a_pair_is_made_once_and_never_of_one_company(
     ids = [f"c{number}" for number in range(companies)]
     vectors = np.random.default_rng(seed).normal(size=(companies, 3)).astype(np.float32)
     known = [(f"c{left}", f"c{right}") for left, right in labelled]
-    counts = CandidateCounts(neighbours=2, lexical=0, random=3)
+    counts: dict[str, Any] = {"neighbours": 2, "lexical": 0, "random": 3}
     once, again = (
-        list(generate_pairs(ids, vectors=vectors, texts=ids, counts=counts, seed=seed, labelled=known)) for _ in "ab"
+        list(generate_pairs(ids, vectors=vectors, texts=ids, seed=seed, labelled=known, **counts)) for _ in "ab"
     )
     assert once == again
-    unordered = Counter(frozenset((pair.anchor, pair.candidate)) for pair in once)
+    unordered = Counter(frozenset(pair[:2]) for pair in once)
     assert set(unordered.values()) <= {1}
     assert all(len(pair) == 2 for pair in unordered)
     assert not set(unordered) & {frozenset(pair) for pair in known}
-    assert all(count <= 5 for count in Counter(pair.anchor for pair in once).values())
+    assert all(count <= 5 for count in Counter(anchor for anchor, *_ in once).values())
 
 
 def test_random_pairs_depend_on_the_seed_and_take_what_is_left() -> None:
     ids, vectors = [f"c{number}" for number in range(30)], np.eye(30, dtype=np.float32)
-    counts = CandidateCounts(neighbours=0, lexical=0, random=5)
-    drawn = [
-        [
-            pair.candidate
-            for pair in generate_pairs(ids, vectors=vectors, texts=ids, counts=counts, seed=seed, anchors=["c0"])
-        ]
-        for seed in (0, 1)
-    ]
-    assert drawn[0] != drawn[1]
-    assert [len(set(found)) for found in drawn] == [5, 5]
-    everyone = CandidateCounts(neighbours=0, lexical=0, random=50)
-    assert len(list(generate_pairs(ids, vectors=vectors, texts=ids, counts=everyone, seed=0, anchors=["c0"]))) == 29
+
+    def drawn(seed: int, count: int) -> list[str]:
+        counts: dict[str, Any] = {"neighbours": 0, "lexical": 0, "random": count}
+        found = generate_pairs(ids, vectors=vectors, texts=ids, seed=seed, anchors=["c0"], **counts)
+        return [candidate for _, candidate, _ in found]
+
+    assert drawn(0, 5) != drawn(1, 5)
+    assert len(set(drawn(0, 5))) == 5
+    assert len(set(drawn(0, 50))) == 29
 
 
 def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
-    whole = generated("abcdefgh", vectors, NEIGHBOURS)
+    whole = generated("abcdefgh", vectors)
     monkeypatch.setattr("training.generate.BLOCK_ROWS", 3)
-    assert generated("abcdefgh", vectors, NEIGHBOURS) == whole
+    assert generated("abcdefgh", vectors) == whole
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,15 @@ def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_a_corpus_that_does_not_fit_is_refused(ids: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        generated(ids, np.eye(len(ids), dtype=np.float32), NEIGHBOURS, **options)
+        generated(ids, np.eye(len(ids), dtype=np.float32), **options)
 
 
-@pytest.mark.parametrize("numbers", [(0, 0, 0), (-1, 1, 1)])
-def test_at_least_one_candidate_is_required(numbers: tuple[int, int, int]) -> None:
-    with pytest.raises(InvalidInput, match="0 or more"):
-        CandidateCounts(neighbours=numbers[0], lexical=numbers[1], random=numbers[2])
-
-
-@pytest.mark.training
 def test_lexical_neighbours_share_words() -> None:
     ids, texts = ["a", "b", "c", "d"], ["anvils and boats", "cars and trains", "boats", "anvils, boats and cars"]
-    counts = CandidateCounts(neighbours=0, lexical=2, random=0)
     vectors = np.eye(4, dtype=np.float32)
-    found = list(generate_pairs(ids, vectors=vectors, texts=texts, counts=counts, seed=0, anchors=["a"]))
-    assert [(pair.candidate, pair.source) for pair in found] == [("d", "lexical"), ("c", "lexical")]
+    counts: dict[str, Any] = {"neighbours": 0, "lexical": 2, "random": 0}
+    found = list(generate_pairs(ids, vectors=vectors, texts=texts, seed=0, anchors=["a"], **counts))
+    assert found == [("a", "d", "lexical"), ("a", "c", "lexical")]
 
 
 @pytest.fixture
@@ -145,24 +138,18 @@ def test_the_command_writes_pairs_that_training_reads(tmp_path: Path, corpus: li
     assert pairs.labelled.tolist() == [True, False, False]
 
 
-def test_the_command_takes_anchors_from_a_file(tmp_path: Path, corpus: list[str]) -> None:
-    anchors = written(tmp_path, "anchors.txt", "able\ndull\n")
-    main([*corpus, "--anchors", str(anchors), "--neighbours", "1", "--random", "0"])
-    lines = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
-    assert [(line["anchor"], line["candidate"]) for line in lines] == [("able", "bold"), ("dull", "calm")]
-
-
-def test_the_command_refuses_with_the_reason(tmp_path: Path, corpus: list[str]) -> None:
-    with pytest.raises(SystemExit, match=r"refused: there is no file .*nowhere\.txt"):
-        main([*corpus, "--anchors", str(tmp_path / "nowhere.txt")])
-
-
 def test_a_failure_keeps_the_output_of_an_earlier_run(tmp_path: Path, corpus: list[str]) -> None:
-    output, anchors = Path(corpus[corpus.index("--output") + 1]), tmp_path / "anchors.txt"
-    output.write_text("earlier\n")
-    anchors.write_text("nobody\n")
-    with pytest.raises(SystemExit, match="refused: "):
-        main([*corpus, "--anchors", str(anchors)])
-    assert output.read_text() == "earlier\n"
+    (tmp_path / "pairs.jsonl").write_text("earlier\n")
+    rows = (tmp_path / "companies.jsonl").read_text().splitlines()
+    (tmp_path / "companies.jsonl").write_text("\n".join([*rows, "{}"]))
+    with pytest.raises(SystemExit, match=r"refused: .*row 5"):
+        main(corpus)
+    assert (tmp_path / "pairs.jsonl").read_text() == "earlier\n"
     with pytest.raises(SystemExit, match="there is no folder"):
         main([*corpus, "--output", str(tmp_path / "nowhere" / "pairs.jsonl")])
+
+
+def test_a_negative_number_of_candidates_is_an_error(corpus: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*corpus, "--random", "-1"])
+    assert "must be 0 or more" in capsys.readouterr().err

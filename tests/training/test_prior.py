@@ -9,8 +9,7 @@ from similarity.bundle import seed_folder
 from similarity.errors import InvalidInput
 from tests.training.data.pair_data import made_pairs, numbered_pairs, written
 from tests.training.prior_data import PAIRS, pool, write_pairs_of_sentences
-from training.papers.prior_sensitivity import score_counts
-from training.prior import estimate_prior, likelihood_loss, main, parts, pool_prior
+from training.prior import CELLS, estimate_prior, likelihood_loss, main, parts, pool_prior, score_cells
 
 pytestmark = pytest.mark.training
 
@@ -52,12 +51,15 @@ def test_competitors_picked_for_their_likeness_make_the_prior_too_small() -> Non
 
 def test_the_gradient_of_the_likelihood_is_right() -> None:
     scores, positive, _, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=4)
-    counts = score_counts(scores, positive)
+    cell, centres = score_cells(scores)
+    counts = [np.bincount(cell[kind], minlength=CELLS).astype(np.float64) for kind in (positive, ~positive)]
     at = np.array([-1.0, -0.5, 1.5])
-    _, gradient = likelihood_loss(at, counts)
+    _, gradient = likelihood_loss(at, centres, *counts)
     for number in range(3):
         step = np.eye(3)[number] * 1e-5
-        slope = (likelihood_loss(at + step, counts)[0] - likelihood_loss(at - step, counts)[0]) / 2e-5
+        slope = (
+            likelihood_loss(at + step, centres, *counts)[0] - likelihood_loss(at - step, centres, *counts)[0]
+        ) / 2e-5
         assert gradient[number] == pytest.approx(slope, rel=1e-5)
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ import torch
 from safetensors.torch import load_file
 
 from similarity.errors import InvalidInput
-from tests.training.tiny_model import fit_pairs, losses, topic_pairs
-from training import calibrate, train
+from tests.training.tiny_model import fit_pairs, killed_after, losses, topic_pairs
+from training import calibrate
 from training.config import TrainSettings, settings_values
 from training.data.selection import Selection, TrainingData, prepare
 from training.data.texts import Texts
@@ -78,25 +77,14 @@ def test_pieces_are_encoded_again_under_the_same_dropout(dropping_model: Path) -
     assert not torch.equal(first, other)
 
 
-@pytest.mark.parametrize("killed_after", [3, 4, 7, 11])
-def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_path: Path, killed_after: int) -> None:
-    class Killed(Exception):
-        pass
-
+@pytest.mark.parametrize("step", [3, 4, 11])
+def test_a_killed_run_continues_with_the_same_losses(dropping_model: Path, tmp_path: Path, step: int) -> None:
     settings = tiny(dropping_model, method="pause+listwise", label_share=0.3, head_learning_rate=1e-2)
     data = prepare(topic_pairs(), settings, selection=6)
     fit_pairs(settings, data, tmp_path / "undisturbed")
 
-    def killing(*arguments: Any, step: int, **others: Any) -> dict[str, float]:
-        if step > killed_after:
-            raise Killed
-        return whole(*arguments, step=step, **others)
-
-    whole: Callable[..., dict[str, float]] = train.backward
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "backward", killing)
-        with pytest.raises(Killed):
-            fit_pairs(settings, data, tmp_path / "killed")
+    with killed_after(step):
+        fit_pairs(settings, data, tmp_path / "killed")
     fit_pairs(settings, data, tmp_path / "killed")
     assert losses(tmp_path / "killed") == losses(tmp_path / "undisturbed")
     steps = [json.loads(line)["step"] for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
@@ -162,14 +150,11 @@ def test_a_loss_that_is_not_a_number_stops_with_advice(model: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "paws"}, "unknown method 'paws'"),
         ({"method": "listwise+pause"}, "in this order"),
         ({"priors": (0.5, 0.6)}, "sum to"),
         ({"priors": (0.5,)}, "1 class priors for 2 classes"),
-        ({"frozen_layers": 2}, "at least one to train"),
         ({"head_learning_rate": 0.0}, "head_learning_rate is 0.0; it must be above 0"),
         ({"steps": 0}, "steps is 0; it must be 1 or more"),
-        ({"steps": -3}, "steps is -3; it must be 1 or more"),
         ({"epochs": float("inf")}, "epochs is inf; it must be above 0"),
     ],
 )

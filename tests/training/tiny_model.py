@@ -1,9 +1,12 @@
 """A BERT of random weights and a few words, and pairs of texts for it: trains in milliseconds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from training.config import TrainSettings
 from training.data.pairs import Pairs
@@ -81,3 +84,25 @@ def fit_pairs(settings: TrainSettings, data: Any, output: Path) -> Any:
     from training.train import fit
 
     return fit(settings, PairTask(settings, data), output=output, processes=Processes(), log=quiet)
+
+
+@contextmanager
+def killed_after(step: int) -> Iterator[None]:
+    """Kills the run inside after this step."""
+    from training import train
+
+    class Killed(Exception):
+        pass
+
+    whole = train.backward
+
+    def killing(*arguments: Any, step: int, **others: Any) -> dict[str, float]:
+        if step > last:
+            raise Killed
+        return whole(*arguments, step=step, **others)
+
+    last = step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "backward", killing)
+        with pytest.raises(Killed):
+            yield

@@ -15,20 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from training.data.batch_composition import (
-    batches_of_groups,
-    by_length,
-    composition,
-    pair_lengths,
-    split_into_batches,
-    stratum_shares,
-)
-from training.data.pairs import Pairs
+from training.data.pairs import Integers, Pairs
 
-Integers: TypeAlias = NDArray[np.int64]
 Order: TypeAlias = Literal["composition", "anchors"]
 
 WINDOW = 16
+# Random noise of up to a tenth of a length, so that pairs share a batch with other pairs in the next epoch.
+_JITTER = 0.1
 # Independent random streams of one seed: the first number after the seed.
 _PASSES, _WINDOWS, _ANCHORS = range(3)
 
@@ -90,11 +83,10 @@ class PairBatches:
         labelled_copies: int = 1,
         lengths: NDArray[np.integer] | None = None,
     ) -> None:
-        _check_settings(batch_pairs, order, labelled_share, labelled_copies)
+        if order == "anchors" and labelled_share is not None:
+            raise InvalidInput("order 'anchors' takes all candidates of an anchor; omit labelled_share")
         if not len(pairs):
             raise InvalidInput("there are no pairs to make batches of")
-        if lengths is not None and len(lengths) != len(pairs.texts):
-            raise ValueError(f"{len(lengths)} lengths were given for {len(pairs.texts)} texts")
         self._pairs = pairs
         self._labelled = pairs.labelled
         self._copies = labelled_copies
@@ -103,11 +95,7 @@ class PairBatches:
             self._plan = _WholeAnchors(pairs, batch_pairs=batch_pairs, seed=seed, lengths=lengths)
         else:
             self._plan = _Composition(pairs, batch_pairs=batch_pairs, seed=seed, share=labelled_share, lengths=lengths)
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """Number of batches, the same in every epoch."""
-        return self._plan.batches
+        self.batches_per_epoch = self._plan.batches
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches of epoch `number` (from 0), without the first `skip`."""
@@ -136,13 +124,7 @@ class _Composition:
     """Batches by stratum: the counts `[batches, strata]` are the same in every epoch, the pairs differ."""
 
     def __init__(
-        self,
-        pairs: Pairs,
-        *,
-        batch_pairs: int,
-        seed: int,
-        share: float | None,
-        lengths: NDArray[np.integer] | None,
+        self, pairs: Pairs, *, batch_pairs: int, seed: int, share: float | None, lengths: NDArray[np.integer] | None
     ) -> None:
         self._seed = seed
         strata = pairs.strata
@@ -207,14 +189,7 @@ class _Composition:
 class _WholeAnchors:
     """Batches of whole anchors with all their candidates."""
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        *,
-        batch_pairs: int,
-        seed: int,
-        lengths: NDArray[np.integer] | None,
-    ) -> None:
+    def __init__(self, pairs: Pairs, *, batch_pairs: int, seed: int, lengths: NDArray[np.integer] | None) -> None:
         self._seed = seed
         order = np.argsort(pairs.left, kind="stable")
         starts = np.flatnonzero(np.diff(pairs.left[order], prepend=-1))
@@ -242,14 +217,66 @@ class _WholeAnchors:
             yield np.concatenate([self._groups[int(anchor)] for anchor in groups[batch]])
 
 
-def _check_settings(batch_pairs: int, order: str, share: float | None, copies: int) -> None:
-    if batch_pairs < 1:
-        raise InvalidInput(f"batch_pairs is {batch_pairs}; give 1 or more")
-    if order not in ("composition", "anchors"):
-        raise InvalidInput(f"order is {order!r}; it must be 'composition' or 'anchors'")
-    if share is not None and not 0 < share < 1:
-        raise InvalidInput(f"labelled_share is {share}; give a number between 0 and 1, or omit it")
-    if copies < 1:
-        raise InvalidInput(f"labelled_copies is {copies}; give 1 or more")
-    if order == "anchors" and share is not None:
-        raise InvalidInput("order 'anchors' takes all candidates of an anchor; omit labelled_share")
+def composition(
+    shares: NDArray[np.float64], *, sizes: Integers, once: slice | NDArray[np.bool_], total: int, batch: int
+) -> Integers:
+    """Return the number of pairs of each stratum in each batch, int64 `[batches, strata]`.
+
+    A full batch contains its share of a stratum rounded down or up; those with the largest accumulated remainders are
+    rounded up. The last batch contains the rest of the `total`. Each pair of the strata `once` is used exactly once.
+    """
+    full = np.floor(shares * batch + 1e-9).astype(np.int64)
+    limit = np.full(len(sizes), np.iinfo(np.int64).max)
+    limit[once] = sizes[once]
+    counts: list[Integers] = []
+    used = np.zeros(len(sizes), dtype=np.int64)
+    for number in range(1, total // batch + 1):
+        row = np.minimum(full, limit - used)
+        remainder = np.where(limit - used > row, shares * batch * number - used - row, -np.inf)
+        row[np.argsort(-remainder, kind="stable")[: batch - int(row.sum())]] += 1
+        used += row
+        counts.append(row)
+    if (sizes - used)[once].any() or not counts:
+        rest = np.maximum(np.rint(shares * total).astype(np.int64) - used, 0)
+        rest[once] = sizes[once] - used[once]
+        counts.append(rest)
+    return np.array(counts)
+
+
+def batches_of_groups(sizes: Integers, batch: int) -> int:
+    """Return the number of batches of about `batch` rows that groups of these `sizes` fill; no batch is empty."""
+    total = int(sizes.sum())
+    return max(1, min(-(-total // batch), total // int(sizes.max())))
+
+
+def split_into_batches(order: Integers, sizes: Integers, batches: int) -> list[Integers]:
+    """Split the groups in this order into `batches` batches of about equal rows, each group by its middle row."""
+    ordered = sizes[order]
+    middles = np.cumsum(ordered) - ordered / 2
+    ends = np.searchsorted(middles, np.arange(1, batches) * (ordered.sum() / batches))
+    return np.split(order, ends)
+
+
+def pair_lengths(pairs: Pairs, lengths: NDArray[np.integer] | None) -> NDArray[np.integer] | None:
+    """Return the length of each pair `[n]`: that of its longer text, to which both are padded."""
+    return None if lengths is None else np.maximum(lengths[pairs.left], lengths[pairs.right])
+
+
+def by_length(
+    rows: Integers, lengths: NDArray[np.integer] | NDArray[np.floating], random: np.random.Generator
+) -> Integers:
+    """Return `rows` sorted by their `lengths` with random noise."""
+    return rows[np.argsort(lengths[rows] * random.uniform(1 - _JITTER, 1 + _JITTER, len(rows)))]
+
+
+def stratum_shares(numbers: Integers, sizes: Integers, share: float) -> NDArray[np.float64]:
+    """Return the share of each stratum in a batch; `share` of the batch is labelled (stratum numbers 0 and up).
+
+    Raises:
+        InvalidInput: there are no labelled or no unlabelled pairs.
+    """
+    labelled = numbers >= 0
+    if labelled.all() or not labelled.any():
+        lacking = "unlabelled" if labelled.all() else "labelled"
+        raise InvalidInput(f"labelled_share needs labelled and unlabelled pairs, but no pair is {lacking}; omit it")
+    return np.where(labelled, share * sizes / sizes[labelled].sum(), 1 - share)

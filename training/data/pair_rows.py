@@ -1,13 +1,13 @@
 """Finds the two sides and the label in the rows of a file of pairs, by known column names."""
 
-import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidInput
 from similarity.ingest.files import Row, read_rows
 from training.data.labels import LabelCell
+from training.data.unquoted import unquoted_rows
 
 ID_COLUMNS = (("company_a", "company_b"), ("anchor", "candidate"), ("id_a", "id_b"), ("left_id", "right_id"))
 DIRECTED_COLUMNS = (("premise", "hypothesis"),)
@@ -22,7 +22,6 @@ TEXT_COLUMNS = (
 )
 GRADE_COLUMNS = ("grade", "gain")
 LABEL_COLUMNS = ("label", "gold_label", "judgement", "class")
-CLASS_PREFIX = "label_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,6 @@ class Layout:
     directed: bool
     label: str | None
     grade: str | None
-    by_class: Mapping[str, str]
 
 
 def table_rows(path: Path) -> list[Row]:
@@ -56,8 +54,7 @@ def table_rows(path: Path) -> list[Row]:
     rows = list(read_rows(path))
     broken = next((row for row in rows if row.unreadable), None)
     if broken is not None and ".tsv" in [suffix.lower() for suffix in path.suffixes]:
-        rows = _unquoted(path) or rows
-        broken = next((row for row in rows if row.unreadable), None)
+        return [Row(number=number, record=record) for number, record in enumerate(unquoted_rows(path), 1)]
     if broken is not None:
         raise InvalidInput(f"{path}, row {broken.number}: {broken.unreadable}")
     if not rows:
@@ -79,15 +76,16 @@ def find_layout(path: Path, names: list[str]) -> Layout:
             f"{', '.join(names)}"
         )
     left, right = sides
-    label, grade, by_class = _label_columns(path, names)
+    columns = [name for name in (*LABEL_COLUMNS, *GRADE_COLUMNS) if name in names]
+    if len(columns) > 1:
+        raise InvalidInput(f"{path} has several label columns ({', '.join(columns)}); keep one of them")
     return Layout(
         left=left,
         right=right,
         holds_ids=sides in ID_COLUMNS,
         directed=(left, right) in DIRECTED_COLUMNS,
-        label=label,
-        grade=grade,
-        by_class=by_class,
+        label=next((name for name in columns if name in LABEL_COLUMNS), None),
+        grade=next((name for name in columns if name in GRADE_COLUMNS), None),
     )
 
 
@@ -104,24 +102,8 @@ def pair_rows(path: Path, rows: list[Row], layout: Layout) -> Iterator[PairRow]:
             raise InvalidInput(f"{place}: {layout.left if not left else layout.right} is empty; a pair needs both")
         if not _is_unicode(left + right):
             raise InvalidInput(f"{place}: contains bytes that are not UTF-8; save the file as UTF-8")
-        cell = LabelCell(
-            place=place,
-            label=_cell(row, layout.label),
-            grade=_cell(row, layout.grade),
-            by_class={name: _cell(row, column) for name, column in layout.by_class.items()},
-        )
+        cell = LabelCell(place=place, label=_cell(row, layout.label), grade=_cell(row, layout.grade))
         yield PairRow(left=left, right=right, cell=cell)
-
-
-def _label_columns(path: Path, names: list[str]) -> tuple[str | None, str | None, dict[str, str]]:
-    labels = [name for name in LABEL_COLUMNS if name in names]
-    grades = [name for name in GRADE_COLUMNS if name in names]
-    by_class = {name.removeprefix(CLASS_PREFIX): name for name in names if len(name) > len(CLASS_PREFIX)}
-    by_class = {short: name for short, name in by_class.items() if name.startswith(CLASS_PREFIX)}
-    if len(labels) + len(grades) + bool(by_class) > 1:
-        found = ", ".join((*labels, *grades, *by_class.values()))
-        raise InvalidInput(f"{path} has several label columns ({found}); keep one of them")
-    return next(iter(labels), None), next(iter(grades), None), by_class
 
 
 def _cell(row: Row, column: str | None) -> str:
@@ -137,20 +119,3 @@ def _cell(row: Row, column: str | None) -> str:
 def _is_unicode(text: str) -> bool:
     """Return whether `text` has no unpaired surrogates, which stand for bytes that are not UTF-8."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _unquoted(path: Path) -> list[Row] | None:
-    """Return the rows of a TSV file split at tabs only; None if a row has more or fewer cells than the header."""
-    content = path.read_bytes()
-    content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content
-    lines = [
-        line.rstrip("\r").split("\t")
-        for line in content.decode("utf-8-sig", errors="surrogateescape").split("\n")
-        if line.strip("\r")
-    ]
-    header = [name.strip() for name in lines[0]]
-    if any(len(values) != len(header) for values in lines):
-        return None
-    return [
-        Row(number=number, record=dict(zip(header, values, strict=True))) for number, values in enumerate(lines[1:], 1)
-    ]

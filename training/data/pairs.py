@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.ingest.files import Row
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text, text_hash
 from training.data.labels import GradeOne, Labels, read_labels
 from training.data.pair_rows import Layout, PairRow, find_layout, pair_rows, table_rows
@@ -35,8 +34,7 @@ class Pairs:
     `texts` and `ids` `[t]` have one entry per company (its id) or per distinct text (its hash). `left` and `right`
     int64 `[n]` are indices into them; the left side is the anchor. `targets` float32 `[n, C]` (0 or 1) are valid only
     where `known` bool `[n, C]` is true. `gains` float32 `[n]` are 3/1/0 for grades 2/1/0, 3/0 for positive and
-    negative, NaN for pairs without a grade. The order of `directed` pairs matters. `duplicates` is the number of rows
-    that repeated a pair and were left out.
+    negative, NaN for pairs without a grade. The order of `directed` pairs matters.
     """
 
     texts: tuple[str, ...]
@@ -48,7 +46,6 @@ class Pairs:
     known: NDArray[np.bool_]
     gains: NDArray[np.float32]
     directed: bool
-    duplicates: int = 0
 
     def __post_init__(self) -> None:
         shape = (len(self.left), len(self.classes))
@@ -117,18 +114,16 @@ def read_pairs(
     *,
     companies: Companies | None = None,
     classes: Sequence[str] | None = None,
-    directed: bool | None = None,
     grade_one: GradeOne = "negative",
-    text_settings: TextSettings | None = DEFAULT_SETTINGS,
+    text_settings: TextSettings = DEFAULT_SETTINGS,
     every_class: bool = True,
 ) -> Pairs:
     """Return the pairs of one file, or of several files together.
 
-    `companies` provides the texts of company ids; those of a file are prepared with `text_settings` (None: the
-    description is not changed). `classes` sets the classes and their order; `directed` sets whether the order of a pair
-    matters (default: only for premise and hypothesis). Duplicate pairs with equal labels, or with and without a label,
-    are merged. If `every_class` is true, data in which a class has no pair are refused; set it to false for files that
-    are only evaluated or unlabelled.
+    `companies` provides the texts of company ids; those of a file are prepared with `text_settings`. `classes` sets the
+    classes and their order. Pairs are directed if they are a premise and a hypothesis. Duplicate pairs with equal
+    labels, or with and without a label, are merged. If `every_class` is true, data in which a class has no pair are
+    refused; set it to false for files that are only evaluated or unlabelled.
 
     Raises:
         InvalidInput: a file, row, label or company is invalid; the message names it.
@@ -138,16 +133,20 @@ def read_pairs(
     layouts = []
     for file in paths:
         read = table_rows(file)
-        layouts.append(find_layout(file, _names(read)))
+        # Names from all rows, because objects of a JSONL file may lack fields.
+        layouts.append(find_layout(file, list(dict.fromkeys(str(name) for row in read for name in row.record))))
         rows += pair_rows(file, read, layouts[-1])
     labels = read_labels([row.cell for row in rows], classes=classes, grade_one=grade_one)
-    kept = _distinct(rows, labels, directed=_directed(layouts, directed))
-    _check_classes(labels, needed=every_class)
+    directed = any(layout.directed for layout in layouts)
+    kept = _distinct(rows, labels, directed=directed)
+    if every_class:
+        _check_classes(labels)
     keys, left, right = _numbered([(rows[row].left, rows[row].right) for row in kept])
     if _hold_ids(layouts, companies, paths):
-        _check_sides(rows)
-        texts = _company_texts(keys, companies, text_settings)
-        ids = keys
+        itself = next((row for row in rows if row.left == row.right), None)
+        if itself:
+            raise InvalidInput(f"{itself.cell.place}: {itself.left} is paired with itself; remove this row")
+        texts, ids = _company_texts(keys, companies, text_settings), keys
     else:
         texts, ids = keys, tuple(text_hash(text)[:ID_DIGITS] for text in keys)
     return Pairs(
@@ -159,18 +158,8 @@ def read_pairs(
         targets=labels.targets[kept],
         known=labels.known[kept],
         gains=labels.gains[kept],
-        directed=_directed(layouts, directed),
-        duplicates=len(rows) - len(kept),
+        directed=directed,
     )
-
-
-def _names(rows: Sequence[Row]) -> list[str]:
-    # Names from all rows, because objects of a JSONL file may lack fields.
-    return list(dict.fromkeys(str(name) for row in rows for name in row.record))
-
-
-def _directed(layouts: Sequence[Layout], setting: bool | None) -> bool:
-    return any(layout.directed for layout in layouts) if setting is None else setting
 
 
 def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Sequence[Path]) -> bool:
@@ -184,12 +173,6 @@ def _hold_ids(layouts: Sequence[Layout], companies: Companies | None, paths: Seq
             "give the file of these companies too (--companies)"
         )
     return holds_ids
-
-
-def _check_sides(rows: Sequence[PairRow]) -> None:
-    for row in rows:
-        if row.left == row.right:
-            raise InvalidInput(f"{row.cell.place}: {row.left} is paired with itself; remove this row")
 
 
 def _distinct(rows: Sequence[PairRow], labels: Labels, *, directed: bool) -> list[int]:
@@ -224,9 +207,7 @@ def _conflict(one: PairRow, other: PairRow) -> InvalidInput:
     return InvalidInput(f"{other.cell.place}: {sides} have another label in {one.cell.place}; keep one of the two rows")
 
 
-def _check_classes(labels: Labels, *, needed: bool) -> None:
-    if not needed:
-        return
+def _check_classes(labels: Labels) -> None:
     if not labels.known.any():
         raise InvalidInput("no row is labelled; label some pairs, or read the file together with one that has labels")
     counts = (labels.known & (labels.targets > 0)).sum(axis=0)
@@ -242,8 +223,16 @@ def _numbered(sides: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], Intege
     return tuple(numbers), table[:, 0].copy(), table[:, 1].copy()
 
 
-def _company_texts(ids: Sequence[str], companies: Companies | None, settings: TextSettings | None) -> tuple[str, ...]:
-    texts = companies if isinstance(companies, Mapping) else _read_texts(ids, companies, settings)
+def _company_texts(ids: Sequence[str], companies: Companies | None, settings: TextSettings) -> tuple[str, ...]:
+    from training.evaluate.judged import read_companies
+
+    if isinstance(companies, Mapping):
+        texts = companies
+    elif companies is None or not companies.is_file():
+        raise InvalidInput(f"there is no file {companies} of companies")
+    else:
+        named = set(ids)
+        texts = {each.id: embedding_text(each, settings) for each in read_companies(companies) if each.id in named}
     unknown = [company for company in ids if company not in texts]
     if unknown:
         shown = ", ".join(unknown[:NAMED_IDS]) + (", ..." if len(unknown) > NAMED_IDS else "")
@@ -251,19 +240,6 @@ def _company_texts(ids: Sequence[str], companies: Companies | None, settings: Te
             f"{len(unknown):,} of {len(ids):,} companies of the pairs are not in the file of companies: {shown}"
         )
     return tuple(texts[company] for company in ids)
-
-
-def _read_texts(ids: Sequence[str], path: Path | None, settings: TextSettings | None) -> dict[str, str]:
-    from training.evaluate.judged import read_companies
-
-    if path is None or not path.is_file():
-        raise InvalidInput(f"there is no file {path} of companies")
-    named = set(ids)
-    return {
-        company.id: embedding_text(company, settings) if settings else company.description
-        for company in read_companies(path)
-        if company.id in named
-    }
 
 
 def _renumbered(strata: NDArray[np.integer]) -> Integers:

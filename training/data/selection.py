@@ -17,7 +17,7 @@ from training.evaluate.ranks import auc
 
 Select = Callable[[Encode], Mapping[str, float]]
 
-# An order of fewer candidates says little; then AUC decides alone.
+# The order of fewer candidates means little.
 LEAST_CANDIDATES = 3
 
 
@@ -52,11 +52,11 @@ def prepare(pairs: Pairs, settings: TrainSettings, *, selection: int) -> Trainin
 
 
 class Selection:
-    """Ranking of labelled pairs by cosine: mean nDCG@10 over anchors with enough candidates, AUC over all pairs.
+    """Selection scores by cosine on labelled pairs: mean nDCG@10 over anchors with enough candidates, AUC of all pairs.
 
-    The first class of the pairs is the positive one. Without such anchors AUC decides. Where only
-    positives are labelled, the unlabelled pairs count as negatives: their order still says which
-    encoder is better, though the AUC itself is too low (Menon et al., ICML 2015).
+    The first class of the pairs is the positive one. If no anchor has enough candidates, AUC alone is the score. If
+    only positives are labelled, unlabelled pairs count as negatives: this lowers the AUC, but still ranks encoders
+    correctly (Menon et al., ICML 2015).
 
     Raises:
         InvalidInput: the pairs are all of one kind.
@@ -72,13 +72,14 @@ class Selection:
                 "negatives too, or add unlabelled pairs of the same anchors (python -m training.generate)"
             )
         self.pairs = pairs.subset(positive | others)
+        self.positive: NDArray[np.bool_] = positive[positive | others]
         graded = np.isfinite(self.pairs.gains)
         anchors = [np.flatnonzero(graded & (self.pairs.left == anchor)) for anchor in np.unique(self.pairs.left)]
-        # Of equal gains every order is as good.
+        # If all gains are equal, every order has the same nDCG.
         self.anchors = [rows for rows in anchors if len(rows) >= LEAST_CANDIDATES and np.ptp(self.pairs.gains[rows])]
 
     def __call__(self, encode: Encode) -> dict[str, float]:
-        """The scores of an encoder."""
+        """Return the scores of an encoder."""
         cosines = self.cosines(encode)
         scores = {"auc": auc(cosines, self.positive)}
         if self.anchors:
@@ -87,15 +88,9 @@ class Selection:
         return scores
 
     def cosines(self, encode: Encode) -> NDArray[np.float32]:
-        """The cosine of each pair, `[n]`."""
+        """Return the cosine of each pair, `[n]`."""
         used = np.unique(np.concatenate([self.pairs.left, self.pairs.right]))
         vectors = encode([self.pairs.texts[number] for number in used])
         left, right = (vectors[np.searchsorted(used, side)] for side in (self.pairs.left, self.pairs.right))
         cosines: NDArray[np.float32] = np.einsum("nd,nd->n", left, right)
         return cosines
-
-    @property
-    def positive(self) -> NDArray[np.bool_]:
-        """Bool `[n]`: pairs of the first class."""
-        positive: NDArray[np.bool_] = self.pairs.known[:, 0] & (self.pairs.targets[:, 0] > 0)
-        return positive

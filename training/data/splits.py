@@ -10,13 +10,13 @@ SELECTION_ANCHORS = 100
 
 
 def split_by_anchor(pairs: Pairs, *, selection: int = SELECTION_ANCHORS, seed: int) -> tuple[Pairs, Pairs]:
-    """(train, selection): `selection` anchors with a labelled pair each go to the second part.
+    """Return (train, selection): the pairs of `selection` random anchors with labelled pairs are in the second part.
 
-    No selection anchor occurs in train, on either side (of directed pairs: on the left), so that no
-    pair is in both, in neither order; pairs that would break this are left out of both.
+    No selection anchor occurs in train, on either side (of directed pairs: on the left). Pairs that would break this
+    rule are in neither part.
 
     Raises:
-        InvalidInput: there are not that many anchors, or no pair would be left to train on.
+        InvalidInput: there are not enough anchors, or no labelled pair to train on is left.
     """
     anchors = np.unique(pairs.left[pairs.labelled])
     if not 0 < selection < len(anchors):
@@ -32,56 +32,36 @@ def split_by_anchor(pairs: Pairs, *, selection: int = SELECTION_ANCHORS, seed: i
     return pairs.subset(kept), pairs.subset(held_out)
 
 
-def refuse_leakage(train: Pairs, evaluation: Pairs, *, strict: bool = False) -> Pairs:
-    """The pairs to evaluate on, after a check that training saw none of their anchors.
+def refuse_leakage(train: Pairs, evaluation: Pairs) -> None:
+    """Check that no anchor of `evaluation` occurs in `train`, on either side, by its id or by its text.
 
-    An anchor or pair is shared if its id or its text is the same; undirected pairs count in either
-    order. Candidates may recur; `strict` leaves out the evaluation pairs whose candidate occurs in
-    train. Report the figures of both modes.
+    Candidates may occur in both; `training.evaluate.ranking.without_seen` leaves them out.
 
     Raises:
-        InvalidInput: train and evaluation share anchors or pairs (with their counts), or strict
-            evaluation has no pair left.
+        InvalidInput: an anchor does.
     """
-    keys = _keys(train, evaluation)
-    train_left, train_right, left, right = (
-        keys[: len(train.ids)][train.left],
-        keys[: len(train.ids)][train.right],
-        keys[len(train.ids) :][evaluation.left],
-        keys[len(train.ids) :][evaluation.right],
-    )
-    seen = np.union1d(train_left, train_right)
-    directed = train.directed and evaluation.directed
-    anchors = np.intersect1d(left, train_left if directed else seen)
-    trained = set(zip(train_left.tolist(), train_right.tolist(), strict=True))
-    if not directed:
-        trained |= {(second, first) for first, second in trained}
-    pairs = len(trained & set(zip(left.tolist(), right.tolist(), strict=True)))
-    if len(anchors) or pairs:
+    sides = np.unique(np.concatenate([train.left, train.right]))
+    ids, texts = ({of[number] for number in sides} for of in (train.ids, train.texts))
+    anchors = np.unique(evaluation.left)
+    seen = [row for row in anchors if evaluation.ids[row] in ids or evaluation.texts[row] in texts]
+    if seen:
         raise InvalidInput(
-            f"training saw {len(anchors):,} of the {len(np.unique(left)):,} evaluation anchors and {pairs:,} of the "
-            f"{len(evaluation):,} pairs; split by anchor (split_by_anchor) or evaluate on other pairs"
+            f"{len(seen):,} of the {len(anchors):,} evaluation anchors, such as {evaluation.ids[seen[0]]}, occur in "
+            "the training pairs; split by anchor (split_by_anchor), or evaluate on other pairs"
         )
-    if not strict:
-        return evaluation
-    unseen = ~np.isin(right, seen)
-    if not unseen.any():
-        raise InvalidInput("training saw every candidate of the evaluation pairs; nothing is left for strict mode")
-    return evaluation.subset(unseen)
 
 
 def hide_labels(pairs: Pairs, *, share: float, seed: int) -> Pairs:
-    """All pairs, with only `share` of the labels; the others stay as unlabelled pairs.
+    """Return all pairs, with only `share` of the labels; pairs with hidden labels are unlabelled.
 
-    Drawn by pair within each class (and grade). For one seed the labels of a smaller share are
-    among those of a larger one, and each class keeps one label at least. Both orders of an
-    undirected pair share their draw.
+    Pairs are drawn within each class (and grade). For one seed, the labels of a smaller share are a subset of those of
+    a larger share, and each class keeps at least one label. Both orders of an undirected pair are hidden together.
 
     Raises:
         InvalidInput: `share` is not in (0, 1].
     """
     if not 0 < share <= 1:
-        raise InvalidInput(f"the share of labels is {share}; give a number above 0, up to 1 (one per cent is .01)")
+        raise InvalidInput(f"the share of labels is {share}; it must be above 0, up to 1 (one per cent is .01)")
     chance = _chances(pairs, seed)
     kept = np.zeros(len(pairs), dtype=np.bool_)
     for rows in _strata_with_grades(pairs):
@@ -90,27 +70,13 @@ def hide_labels(pairs: Pairs, *, share: float, seed: int) -> Pairs:
     for column in range(len(pairs.classes)):
         members = np.flatnonzero(pairs.known[:, column] & (pairs.targets[:, column] > 0))
         if len(members):
-            # Kept at every share, also where it is not needed: or a smaller share would not be nested.
+            # Kept at every share: otherwise a smaller share would not be a subset of a larger one.
             kept[members[np.argmin(chance[members])]] = True
     return pairs.with_hidden(~kept)
 
 
-def _keys(train: Pairs, evaluation: Pairs) -> Integers:
-    """A number for each text of both data, train's first: the same one for the same id or the same text."""
-    numbers: dict[tuple[str, str], int] = {}
-    merged: list[int] = []
-    ids, texts = (*train.ids, *evaluation.ids), (*train.texts, *evaluation.texts)
-    for company, text in zip(ids, texts, strict=True):
-        by_id, by_text = numbers.get(("id", company)), numbers.get(("text", text))
-        number = next((found for found in (by_id, by_text) if found is not None), len(merged))
-        merged.append(number)
-        numbers.setdefault(("id", company), number)
-        numbers.setdefault(("text", text), number)
-    return np.array(merged, dtype=np.int64)
-
-
 def _chances(pairs: Pairs, seed: int) -> NDArray[np.float64]:
-    """A random number per pair, the same for both orders of an undirected one."""
+    """Return a random number for each pair, the same for both orders of an undirected pair."""
     sides = np.stack([pairs.left, pairs.right], axis=1)
     if not pairs.directed:
         sides = np.sort(sides, axis=1)
@@ -120,7 +86,7 @@ def _chances(pairs: Pairs, seed: int) -> NDArray[np.float64]:
 
 
 def _strata_with_grades(pairs: Pairs) -> list[Integers]:
-    """The labelled pairs, grouped by what their labels and grades say."""
+    """Return the rows of the labelled pairs, grouped by labels and grade."""
     labels = np.column_stack([pairs.strata, np.nan_to_num(pairs.gains)])
     _, number = np.unique(labels, axis=0, return_inverse=True)
     number = np.where(pairs.labelled, number.reshape(-1), -1)

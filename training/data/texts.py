@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from similarity.encoder import padded
-from training.data.batches import Integers
+from training.data.pairs import Integers
 from training.model.weights import load_tokenizer, weights_source
 
 TOKENISED_AT_ONCE = 4096

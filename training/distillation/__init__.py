@@ -1,1 +1,1 @@
-"""What a student learns from teacher encoders, weak labels and lexical overlap."""
+"""Distillation: teacher targets, batches of neighbouring texts, and the task of the trainer."""

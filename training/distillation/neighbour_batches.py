@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from training.data.batches import Integers, TextBatch
+from training.data.batches import TextBatch
+from training.data.pairs import Integers
 from training.distillation.targets import TeacherTargets
 
 NEIGHBOURHOOD = 16
@@ -38,11 +39,7 @@ class NeighbourBatches:
         self._batch_texts = batch_texts
         self._neighbourhood = neighbourhood
         self._seed = seed
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """Number of batches, the same in every epoch."""
-        return len(self._targets) // self._batch_texts
+        self.batches_per_epoch = len(targets) // batch_texts
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[TextBatch]:
         """Yield the batches of epoch `number` (from 0), without the first `skip`."""
@@ -61,7 +58,4 @@ class NeighbourBatches:
         """Return the centre and the nearest texts that are free."""
         similarities = np.where(free, self._targets.similarities(centre), -np.inf)
         similarities[centre] = np.inf
-        nearest: Integers = np.argpartition(-similarities, self._neighbourhood - 1)[: self._neighbourhood].astype(
-            np.int64
-        )
-        return nearest
+        return np.argpartition(-similarities, self._neighbourhood - 1)[: self._neighbourhood].astype(np.int64)

@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from similarity.errors import InvalidInput
-from training.config import DISTILLATION, TrainSettings
+from training.config import TrainSettings
 from training.data.batches import TextBatch
 from training.data.selection import Select
 from training.data.texts import Texts
@@ -18,13 +17,13 @@ from training.model.pair_model import PairModel
 from training.run.task import Task, digest
 
 
-class DistillationTask(Task[TextBatch]):
+class DistillationTask(Task):
     """Training on distinct `texts` with `targets` in the same order, in batches of neighbours.
 
     `teachers` describes the teachers; `trained_on` are the training companies of their bundles.
 
     Raises:
-        InvalidInput: the method is not distillation, or see NeighbourBatches.
+        InvalidInput: see NeighbourBatches.
     """
 
     unit = "texts"
@@ -40,8 +39,6 @@ class DistillationTask(Task[TextBatch]):
         teachers: Sequence[str],
         trained_on: Collection[str] = (),
     ) -> None:
-        if settings.method != DISTILLATION:
-            raise InvalidInput(f"method is {settings.method!r}; a distillation task needs {DISTILLATION!r}")
         self.settings = settings
         self.targets = targets
         self.batches = NeighbourBatches(targets, batch_texts=settings.batch_texts, seed=settings.seed)
@@ -54,7 +51,7 @@ class DistillationTask(Task[TextBatch]):
         self.data = f"{len(targets):,} texts, teachers {' and '.join(teachers)}"
         self.batch = f"{settings.batch_texts} texts"
         self.facts = {
-            **({"selection_anchors": selection_anchors} if selection_anchors else {}),
+            "selection_anchors": selection_anchors,
             "teachers": list(teachers),
             "teachers_trained_on": sorted(trained_on),
         }

@@ -11,9 +11,7 @@ from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from similarity.text import DEFAULT_SETTINGS
-from training.console import Log
-
-REPORT_EVERY = 4_096
+from training.console import encoding_progress
 
 
 def load_teachers(folders: Sequence[Path]) -> list[TextEncoder]:
@@ -32,28 +30,16 @@ def load_teachers(folders: Sequence[Path]) -> list[TextEncoder]:
     return encoders
 
 
-def joint_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str], *, log: Log) -> NDArray[np.float32]:
+def joint_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the concatenated vectors of all teachers, scaled to unit norm, float32 `[texts, sum of dimensions]`.
 
     The product of two rows is the mean of the teachers' cosines.
     """
-    parts = []
-    for teacher in teachers:
-        due = REPORT_EVERY
-
-        def report(done: int, total: int, *, name: str = teacher.encoder_id) -> None:
-            nonlocal due
-            if done >= due or done == total:
-                log(f"teacher {name}: {done:,} of {total:,} texts")
-                due = done + REPORT_EVERY
-
-        parts.append(teacher.encode(texts, progress=report))
+    parts = [teacher.encode(texts, encoding_progress(f"texts (teacher {teacher.encoder_id})")) for teacher in teachers]
     return np.concatenate(parts, axis=1) / np.float32(np.sqrt(len(parts)))
 
 
-def cached_vectors(
-    teachers: Sequence[TextEncoder], texts: Sequence[str], folder: Path, *, log: Log
-) -> NDArray[np.float32]:
+def cached_vectors(teachers: Sequence[TextEncoder], texts: Sequence[str], folder: Path) -> NDArray[np.float32]:
     """Return `joint_vectors`, read from a file in `folder` if they were computed before."""
     digest = hashlib.sha256("\0".join(texts).encode())
     for teacher in teachers:
@@ -62,7 +48,7 @@ def cached_vectors(
     if path.is_file():
         cached: NDArray[np.float32] = np.load(path)
         return cached
-    vectors = joint_vectors(teachers, texts, log=log)
+    vectors = joint_vectors(teachers, texts)
     folder.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".part.npy")
     np.save(draft, vectors)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.bootstrap import INTERVAL, RESAMPLES, bootstrap_interval, resampled_means
+from similarity.generations.bootstrap import INTERVAL, RESAMPLES, bootstrap_interval
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A figure with the 2.5th and 97.5th percentile of its resamples."""
+    """A figure, such as a mean or a mean difference, with the 2.5th and 97.5th percentile of its resamples."""
 
     mean: float
     lower: float
@@ -26,21 +26,7 @@ class Interval:
     anchors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The mean of new - old, with the 2.5th and 97.5th percentile of its resamples.
-
-    `above` is the share of resamples above 0; resamples equal to 0 count half, so it is .5 for equal methods.
-    """
-
-    mean: float
-    lower: float
-    upper: float
-    above: float
-    anchors: int
-
-
-def with_bounds(name: str, found: Interval | Difference) -> dict[str, float]:
+def with_bounds(name: str, found: Interval) -> dict[str, float]:
     """Return mean, lower and upper bound as figures of a manifest: `name`, `name`_lower, `name`_upper."""
     return {name: found.mean, f"{name}_lower": found.lower, f"{name}_upper": found.upper}
 
@@ -56,7 +42,7 @@ def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) 
     return Interval(mean=float(kept.mean()), lower=lower, upper=upper, anchors=len(kept))
 
 
-def paired_difference(new: Floats, old: Floats, *, seed: int = 0) -> Difference:
+def paired_difference(new: Floats, old: Floats, *, seed: int = 0) -> Interval:
     """Return the mean of `new` - `old`, both `[anchors]` in the same order, without anchors that have a NaN in either.
 
     Raises:
@@ -67,16 +53,7 @@ def paired_difference(new: Floats, old: Floats, *, seed: int = 0) -> Difference:
             f"the methods have {len(new)} and {len(old)} values; to compare them in pairs, give the same anchors in "
             "one order"
         )
-    kept = _defined(new - old)
-    means = resampled_means(kept, seed=seed)
-    lower, upper = np.percentile(means, INTERVAL)
-    return Difference(
-        mean=float(kept.mean()),
-        lower=float(lower),
-        upper=float(upper),
-        above=float(((means > 0) + (means == 0) / 2).mean()),
-        anchors=len(kept),
-    )
+    return mean_interval(new - old, seed=seed)
 
 
 def statistic_interval(

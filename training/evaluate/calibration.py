@@ -10,16 +10,16 @@ divided into deciles of cosine, and in each decile the weights of the judged hit
 Judged candidates were selected among neighbours by plain text and by words, so the assumption is untested; a test
 needs judgements of randomly selected hits.
 
-The fit uses held-out anchors of the training split. Isotonic regression (any non-decreasing function) is fitted on the
-same folds for comparison. If its log loss is clearly lower, the sigmoid is not adequate for this encoder.
+The fit uses anchors that were not trained on.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from similarity.errors import InvalidInput
 from similarity.generations.judgements import COMPETITOR, Judgements
@@ -31,13 +31,10 @@ from training.evaluate.reliability import ReliabilityBin, brier, calibration_err
 HITS_PER_ANCHOR = 50
 STRATA = 10
 FOLDS = 5
-NEWTON_STEPS = 100
 # Each resample computes all measures, so 500 instead of the usual number.
 RESAMPLES = 500
 
-Floats: TypeAlias = NDArray[np.float64]
-CosineToProbability: TypeAlias = Callable[[Floats], Floats]
-"""cosines `[n]` -> probabilities `[n]`"""
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +68,10 @@ class CalibrationQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """The calibration fitted on all pairs, and the cross-validated quality of Platt and isotonic calibration.
-
-    `isotonic_gain` is the log loss of Platt minus that of isotonic: above 0 if isotonic is better. `served` is the
-    number of hits, judged or not.
-    """
+    """The calibration fitted on all pairs, and its cross-validated quality; `served` counts all hits, judged or not."""
 
     calibration: Calibration
-    platt: CalibrationQuality
-    isotonic: CalibrationQuality
-    isotonic_gain: Interval
+    quality: CalibrationQuality
     anchors: int
     pairs: int
     served: int
@@ -92,23 +83,23 @@ def judged_hits(corpus: Corpus, judgements: Judgements, *, k: int = HITS_PER_ANC
     Raises:
         InvalidInput: an anchor is not in the corpus, or none of the hits has been judged.
     """
-    hits = nearest_companies(corpus, list(judgements), k=k)
+    rows, cosines = nearest_companies(corpus, list(judgements), k=k)
+    hits = cosines.astype(np.float64)
     judged = [
         (number, rank, grades[corpus.ids[row]])
         for number, grades in enumerate(judgements.values())
-        for rank, row in enumerate(hits.rows[number])
+        for rank, row in enumerate(rows[number])
         if corpus.ids[row] in grades
     ]
     if not judged:
         raise InvalidInput(f"none of the top {k} hits of any anchor has been judged; judge some of them")
     anchors, ranks, grade_of = np.array(judged, dtype=np.int64).T
-    cosines = hits.cosines[anchors, ranks].astype(np.float64)
     return JudgedHits(
         anchors=anchors,
-        cosines=cosines,
+        cosines=hits[anchors, ranks],
         competitor=grade_of == COMPETITOR,
-        weights=stratum_weights(cosines, hits.cosines.astype(np.float64).ravel()),
-        hits=hits.cosines.size,
+        weights=stratum_weights(hits[anchors, ranks], hits.ravel()),
+        hits=hits.size,
     )
 
 
@@ -131,7 +122,7 @@ def stratum_weights(judged: Floats, hits: Floats, *, strata: int = STRATA) -> Fl
 
 
 def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> Calibration:
-    """Return the maximum-likelihood slope and intercept for pairs `[n]`, found by Newton's method.
+    """Return the maximum-likelihood slope and intercept for pairs `[n]`.
 
     The targets are Platt's (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) instead of 1 and 0, so that the slope is finite even if a
     threshold separates the pairs (Platt 1999; Lin, Lin and Weng, Machine Learning 68, 2007); n₊ and n₋ are unweighted
@@ -148,45 +139,24 @@ def fit_platt(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> 
             "hits"
         )
     targets = np.where(positive, (positives + 1) / (positives + 2), 1 / (others + 2))
-    weights = weights / weights.mean()
+    shares = weights / weights.sum()
     mean_cosine, cosine_std = cosines.mean(), cosines.std() or 1.0
     features = np.stack([(cosines - mean_cosine) / cosine_std, np.ones(len(cosines))], axis=1)
-    mean_target = np.average(targets, weights=weights)
-    parameters = np.array([0.0, np.log(mean_target / (1 - mean_target))])
-    for _ in range(NEWTON_STEPS):
-        predicted = _sigmoid(features @ parameters)
-        gradient = features.T @ (weights * (targets - predicted))
-        hessian = (features * (weights * predicted * (1 - predicted))[:, None]).T @ features
-        # The ridge term: the Hessian is singular if all cosines are equal.
-        step = np.linalg.solve(hessian + 1e-9 * np.eye(2), gradient)
-        before = _log_likelihood(features @ parameters, targets, weights)
-        while _log_likelihood(features @ (parameters + step), targets, weights) < before - 1e-12 * abs(before):
-            step = step / 2
-        parameters = parameters + step
-        if np.abs(step).max() < 1e-10:
-            break
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        logits = features @ parameters
+        value = -(shares * (targets * logits - np.logaddexp(0, logits))).sum()
+        return float(value), features.T @ (shares * (expit(logits) - targets))
+
+    parameters = minimize(loss, np.zeros(2), jac=True, method="BFGS", options={"gtol": 1e-9}).x
     slope = float(parameters[0] / cosine_std)
     return Calibration(slope=slope, intercept=float(parameters[1] - slope * mean_cosine))
 
 
 def probabilities(calibration: Calibration, cosines: Floats) -> Floats:
     """Return P(competitor) of cosines `[n]`, as the service computes it before rounding."""
-    return _sigmoid(calibration.slope * cosines + calibration.intercept)
-
-
-def fit_isotonic(cosines: Floats, positive: NDArray[np.bool_], weights: Floats) -> CosineToProbability:
-    """Return the isotonic regression, clipped to [1/(n+2), 1 − 1/(n+2)] so that the log loss is finite."""
-    from sklearn.isotonic import IsotonicRegression
-
-    margin = 1 / (len(cosines) + 2)
-    regression = IsotonicRegression(y_min=margin, y_max=1 - margin, out_of_bounds="clip")
-    regression.fit(cosines, positive.astype(np.float64), sample_weight=weights)
-
-    def predict(values: Floats) -> Floats:
-        predicted: Floats = np.asarray(regression.predict(values), dtype=np.float64)
-        return predicted
-
-    return predict
+    found: Floats = expit(calibration.slope * cosines + calibration.intercept)
+    return found
 
 
 def calibrate(pairs: JudgedHits, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationReport:
@@ -195,43 +165,30 @@ def calibrate(pairs: JudgedHits, *, seed: int = 0, resamples: int = RESAMPLES) -
     Raises:
         InvalidInput: there are fewer anchors than folds, or in a fit the hits are all competitors, or none is.
     """
-    platt, isotonic = out_of_fold(pairs, seed=seed)
-    gains = statistic_interval(
-        lambda rows: (
-            log_loss(platt[rows], pairs.competitor[rows], pairs.weights[rows])
-            - log_loss(isotonic[rows], pairs.competitor[rows], pairs.weights[rows])
-        ),
-        pairs.anchors,
-        seed=seed,
-        resamples=resamples,
-    )
     return CalibrationReport(
         calibration=fit_platt(pairs.cosines, pairs.competitor, pairs.weights),
-        platt=assess(pairs, platt, seed=seed, resamples=resamples),
-        isotonic=assess(pairs, isotonic, seed=seed, resamples=resamples),
-        isotonic_gain=gains,
+        quality=assess(pairs, out_of_fold(pairs, seed=seed), seed=seed, resamples=resamples),
         anchors=len(np.unique(pairs.anchors)),
         pairs=len(pairs.cosines),
         served=pairs.hits,
     )
 
 
-def out_of_fold(pairs: JudgedHits, *, folds: int = FOLDS, seed: int = 0) -> tuple[Floats, Floats]:
-    """Return Platt and isotonic probabilities `[pairs]`, each predicted by a fit on the anchors of the other folds."""
+def out_of_fold(pairs: JudgedHits, *, folds: int = FOLDS, seed: int = 0) -> Floats:
+    """Return probabilities `[pairs]`, each predicted by a fit on the anchors of the other folds."""
     anchors = np.unique(pairs.anchors)
-    if not 2 <= folds <= len(anchors):
+    if len(anchors) < folds:
         raise InvalidInput(
             f"{folds}-fold cross-validation needs {folds} anchors with judged hits, not {len(anchors)}; judge more"
         )
     order = np.random.default_rng(seed).permutation(len(anchors))
     fold_of = (order % folds)[np.searchsorted(anchors, pairs.anchors)]
-    platt, isotonic = np.empty(len(fold_of)), np.empty(len(fold_of))
+    predicted = np.empty(len(fold_of))
     for fold in range(folds):
         held_out, rest = fold_of == fold, fold_of != fold
-        fitted_on = (pairs.cosines[rest], pairs.competitor[rest], pairs.weights[rest])
-        platt[held_out] = probabilities(fit_platt(*fitted_on), pairs.cosines[held_out])
-        isotonic[held_out] = fit_isotonic(*fitted_on)(pairs.cosines[held_out])
-    return platt, isotonic
+        fitted = fit_platt(pairs.cosines[rest], pairs.competitor[rest], pairs.weights[rest])
+        predicted[held_out] = probabilities(fitted, pairs.cosines[held_out])
+    return predicted
 
 
 def assess(pairs: JudgedHits, predicted: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> CalibrationQuality:
@@ -252,13 +209,3 @@ def assess(pairs: JudgedHits, predicted: Floats, *, seed: int = 0, resamples: in
         log_loss=interval(log_loss),
         table=reliability(predicted, pairs.competitor, pairs.weights),
     )
-
-
-def _sigmoid(logits: Floats) -> Floats:
-    # tanh saturates where exp would overflow.
-    sigmoid: Floats = 0.5 * (1 + np.tanh(logits / 2))
-    return sigmoid
-
-
-def _log_likelihood(logits: Floats, targets: Floats, weights: Floats) -> float:
-    return float((weights * (targets * logits - np.logaddexp(0, logits))).sum())

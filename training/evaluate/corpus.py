@@ -8,7 +8,7 @@ competitors.
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,8 @@ from similarity.errors import InvalidInput
 from similarity.generations.judgements import COMPETITOR, Judgements
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
-from similarity.text import TextSettings, embedding_text
-from training.evaluate.encoding import Encode, Progress, encode_all
+from similarity.text import embedding_text
+from training.console import encoding_progress
 from training.evaluate.judged import read_companies
 
 DEPTHS = (10, 50, 100)
@@ -39,79 +39,54 @@ class Corpus:
 
     ids: tuple[str, ...]
     vectors: NDArray[np.float32]
-    row_of: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        rows = {company: row for row, company in enumerate(self.ids)}
         if len(self.ids) != len(self.vectors):
             raise InvalidInput(f"{len(self.ids):,} ids do not fit {len(self.vectors):,} vectors; give one for each")
-        if len(rows) != len(self.ids):
+        if len(set(self.ids)) != len(self.ids):
             raise InvalidInput("a company occurs twice in the corpus; keep one row for each id")
-        object.__setattr__(self, "row_of", rows)
 
     def rows(self, companies: Sequence[str]) -> NDArray[np.intp]:
         """Return the rows of these companies; raise InvalidInput if one is not in the corpus."""
-        missing = [company for company in companies if company not in self.row_of]
+        row_of = {company: row for row, company in enumerate(self.ids)}
+        missing = [company for company in companies if company not in row_of]
         if missing:
             raise InvalidInput(
                 f"{len(missing):,} judged companies are not in the corpus, the first is {missing[0]}; pass the file "
                 "of companies that was judged"
             )
-        return np.array([self.row_of[company] for company in companies], dtype=np.intp)
+        return np.array([row_of[company] for company in companies], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRecall:
     """`recall` `[anchors, depths]`: the share of an anchor's known competitors among its first `depths` companies.
 
-    `competitors` `[anchors]` is the number of known competitors. Anchors without one are left out.
+    `competitors` is the number of all known competitors. Anchors without one are left out.
     """
 
     anchors: tuple[str, ...]
-    depths: tuple[int, ...]
     recall: NDArray[np.float64]
-    competitors: NDArray[np.int64]
-
-    def means(self) -> dict[str, float]:
-        """Mean over anchors at each depth, by name."""
-        return {
-            f"recall{depth}": float(mean) for depth, mean in zip(self.depths, self.recall.mean(axis=0), strict=True)
-        }
+    competitors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearestCompanies:
-    """The nearest companies of each anchor, best first: rows of the corpus and cosines, both `[anchors, k]`."""
-
-    rows: NDArray[np.intp]
-    cosines: NDArray[np.float32]
-
-
-def encode_corpus(
-    encode: Encode, companies: Path, settings: TextSettings | None, *, progress: Progress | None = None
-) -> Corpus:
-    """Encode every company of a file: its text prepared with `settings` or, if None, its unchanged description."""
-    records = list(read_companies(companies))
-    if not records:
-        raise InvalidInput(f"{companies} has no companies")
-    texts = [embedding_text(company, settings) if settings else company.description for company in records]
-    return Corpus(ids=tuple(company.id for company in records), vectors=encode_all(encode, texts, progress=progress))
-
-
-def read_corpus(
-    encoder: TextEncoder, *, companies: Path | None, index: str | None, progress: Progress | None = None
-) -> Corpus:
+def read_corpus(encoder: TextEncoder, *, companies: Path | None, index: str | None) -> Corpus:
     """Return all companies with their vectors, read from an index (a file or a URL) or encoded from a file.
 
     Raises:
-        InvalidInput: neither is given, or see `corpus_of_index` and `encode_corpus`.
+        InvalidInput: neither is given, the file has no companies, or see `corpus_of_index`.
     """
     if index:
         with closing(open_index(index, os.environ)) as opened:
             return corpus_of_index(opened, encoder_id=encoder.encoder_id)
     if companies is None:
         raise InvalidInput("the companies of the corpus are missing; pass --companies or --index")
-    return encode_corpus(encoder.encode, companies, encoder.text_settings, progress=progress)
+    records = list(read_companies(companies))
+    if not records:
+        raise InvalidInput(f"{companies} has no companies")
+    texts = [embedding_text(company, encoder.text_settings) for company in records]
+    vectors = encoder.encode(texts, encoding_progress("companies"))
+    return Corpus(ids=tuple(company.id for company in records), vectors=vectors)
 
 
 def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
@@ -123,14 +98,14 @@ def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
     live = index.live()
     if live.encoder_id != encoder_id:
         raise InvalidInput(
-            f"the index holds vectors of encoder {live.encoder_id}, not {encoder_id}; omit the index to encode the "
+            f"the index contains vectors of encoder {live.encoder_id}, not {encoder_id}; omit the index to encode the "
             "companies instead"
         )
     documents = [
         document for batch in index.scan(live.name) for document in batch if isinstance(document, EmbeddedCompany)
     ]
     if not documents:
-        raise InvalidInput(f"generation {live.name} of the index holds no companies")
+        raise InvalidInput(f"generation {live.name} of the index contains no companies")
     return Corpus(
         ids=tuple(document.id for document in documents), vectors=np.stack([document.vector for document in documents])
     )
@@ -161,16 +136,15 @@ def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[in
         above = (cosines > of_competitors[:, None]).sum(axis=1)
         equal = (cosines == of_competitors[:, None]).sum(axis=1)
         recall[position] = np.clip((limits - above[:, None]) / equal[:, None], 0, 1).mean(axis=0)
-    return CorpusRecall(
-        anchors=tuple(anchors),
-        depths=tuple(depths),
-        recall=recall,
-        competitors=np.array([len(rows) for rows in competitors], dtype=np.int64),
-    )
+    return CorpusRecall(anchors=tuple(anchors), recall=recall, competitors=sum(map(len, competitors)))
 
 
-def nearest_companies(corpus: Corpus, anchors: Sequence[str], *, k: int) -> NearestCompanies:
-    """Return the k nearest companies of each anchor except itself, as a search does; equal cosines in row order.
+def nearest_companies(
+    corpus: Corpus, anchors: Sequence[str], *, k: int
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Return the k nearest companies of each anchor except itself, best first, and their cosines, both `[anchors, k]`.
+
+    The companies are rows of the corpus. Equal cosines are in row order, as in a search.
 
     Raises:
         InvalidInput: an anchor is not in the corpus, or the corpus has fewer than k other companies.
@@ -184,7 +158,7 @@ def nearest_companies(corpus: Corpus, anchors: Sequence[str], *, k: int) -> Near
         near = np.flatnonzero(cosines >= lowest)
         rows[position] = near[np.argsort(-cosines[near], kind="stable")[:k]]
         scores[position] = cosines[rows[position]]
-    return NearestCompanies(rows=rows, cosines=scores)
+    return rows, scores
 
 
 def _each_anchor(corpus: Corpus, rows: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.float32]]]:

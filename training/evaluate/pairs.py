@@ -1,8 +1,8 @@
 """Classification of pairs as in PAUSE's Table 5: grade 2 against the rest; accuracy, precision and recall.
 
-There are two classifiers. The pair head takes the class with the highest logit, averaged over both orders of the pair,
-because being a competitor is symmetric. The cosine, which the search uses, is compared with a threshold that is chosen
-on the selection split, never on the evaluated pairs.
+There are two classifiers. The pair head predicts the class with the higher logit, averaged over both orders of the
+pair, because being a competitor is symmetric. The cosine, which the search uses, is compared with a threshold that is
+chosen on the selection split, never on the evaluated pairs.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,6 @@ class PairQuality:
     auc: float
     threshold: float
     pairs: int
-    positives: int
 
 
 def cosine_quality(cosines: Floats, positive: Flags, threshold: float) -> PairQuality:
@@ -39,58 +38,38 @@ def cosine_quality(cosines: Floats, positive: Flags, threshold: float) -> PairQu
     return _quality(cosines >= threshold, cosines, positive, threshold)
 
 
-def head_quality(logits: Floats, swapped: Floats, positive: Flags, *, positive_class: int = 1) -> PairQuality:
-    """Return the quality of the pair head, which predicts the class with the highest logit, averaged over both orders.
+def head_quality(logits: Floats, swapped: Floats, positive: Flags) -> PairQuality:
+    """Return the quality of the pair head, which predicts the class with the higher logit, averaged over both orders.
 
-    `logits` and `swapped` are `[n, C]`, of the pairs as they stand and with the two companies swapped.
-    With C = 1 a positive logit decides; otherwise class `positive_class` is the competitor's.
-
-    Raises:
-        InvalidInput: the shapes do not fit each other.
+    `logits` and `swapped` are `[n, C]`, of the pairs and of the pairs with their sides swapped. The first class is the
+    competitor's; if it is the only one (C = 1), a pair with a logit above 0 is predicted to be a competitor.
     """
-    if logits.shape != swapped.shape or logits.ndim != 2 or len(logits) != len(positive):
-        raise InvalidInput(
-            f"logits are {list(logits.shape)} and {list(swapped.shape)} for {len(positive)} pairs; give both orders "
-            "of every pair as [pairs, classes]"
-        )
     mean = (logits.astype(np.float64) + swapped) / 2
-    if mean.shape[1] == 1:
-        return _quality(mean[:, 0] > 0, mean[:, 0], positive, 0.0)
-    others = np.delete(mean, positive_class, axis=1)
-    odds = mean[:, positive_class] - np.logaddexp.reduce(others, axis=1)
-    return _quality(mean.argmax(axis=1) == positive_class, odds, positive, float("nan") if others.shape[1] > 1 else 0.0)
+    odds = mean[:, 0] - mean[:, 1:].sum(axis=1)
+    return _quality(odds > 0, odds, positive, 0.0)
 
 
-def best_threshold(scores: Floats, positive: Flags, *, measure: str = "accuracy") -> float:
-    """The threshold of highest accuracy (or "f1") on the selection split, `scores` and `positive` `[n]`.
+def best_threshold(scores: Floats, positive: Flags) -> float:
+    """Return the threshold of highest accuracy on the selection split, `scores` and `positive` `[n]`.
 
-    It lies halfway between two scores; of equally good ones the highest is taken.
+    It lies halfway between two scores; of equally good thresholds, the highest is returned.
 
     Raises:
-        InvalidInput: there is no positive or no other pair, or the `measure` is unknown.
+        InvalidInput: there is no positive or no other pair.
     """
-    if measure not in {"accuracy", "f1"}:
-        raise InvalidInput(f"a threshold cannot be chosen by {measure!r}; use accuracy or f1")
     if not positive.any() or positive.all():
         raise InvalidInput("a threshold needs pairs of both kinds; choose it on a split with competitors and others")
-    values, places = np.unique(scores.astype(np.float64), return_inverse=True)
-    # Entry i of what follows: the pairs from the i-th lowest score up are called positive; the last: none is.
+    values, place = np.unique(scores.astype(np.float64), return_inverse=True)
     middles = (values[1:] + values[:-1]) / 2
-    thresholds = np.concatenate([values[:1], np.where(middles > values[:-1], middles, values[1:]), [np.inf]])
-    thresholds[-1] = np.nextafter(values[-1], np.inf)
-    hits, called = (
-        np.append(np.cumsum(np.bincount(places, weights=weights)[::-1])[::-1], 0)
-        for weights in (positive.astype(np.float64), np.ones(len(places)))
-    )
-    positives = int(positive.sum())
-    accuracy = (2 * hits - called - positives) / len(places) + 1
-    reached = 2 * hits / (called + positives) if measure == "f1" else accuracy
-    return float(thresholds[np.flatnonzero(reached >= reached.max() - 1e-12)[-1]])
+    # Entry i: pairs from the i-th lowest score up are predicted positive. The last entry: no pair is.
+    thresholds = [values[0], *np.where(middles > values[:-1], middles, values[1:]), np.nextafter(values[-1], np.inf)]
+    # Raising the threshold past a score loses its positives and gains its negatives.
+    gained = np.bincount(place, weights=np.where(positive, -1, 1))
+    correct = positive.sum() + np.concatenate([[0], np.cumsum(gained)])
+    return float(thresholds[np.flatnonzero(correct == correct.max())[-1]])
 
 
 def _quality(called: Flags, scores: Floats, positive: Flags, threshold: float) -> PairQuality:
-    if not len(positive):
-        raise InvalidInput("there is no pair to judge; give at least one")
     hits, claims, positives = int((called & positive).sum()), int(called.sum()), int(positive.sum())
     return PairQuality(
         accuracy=float((called == positive).mean()),
@@ -100,5 +79,4 @@ def _quality(called: Flags, scores: Floats, positive: Flags, threshold: float) -
         auc=auc(scores, positive),
         threshold=threshold,
         pairs=len(positive),
-        positives=positives,
     )

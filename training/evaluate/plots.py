@@ -1,4 +1,4 @@
-"""Figures of evaluations, as PNG files; drawn without a screen, in Okabe and Ito's colours for colour-blind readers."""
+"""Plots as PNG files, in Okabe and Ito's colours, which colour-blind readers can distinguish."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -16,7 +16,7 @@ DOTS_PER_INCH = 150
 
 
 def figure_with_axes(*, width: float = 5.5, height: float = 4.5) -> tuple[Figure, Axes]:
-    """An empty figure in inches, with a light grid and no frame above and to the right."""
+    """Return an empty figure of this size in inches, with a light grid and without upper and right frame."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -27,13 +27,13 @@ def figure_with_axes(*, width: float = 5.5, height: float = 4.5) -> tuple[Figure
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG, with the folder if it is not there."""
+    """Write a figure as PNG, and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", dpi=DOTS_PER_INCH)
 
 
 def reliability_plot(tables: Mapping[str, Sequence[ReliabilityBin]], path: Path, *, title: str) -> None:
-    """Draws predicted against observed shares, a line for each table by its name; a larger mark is a larger share."""
+    """Plot observed against predicted shares, one line for each named table; larger markers are larger shares."""
     figure, axes = figure_with_axes(width=5, height=5)
     axes.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1, label="as predicted")
     for (name, table), colour, marker in zip(tables.items(), cycle(COLOURS), cycle(MARKERS), strict=False):

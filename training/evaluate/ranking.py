@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
+from similarity.generations.gate import judged_companies
 from similarity.generations.judgements import COMPETITOR, NDCG_DEPTH, Judgements, ndcg
-from training.evaluate.encoding import Encode, Texts, Vectors, encode_companies
+from training.evaluate.encoding import Encode, Texts, encode_all
 from training.evaluate.ranks import auc
 
 Floats = NDArray[np.float64]
@@ -41,27 +42,23 @@ class Ranking:
 
     `precision` is P@10: the number of competitors in the first ten ranks divided by ten, even if there are fewer
     candidates. `reciprocal_rank` is that of the first competitor. Both are 0 for an anchor without a competitor.
-    `anchor_auc` is NaN for an anchor whose candidates are all competitors, or none. `auc` is over the pairs of all
-    anchors, so it needs scores that are comparable across anchors.
+    `auc` is over the pairs of all anchors, so it needs scores that are comparable across anchors.
     """
 
     anchors: tuple[str, ...]
     ndcg: Floats
     precision: Floats
     reciprocal_rank: Floats
-    anchor_auc: Floats
     auc: float
     pairs: int
 
     def means(self) -> dict[str, float]:
-        """The table's figures, by name."""
-        defined = self.anchor_auc[~np.isnan(self.anchor_auc)]
+        """Return the means over anchors, and `auc`, by name."""
         return {
             "ndcg10": float(self.ndcg.mean()),
             "p10": float(self.precision.mean()),
             "mrr": float(self.reciprocal_rank.mean()),
             "auc": self.auc,
-            "anchor_auc": float(defined.mean()) if len(defined) else float("nan"),
         }
 
 
@@ -76,50 +73,34 @@ def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
 
 def encode_anchors(encode: Encode, judgements: Judgements, texts: Texts) -> list[RankedAnchor]:
     """Encode each judged company once, and return its candidates' cosines by anchor; errors as in `rank`."""
-    companies = sorted({company for anchor, grades in judgements.items() for company in (anchor, *grades)})
+    companies = sorted(judged_companies(judgements))
     if not companies:
-        raise InvalidInput("there are no judgements to measure by; give a file with at least one")
+        raise InvalidInput("there are no judgements to measure by; pass a file with at least one")
     missing = [company for company in companies if company not in texts]
     if missing:
         raise InvalidInput(
-            f"{len(missing):,} judged companies have no text, the first is {missing[0]}; give the file of companies "
+            f"{len(missing):,} judged companies have no text, the first is {missing[0]}; pass the file of companies "
             "that the judgements were made on"
         )
-    return score_anchors(encode_companies(encode, {company: texts[company] for company in companies}), judgements)
-
-
-def score_anchors(vectors: Vectors, judgements: Judgements) -> list[RankedAnchor]:
-    """Return the cosine of each anchor to its candidates; raise InvalidInput if a vector is missing."""
-    try:
-        return [
-            RankedAnchor(
-                anchor=anchor,
-                # Not a matrix product: its rounding depends on the row, and equal vectors must tie.
-                scores=(
-                    np.stack([vectors[candidate] for candidate in grades]) * vectors[anchor].astype(np.float64)
-                ).sum(axis=1),
-                grades=np.array(list(grades.values()), dtype=np.int64),
-            )
-            for anchor, grades in judgements.items()
-        ]
-    except KeyError as error:
-        raise InvalidInput(f"the judged company {error} has no vector; encode the corpus that it is of") from None
+    vectors = dict(zip(companies, encode_all(encode, [texts[company] for company in companies]), strict=True))
+    return [
+        RankedAnchor(
+            anchor=anchor,
+            # Not a matrix product: its rounding depends on the row, and equal vectors must tie.
+            scores=(np.stack([vectors[other] for other in grades]) * vectors[anchor].astype(np.float64)).sum(axis=1),
+            grades=np.array(list(grades.values()), dtype=np.int64),
+        )
+        for anchor, grades in judgements.items()
+    ]
 
 
 def measure(ranked: Sequence[RankedAnchor]) -> Ranking:
-    """All measures of ranked anchors.
-
-    Raises:
-        InvalidInput: there are none.
-    """
-    if not ranked:
-        raise InvalidInput("there is no judged anchor to measure; give a file of judgements with at least one")
+    """Return all measures of ranked anchors, at least one."""
     return Ranking(
         anchors=tuple(one.anchor for one in ranked),
         ndcg=np.array([ndcg(one.scores, one.grades) for one in ranked]),
         precision=np.array([precision(one.scores, one.positive) for one in ranked]),
         reciprocal_rank=np.array([reciprocal_rank(one.scores, one.positive) for one in ranked]),
-        anchor_auc=np.array([auc(one.scores, one.positive) for one in ranked]),
         auc=auc(*pooled(ranked)),
         pairs=sum(len(one.scores) for one in ranked),
     )
@@ -131,14 +112,14 @@ def pooled(ranked: Sequence[RankedAnchor]) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 def precision(scores: Floats, positive: NDArray[np.bool_], depth: int = NDCG_DEPTH) -> float:
-    """The share of positives in the first `depth` places, which count even where nothing fills them."""
+    """Return the number of positives in the first `depth` ranks divided by `depth`, even if there are fewer scores."""
     _, place, ties = np.unique(-scores, return_inverse=True, return_counts=True)
     shared = np.bincount(place, weights=positive) / ties
     return float(np.repeat(shared, ties)[:depth].sum()) / depth
 
 
 def reciprocal_rank(scores: Floats, positive: NDArray[np.bool_]) -> float:
-    """1 / rank of the first positive, in expectation over random orders of equal scores; 0 without one."""
+    """Return 1 / rank of the first positive, in expectation over random orders of equal scores; 0 without one."""
     if not positive.any():
         return 0.0
     best = scores[positive].max()
@@ -146,7 +127,7 @@ def reciprocal_rank(scores: Floats, positive: NDArray[np.bool_]) -> float:
     tied = int((scores == best).sum())
     positives = int(positive[scores == best].sum())
     orders = comb(tied, positives)
-    # The first positive of the tied ones comes at place p when the others all lie behind it.
+    # The first tied positive is at place p if all other tied positives follow it.
     return sum(
         comb(tied - place, positives - 1) / orders / (before + place) for place in range(1, tied - positives + 2)
     )

@@ -1,7 +1,7 @@
 """Calibration of probabilities: reliability table, calibration error, Brier score and log loss.
 
-Everything takes `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`, the number of pairs that
-each one represents (1 for itself alone).
+All functions take `probabilities` `[n]`, `positive` (bool `[n]`) and `weights` `[n]`, the number of pairs that each
+pair represents (1: only itself).
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Flags = NDArray[np.bool_]
 class ReliabilityBin:
     """Pairs whose probabilities lie between `lower` and `upper`: the mean predicted and observed share of competitors.
 
-    `share` is the part of all weight, `pairs` the number of pairs.
+    `share` is the bin's share of all weight, `pairs` its number of pairs.
     """
 
     lower: float
@@ -36,12 +36,12 @@ class ReliabilityBin:
 
 
 def reliability(probabilities: Floats, positive: Flags, weights: Floats, *, bins: int = BINS) -> list[ReliabilityBin]:
-    """Bins with equally many pairs each, lowest first; equal probabilities stay together, so there may be fewer.
+    """Return bins of equally many pairs, lowest first; equal probabilities share a bin, so there may be fewer bins.
 
     Bins of equal width would leave the few high probabilities, which matter most, in nearly empty bins.
 
     Raises:
-        InvalidInput: there is no pair, or a probability is not one.
+        InvalidInput: there is no pair, or a probability is not between 0 and 1.
     """
     bin_of = _bins(probabilities, bins)
     shares, predicted, observed = _averages(bin_of, probabilities, positive, weights)
@@ -75,20 +75,20 @@ def chance_error(probabilities: Floats, weights: Floats, *, seed: int = 0) -> fl
 
 
 def brier(probabilities: Floats, positive: Flags, weights: Floats) -> float:
-    """The Brier score: mean squared distance of probability and outcome."""
+    """Return the Brier score: the mean squared difference of probability and outcome."""
     _check(probabilities)
     return float(np.average((probabilities - positive) ** 2, weights=weights))
 
 
 def log_loss(probabilities: Floats, positive: Flags, weights: Floats) -> float:
-    """The mean negative natural logarithm of the probability of the outcome."""
+    """Return the mean negative natural logarithm of the probability of the outcome."""
     _check(probabilities)
     given = np.where(positive, probabilities, 1 - probabilities)
     return float(np.average(-np.log(np.clip(given, CLIP, None)), weights=weights))
 
 
 def _bins(probabilities: Floats, bins: int) -> NDArray[np.intp]:
-    """The bin of each probability, numbered from 0 without gaps."""
+    """Return the bin of each probability, numbered from 0 without gaps."""
     _check(probabilities)
     edges = np.unique(np.quantile(probabilities, np.arange(1, bins) / bins))
     _, bin_of = np.unique(np.searchsorted(edges, probabilities, side="right"), return_inverse=True)
@@ -98,7 +98,7 @@ def _bins(probabilities: Floats, bins: int) -> NDArray[np.intp]:
 def _averages(
     bin_of: NDArray[np.intp], probabilities: Floats, positive: Flags, weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """For each bin: its share of all weight, the mean predicted and the mean observed share."""
+    """Return for each bin its share of all weight, the mean predicted and the mean observed share."""
     weight = np.bincount(bin_of, weights=weights)
     predicted = np.bincount(bin_of, weights=weights * probabilities) / weight
     return weight / weight.sum(), predicted, np.bincount(bin_of, weights=weights * positive) / weight

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from similarity.errors import InvalidInput
-from training.evaluate.bootstrap import Difference, Interval, paired_difference
+from training.evaluate.bootstrap import Interval
 
 
 def plain(value: Any) -> Any:
-    """Records, arrays and numbers as JSON values; a figure that is not defined (NaN) is null."""
+    """Return records, arrays and numbers as JSON values; NaN and infinite values are null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -29,47 +28,13 @@ def plain(value: Any) -> Any:
 
 
 def write_report(report: Mapping[str, object], path: Path) -> None:
-    """Writes a report as JSON, with the folder if it is not there."""
+    """Write a report as JSON, and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(plain(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """A report that `write_report` wrote.
-
-    Raises:
-        InvalidInput: no such file, or it holds something else.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} is not a report ({error}); write one with: python -m training.evaluate") from error
-    if not isinstance(found, dict):
-        raise InvalidInput(f"{path} is not a report; write one with: python -m training.evaluate")
-    return found
-
-
-def compare(new: Mapping[str, object], old: Mapping[str, object], *, seed: int = 0) -> dict[str, Difference]:
-    """New - old of every figure that both reports hold for each anchor (`anchor_values`), by name; paired.
-
-    Raises:
-        InvalidInput: they have no such figure in common, or one of other anchors.
-    """
-    found = {}
-    before = _anchor_values(old)
-    for name, values in _anchor_values(new).items():
-        if name not in before:
-            continue
-        if list(values) != list(before[name]):
-            raise InvalidInput(f"the reports have {name} of different anchors; evaluate both on the same judgements")
-        found[name] = paired_difference(_floats(values), _floats(before[name]), seed=seed)
-    if not found:
-        raise InvalidInput("the reports share no figure of single anchors; run the tasks ranking or corpus for both")
-    return found
-
-
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Lines of columns: the first to the left, the others to the right; numbers with four digits after the point."""
+    """Return lines of columns, the first left-aligned, the others right-aligned; floats have four decimals."""
     cells = [list(header), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
     lines = [
@@ -82,8 +47,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def interval_text(interval: Interval | Difference) -> str:
-    """Mean [lower, upper]."""
+def interval_text(interval: Interval) -> str:
+    """Return "mean [lower, upper]"."""
     return f"{interval.mean:.4f} [{interval.lower:.4f}, {interval.upper:.4f}]"
 
 
@@ -91,12 +56,3 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _anchor_values(report: Mapping[str, object]) -> dict[str, dict[str, float | None]]:
-    found = plain(report.get("anchor_values", {}))
-    return found if isinstance(found, dict) else {}
-
-
-def _floats(values: Mapping[str, float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array([float("nan") if value is None else value for value in values.values()])

@@ -1,20 +1,18 @@
 """The evaluations that `python -m training.evaluate` runs; each returns figures and a table.
 
-`Figures.values` is written to the report and `Figures.table` is printed. `Figures.anchors` are values by measure and
-anchor, for a paired comparison with another report.
+`Figures.values` is written to the report, `Figures.table` is printed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from similarity.generations.judgements import Judgements, read_judgements
-from similarity.model.calibration import Calibration
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
-from training.evaluate.calibration import CalibrationQuality, assess, calibrate, judged_hits, probabilities
-from training.evaluate.corpus import Corpus, corpus_recall
+from training.evaluate.corpus import DEPTHS, Corpus, corpus_recall
 from training.evaluate.encoding import Encode, Texts
 from training.evaluate.pairs import best_threshold, cosine_quality
 from training.evaluate.ranking import encode_anchors, pooled, rank, without_seen
@@ -28,7 +26,6 @@ class Figures:
 
     values: Mapping[str, object]
     table: str
-    anchors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
@@ -50,98 +47,46 @@ def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHO
 def ranking_figures(
     encode: Encode, judgements: Judgements, *, prepared: Texts, plain: Texts, seen: frozenset[str], seed: int
 ) -> Figures:
-    """nDCG@10, P@10, MRR and AUC: on prepared text, without candidates in `seen`, and on plain text."""
+    """Return nDCG@10, P@10, MRR and AUC: on prepared text, without candidates in `seen`, and on plain text."""
     found = {"prepared": rank(encode, judgements, prepared), "plain": rank(encode, judgements, plain)}
     strict = without_seen(judgements, seen) if seen else {}
     if strict:
         found["prepared, unseen candidates"] = rank(encode, strict, prepared)
-    intervals = {name: mean_interval(ranking.ndcg, seed=seed) for name, ranking in found.items()}
-    names = ("ndcg10", "p10", "mrr", "auc", "anchor_auc")
+    values: dict[str, dict[str, Any]] = {
+        name: {**ranking.means(), "ndcg10_interval": mean_interval(ranking.ndcg, seed=seed), "pairs": ranking.pairs}
+        for name, ranking in found.items()
+    }
     rows = [
-        [name, interval_text(intervals[name]), *(ranking.means()[each] for each in names[1:]), ranking.pairs]
-        for name, ranking in found.items()
+        [name, interval_text(each["ndcg10_interval"]), *(each[figure] for figure in ("p10", "mrr", "auc", "pairs"))]
+        for name, each in values.items()
     ]
-    values = {
-        name: {**ranking.means(), "ndcg10_interval": intervals[name], "pairs": ranking.pairs}
-        for name, ranking in found.items()
-    }
-    first = found["prepared"]
-    by_anchor = {
-        "ndcg10": first.ndcg,
-        "p10": first.precision,
-        "mrr": first.reciprocal_rank,
-        "anchor_auc": first.anchor_auc,
-    }
-    return Figures(
-        values=values,
-        table=table(["text", "nDCG@10", "P@10", "MRR", "AUC", "AUC by anchor", "pairs"], rows),
-        anchors={name: dict(zip(first.anchors, each.tolist(), strict=True)) for name, each in by_anchor.items()},
-    )
+    return Figures(values=values, table=table(["text", "nDCG@10", "P@10", "MRR", "AUC", "pairs"], rows))
 
 
 def pair_figures(encode: Encode, judgements: Judgements, *, selection: Judgements, texts: Texts) -> Figures:
-    """Table 5 by cosine: the threshold from the selection split, the figures from the judgements."""
+    """Return Table 5 by cosine: the threshold is chosen on the selection split, the figures are of `judgements`."""
     (chosen, chosen_positive), (cosines, positive) = (
         pooled(encode_anchors(encode, part, texts)) for part in (selection, judgements)
     )
-    quality = {
-        measure: cosine_quality(cosines, positive, best_threshold(chosen, chosen_positive, measure=measure))
-        for measure in ("accuracy", "f1")
-    }
-    header = ["threshold for", "threshold", "accuracy", "precision", "recall", "F1", "AUC", "pairs"]
+    found = cosine_quality(cosines, positive, best_threshold(chosen, chosen_positive))
+    undefined = float("nan")
     rows: list[list[object]] = [
-        [name, each.threshold, each.accuracy, each.precision, each.recall, each.f1, each.auc, each.pairs]
-        for name, each in quality.items()
+        ["cosine", found.threshold, found.accuracy, found.precision, found.recall, found.f1, found.auc, found.pairs],
+        ["(all negative)", undefined, float(1 - positive.mean()), *([undefined] * 4), len(positive)],
     ]
-    rows.append(["(all negative)", float("nan"), float(1 - positive.mean()), *([float("nan")] * 4), len(positive)])
     return Figures(
-        values={"thresholds": quality, "selection_auc": auc(chosen, chosen_positive)}, table=table(header, rows)
+        values={"quality": found, "selection_auc": auc(chosen, chosen_positive)},
+        table=table(["classifier", "threshold", "accuracy", "precision", "recall", "F1", "AUC", "pairs"], rows),
     )
 
 
 def corpus_figures(corpus: Corpus, judgements: Judgements, *, seed: int) -> Figures:
-    """Recall of known competitors at 10, 50 and 100 among all companies."""
+    """Return the recall of known competitors at 10, 50 and 100 among all companies."""
     found = corpus_recall(corpus, judgements)
-    intervals = {name: mean_interval(found.recall[:, place], seed=seed) for place, name in enumerate(found.means())}
-    row = [f"{len(corpus.ids):,}", *(interval_text(each) for each in intervals.values()), len(found.anchors)]
+    intervals = [mean_interval(found.recall[:, place], seed=seed) for place in range(len(DEPTHS))]
+    row = [f"{len(corpus.ids):,}", *map(interval_text, intervals), len(found.anchors)]
+    named = {f"recall{depth}": interval for depth, interval in zip(DEPTHS, intervals, strict=True)}
     return Figures(
-        values={**intervals, "companies": len(corpus.ids), "competitors": int(found.competitors.sum())},
-        table=table(["companies", *(f"R@{depth}" for depth in found.depths), "anchors"], [row]),
-        anchors={
-            name: dict(zip(found.anchors, found.recall[:, place].tolist(), strict=True))
-            for place, name in enumerate(found.means())
-        },
+        values={**named, "companies": len(corpus.ids), "competitors": found.competitors},
+        table=table(["companies", *(f"R@{depth}" for depth in DEPTHS), "anchors"], [row]),
     )
-
-
-def calibration_figures(
-    corpus: Corpus, judgements: Judgements, *, selection: Judgements, k: int, seed: int
-) -> tuple[Figures, dict[str, CalibrationQuality]]:
-    """Return the quality of the calibration that is fitted on the top `k` hits of the selection anchors.
-
-    It is measured by cross-validation and on the anchors of `judgements`. The second value contains the reliability
-    tables by label, for the plot.
-    """
-    report = calibrate(judged_hits(corpus, selection, k=k), seed=seed)
-    others = judged_hits(corpus, judgements, k=k)
-    found = {
-        "sigmoid, out of fold": report.platt,
-        "isotonic, out of fold": report.isotonic,
-        "sigmoid, other anchors": assess(others, probabilities(report.calibration, others.cosines), seed=seed),
-    }
-    rows = [
-        [name, interval_text(each.ece), each.chance_ece, interval_text(each.brier), interval_text(each.log_loss)]
-        for name, each in found.items()
-    ]
-    text = table(["mapping", "ECE", "ECE by chance", "Brier", "log loss"], rows)
-    return (
-        Figures(
-            values={"fit": report, "other_anchors": found["sigmoid, other anchors"]},
-            table=text + _formula(report.calibration),
-        ),
-        found,
-    )
-
-
-def _formula(calibration: Calibration) -> str:
-    return f"P(competitor) = sigmoid({calibration.slope:.4f} · cosine {calibration.intercept:+.4f})\n"

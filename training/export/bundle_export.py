@@ -10,19 +10,10 @@ import onnx
 
 from similarity.bundle import CARD_FILE, MODEL_FILE, TOKENIZER_FILE, ModelBundle, write_manifest
 from similarity.encoder import TextEncoder, padded
-from similarity.generations.judgements import Judgements
 from similarity.model.manifest import Manifest
 from similarity.text import DEFAULT_SETTINGS, TextSettings, embedding_text
 from training.console import Log
-from training.evaluate.corpus import encode_corpus
 from training.evaluate.judged import read_companies
-from training.export.calibration import (
-    FittedCalibration,
-    calibrated,
-    fit_calibration,
-    plot_reliability,
-    progress_with_eta,
-)
 from training.export.card import model_card
 from training.export.gates import (
     ExportRefused,
@@ -67,20 +58,6 @@ class ExportSettings:
     text_settings: TextSettings = DEFAULT_SETTINGS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationData:
-    """The data of the calibration: judgements of anchors that were not trained on, and all companies.
-
-    `dev` are judgements of other anchors, which only measure. The reliability plot is written to `plots`, if given.
-    """
-
-    judgements: Judgements
-    companies: Path
-    dev: Judgements | None = None
-    plots: Path | None = None
-    seed: int = 0
-
-
 def export(
     settings: ExportSettings,
     *,
@@ -88,7 +65,6 @@ def export(
     sample: Path,
     judged: JudgedData | None = None,
     reference: Reference | None = None,
-    calibration: CalibrationData | None = None,
     load: Callable[[str], SentenceEncoder] = load_encoder,
     log: Log,
 ) -> ModelBundle:
@@ -131,16 +107,10 @@ def export(
             facts = _with(facts, check_closeness(float32, finished, unseen, log))
         if judged:
             facts = _with(facts, check_ranking(finished, judged, log, float32=float32, reference=reference))
-        fitted = _fit(finished, calibration, log) if calibration else None
-        if fitted:
-            facts = calibrated(_with(facts, _recall_of(reference, fitted)), fitted)
         card = model_card(facts, reference=_name_of(reference), judged_by=settings.judged_by)
         (draft.folder / CARD_FILE).write_text(card, encoding="utf-8")
         bundle = write_manifest(draft.folder, facts)
-        published = publish(bundle.folder, output / bundle.encoder_id)
-        if fitted and calibration and calibration.plots:
-            plot_reliability(fitted, calibration.plots / f"reliability-{published.encoder_id}.png")
-        return published
+        return publish(bundle.folder, output / bundle.encoder_id)
 
 
 def sample_texts(sample: Path, settings: TextSettings) -> list[str]:
@@ -156,24 +126,6 @@ def _feeds(encoder: TextEncoder, texts: Iterable[str]) -> Iterator[Feed]:
     for ids in encoder.tokenise(list(texts)):
         input_ids, attention_mask = padded([ids])
         yield {"input_ids": input_ids, "attention_mask": attention_mask}
-
-
-def _fit(encoder: TextEncoder, data: CalibrationData, log: Log) -> FittedCalibration:
-    corpus = encode_corpus(
-        encoder.encode, data.companies, encoder.text_settings, progress=progress_with_eta("companies encoded", log)
-    )
-    fitted = fit_calibration(corpus, data.judgements, dev=data.dev, seed=data.seed)
-    ece = fitted.report.platt.ece
-    log(f"calibration on {fitted.report.anchors} anchors: ECE {ece.mean:.4f} out of fold; {fitted.calibration}")
-    return fitted
-
-
-def _recall_of(reference: Reference | None, fitted: FittedCalibration) -> dict[str, float]:
-    """Return the reference's recall from its manifest, if it was measured on a corpus of the same size."""
-    known = reference.encoder.bundle.manifest.metrics if reference else {}
-    if known.get("corpus_companies") != fitted.metrics["corpus_companies"]:
-        return {}
-    return {f"reference_{name}": value for name, value in known.items() if name.startswith("dev_recall")}
 
 
 def _name_of(reference: Reference | None) -> str:

@@ -1,13 +1,12 @@
 """The quality gates of an export, and their figures for the manifest.
 
-A figure is named by split, measure and text: `dev_ndcg10_prepared`, `dev_auc_strict`. *Plain* is the unchanged
-description, *prepared* the output of `similarity.text.embedding_text`, *strict* the prepared text without candidates
-that were in the training data. `..._float32` is the model before quantisation, `reference_...` another bundle on the
-same pairs.
+A figure is named by measure and text: `dev_ndcg10_prepared`, `dev_auc_strict`. *Plain* is the unchanged description,
+*prepared* the output of `similarity.text.embedding_text`, *strict* the prepared text without candidates that were in
+the training data. `..._float32` is the model before quantisation, `reference_...` another bundle on the same pairs.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -23,11 +22,10 @@ from similarity.generations.gate import MARGIN, MIN_ANCHORS, judged_companies, u
 from similarity.generations.judgements import Judgements, read_judgements
 from similarity.text import TextSettings
 from training.console import Log
-from training.evaluate.bootstrap import Difference, mean_interval, paired_difference, with_bounds
+from training.evaluate.bootstrap import Interval, mean_interval, paired_difference, with_bounds
 from training.evaluate.encoding import Texts
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.ranking import Ranking, rank, without_seen
-from training.export.card import SPLITS
 from training.export.graph import SentenceEncoder
 
 # torch and onnxruntime differ only in the order of summation.
@@ -48,22 +46,21 @@ class JudgedData:
 
     folder: Path
     companies: Path
-    splits: tuple[str, ...] = SPLITS
     seen: frozenset[str] = frozenset()
 
-    def read(self, split: str) -> dict[str, dict[str, int]]:
-        """Return the judgements of a split.
+    def read(self) -> dict[str, dict[str, int]]:
+        """Return the judgements of the dev split.
 
         Raises:
-            ExportRefused: an anchor of the split was in the training data.
+            ExportRefused: one of its anchors was in the training data.
             InvalidInput: the file is invalid.
         """
-        judgements = read_judgements(judged_split(self.folder, split))
+        judgements = read_judgements(judged_split(self.folder, "dev"))
         leaked = sorted(self.seen.intersection(judgements))
         if leaked:
             raise ExportRefused(
-                f"training has seen {len(leaked)} of the {len(judgements)} anchors of {split}, such as {leaked[0]}; "
-                "measure on anchors that it has not seen (--splits)"
+                f"training has seen {len(leaked)} of the {len(judgements)} anchors of dev, such as {leaked[0]}; "
+                "measure on anchors that it has not seen"
             )
         return judgements
 
@@ -86,14 +83,8 @@ def largest_difference(encoder: SentenceEncoder, model: onnx.ModelProto) -> floa
     longest = min(128, int(encoder.transformer.config.max_position_embeddings) - 2)
     random = np.random.default_rng(0)
     differences = []
-    for batch, shortest, length in (
-        (1, 1, 1),
-        (1, 2, 2),
-        (3, 1, 7),
-        (8, 1, 33),
-        (2, longest, longest),
-        (5, 1, longest),
-    ):
+    shapes = ((1, 1, 1), (1, 2, 2), (3, 1, 7), (8, 1, 33), (2, longest, longest), (5, 1, longest))
+    for batch, shortest, length in shapes:
         ids = [random.integers(words, size=size) for size in random.integers(shortest, length + 1, size=batch)]
         input_ids, attention_mask = padded(ids)
         with torch.inference_mode():
@@ -143,35 +134,26 @@ def check_ranking(
         ExportRefused: the quality is worse, or an anchor was in the training data.
         InvalidInput: the judged pairs are invalid.
     """
-    metrics: dict[str, float] = {}
-    for split in judged.splits:
-        judgements = judged.read(split)
-        unseen = without_seen(judgements, judged.seen) if judged.seen else {}
-        texts = cache(partial(judged_texts, judged.companies, judgements))
-        found = _rankings(encoder, judgements, unseen, texts)
-        metrics |= _figures(split, found, None if float32 is None else _rankings(float32, judgements, unseen, texts))
-        lines = [f"{name} {ranking.ndcg.mean():.4f}" for name, ranking in found.items()]
-        log(f"{split}: nDCG@10 {', '.join(lines)}; AUC prepared {found['prepared'].auc:.4f}")
-        if float32 is not None:
-            _check_kept(split, metrics)
-        if reference is not None:
-            known = _rankings(reference.encoder, judgements, unseen, texts)
-            metrics |= {f"reference_{name}": value for name, value in _figures(split, known, None).items()}
-            usable = usable_judgements(judgements, judged_companies(judgements))
-            difference = difference_to_reference(found["prepared"], known["prepared"], usable)
-            metrics |= with_bounds(f"{split}_ndcg10_over_reference", difference)
-            _check_reference(split, difference, reference, log)
+    judgements = judged.read()
+    unseen = without_seen(judgements, judged.seen) if judged.seen else {}
+    texts = cache(partial(judged_texts, judged.companies, judgements))
+    found = _rankings(encoder, judgements, unseen, texts)
+    metrics = _figures(found)
+    lines = [f"{name} {ranking.ndcg.mean():.4f}" for name, ranking in found.items()]
+    log(f"dev: nDCG@10 {', '.join(lines)}; AUC prepared {found['prepared'].auc:.4f}")
+    if float32 is not None:
+        for text, ranking in _rankings(float32, judgements, unseen, texts).items():
+            metrics[f"dev_ndcg10_{text}_float32"] = float(ranking.ndcg.mean())
+        _check_kept(metrics["dev_ndcg10_prepared"], metrics["dev_ndcg10_prepared_float32"])
+    if reference is not None:
+        known = _rankings(reference.encoder, judgements, unseen, texts)
+        metrics |= {f"reference_{name}": value for name, value in _figures(known).items()}
+        usable = usable_judgements(judgements, judged_companies(judgements))
+        rows = np.array([anchor in usable for anchor in found["prepared"].anchors])
+        difference = paired_difference(found["prepared"].ndcg[rows], known["prepared"].ndcg[rows])
+        metrics |= with_bounds("dev_ndcg10_over_reference", difference)
+        _check_reference(difference, reference, log)
     return metrics
-
-
-def difference_to_reference(new: Ranking, reference: Ranking, usable: Collection[str]) -> Difference:
-    """Return the paired difference new - reference of nDCG@10 over the anchors in `usable`.
-
-    Raises:
-        InvalidInput: no anchor is usable.
-    """
-    rows = np.array([anchor in usable for anchor in new.anchors])
-    return paired_difference(new.ndcg[rows], reference.ndcg[rows])
 
 
 def _rankings(
@@ -187,30 +169,26 @@ def _rankings(
     return found
 
 
-def _figures(split: str, rankings: Mapping[str, Ranking], float32: Mapping[str, Ranking] | None) -> dict[str, float]:
+def _figures(rankings: Mapping[str, Ranking]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text, ranking in rankings.items():
-        found |= with_bounds(f"{split}_ndcg10_{text}", mean_interval(ranking.ndcg))
-        if float32 is not None:
-            found[f"{split}_ndcg10_{text}_float32"] = float(float32[text].ndcg.mean())
-        found[f"{split}_auc_{text}"] = ranking.auc
-        found[f"{split}_pairs_{text}"] = ranking.pairs
+        found |= with_bounds(f"dev_ndcg10_{text}", mean_interval(ranking.ndcg))
+        found |= {f"dev_auc_{text}": ranking.auc, f"dev_pairs_{text}": ranking.pairs}
     # The AUC of candidates that are all competitors is NaN, which a manifest may not contain.
     return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
-def _check_kept(split: str, metrics: Mapping[str, float]) -> None:
-    after, before = metrics[f"{split}_ndcg10_prepared"], metrics[f"{split}_ndcg10_prepared_float32"]
+def _check_kept(after: float, before: float) -> None:
     if not after >= KEPT_QUALITY * before:
         raise ExportRefused(
-            f"int8 keeps {after / before:.2%} of float32's nDCG@10 on {split}, less than {KEPT_QUALITY:.1%}; calibrate "
-            "it on more texts of your own (--sample), or export --precision float32"
+            f"int8 keeps {after / before:.2%} of float32's nDCG@10 on dev, less than {KEPT_QUALITY:.1%}; set its "
+            "scales with more texts of your own (--sample), or export --precision float32"
         )
 
 
-def _check_reference(split: str, difference: Difference, reference: Reference, log: Log) -> None:
+def _check_reference(difference: Interval, reference: Reference, log: Log) -> None:
     result = (
-        f"{split}: nDCG@10 {difference.mean:+.4f} [{difference.lower:+.4f}, {difference.upper:+.4f}] against "
+        f"dev: nDCG@10 {difference.mean:+.4f} [{difference.lower:+.4f}, {difference.upper:+.4f}] against "
         f"{reference.encoder.encoder_id}, {difference.anchors} anchors"
     )
     log(result)

@@ -12,6 +12,7 @@ docs/decisions/0004-own-static-quantiser.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import TypeAlias
 
 import numpy as np
@@ -205,23 +206,11 @@ def _drop_unused_weights(graph: onnx.GraphProto) -> None:
 
 
 def _sort(graph: onnx.GraphProto) -> None:
-    """Puts every node behind those that feed it, as ONNX demands."""
-    made_by = {output: index for index, node in enumerate(graph.node) for output in node.output}
-    order: list[int] = []
-    placed: set[int] = set()
-    waiting = list(range(len(graph.node) - 1, -1, -1))
-    while waiting:
-        index = waiting[-1]
-        sources = [made_by[name] for name in graph.node[index].input if name in made_by]
-        missing = [source for source in sources if source not in placed]
-        if missing and index not in placed:
-            waiting.extend(missing)
-            continue
-        waiting.pop()
-        if index not in placed:
-            placed.add(index)
-            order.append(index)
-    nodes = [graph.node[index] for index in order]
-    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    """Order the nodes so that each follows the nodes that produce its inputs, as ONNX requires."""
+    maker_of = {output: index for index, node in enumerate(graph.node) for output in node.output}
+    sources = {
+        index: [maker_of[name] for name in node.input if name in maker_of] for index, node in enumerate(graph.node)
+    }
+    nodes = [graph.node[index].SerializeToString() for index in TopologicalSorter(sources).static_order()]
     del graph.node[:]
-    graph.node.extend(copies)
+    graph.node.extend(map(onnx.NodeProto.FromString, nodes))

@@ -81,13 +81,13 @@ def candidate_table(left_ids: Tensor, right_ids: Tensor, *, positive: Tensor, kn
 
 
 def _first_rows(group_of: Tensor, count: int) -> Tensor:
-    """The first row of each of `count` groups; `group_of` `[n]` is the group of each row."""
+    """Return the first row of each of `count` groups; `group_of` `[n]` is the group of each row."""
     rows = torch.arange(len(group_of), device=group_of.device)
     return rows.new_full((count,), len(group_of)).scatter_reduce(0, group_of, rows, "amin")
 
 
 def _listed_in_reverse(left_ids: Tensor, right_ids: Tensor, anchor_ids: Tensor, column_ids: Tensor) -> Tensor:
-    """Bool `[a, m]`: the batch has a pair with the column's text on the left and the anchor's on the right."""
+    """Return bool `[a, m]`: whether the batch contains the pair of this anchor and column in the other order."""
     as_anchor = torch.searchsorted(anchor_ids, right_ids).clamp(max=len(anchor_ids) - 1)
     as_column = torch.searchsorted(column_ids, left_ids).clamp(max=len(column_ids) - 1)
     in_table = (anchor_ids[as_anchor] == right_ids) & (column_ids[as_column] == left_ids)

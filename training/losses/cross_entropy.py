@@ -35,7 +35,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, known: Tensor) -> Tensor:
 
 
 def binary_cross_entropy(logits: Tensor, targets: Tensor, known: Tensor) -> Tensor:
-    """Sigmoid cross-entropy of each class (PAUSE, eq. 2, corrected), for multi-label data or C = 1.
+    """Sigmoid cross-entropy of each class (PAUSE, eq. 2, corrected), for a single class (C = 1).
 
         L = −1/(C·N) Σ_i Σ_c k_ic [y_ic log σ(f_ic) + (1 − y_ic) log(1 − σ(f_ic))]
 

@@ -6,7 +6,7 @@ https://arxiv.org/abs/2109.03155. Equation numbers are those of this paper.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
 """How `positive_unlabelled` treats a negative risk below 0."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
-"""Loss on the labelled pairs: softmax cross-entropy (exclusive classes), one sigmoid cross-entropy a class, or none."""
+"""Loss on the labelled pairs: softmax cross-entropy (several classes), sigmoid cross-entropy (one class), or none."""
 
 # Priors may be rounded to three decimals (3 × .333), so their sum may differ from 1 by this much.
 PRIOR_SUM_TOLERANCE = 2e-3
@@ -27,16 +27,12 @@ PRIOR_SUM_TOLERANCE = 2e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositiveUnlabelledRisk:
-    """The positive-unlabelled risk of a batch, and its parts for the log.
+    """The positive-unlabelled risk of a batch (`loss`, eq. 10).
 
-    `loss` is the scalar of eq. 10. `positive` `[C]` is π R_p⁺ and `negative` `[C]` is N = R_u⁻ − π R_p⁻ before the
-    correction; both are detached. `contributed` (bool `[C]`) is false for a class that has no positives or no
-    unlabelled rows in the batch; its two entries are 0.
+    `contributed` (bool `[C]`) is false for a class that has no positives or no unlabelled rows in the batch.
     """
 
     loss: Tensor
-    positive: Tensor
-    negative: Tensor
     contributed: Tensor
 
 
@@ -74,9 +70,6 @@ def positive_unlabelled(
         known: `[n, C]`, bool; an entry that is not known is unlabelled.
         priors: `[C]`, share of each class among the unlabelled rows (see `check_priors`).
 
-    Raises:
-        ValueError: the correction is unknown.
-
     >>> logits, known = torch.zeros(2, 1), torch.tensor([[True], [False]])
     >>> positive_unlabelled(logits, torch.ones(2, 1), known, priors=torch.tensor([0.2])).loss.item()  # .2/2 + .8/2
     0.5
@@ -91,12 +84,7 @@ def positive_unlabelled(
     )
     contributed = positive.any(dim=0) & unlabelled.any(dim=0)
     risk = _corrected(positive_risk, negative_risk, correction)
-    return PositiveUnlabelledRisk(
-        loss=torch.where(contributed, risk, 0).mean(),
-        positive=torch.where(contributed, positive_risk, 0).detach(),
-        negative=torch.where(contributed, negative_risk, 0).detach(),
-        contributed=contributed,
-    )
+    return PositiveUnlabelledRisk(loss=torch.where(contributed, risk, 0).mean(), contributed=contributed)
 
 
 def _corrected(positive: Tensor, negative: Tensor, correction: Correction) -> Tensor:
@@ -104,9 +92,7 @@ def _corrected(positive: Tensor, negative: Tensor, correction: Correction) -> Te
         return torch.where(negative >= 0, positive + negative, -negative)
     if correction == "clamped":
         return positive + negative.clamp(min=0)
-    if correction == "none":
-        return positive + negative
-    raise ValueError(f"unknown correction {correction!r}; choose one of {', '.join(get_args(Correction))}")
+    return positive + negative
 
 
 def annealing(progress: float, alpha: float) -> float:
@@ -114,16 +100,9 @@ def annealing(progress: float, alpha: float) -> float:
 
     If α = 0, the weight is always 1.
 
-    Raises:
-        ValueError: the progress is not from 0 to 1, or alpha is negative.
-
     >>> annealing(0.5, 3)
     0.125
     """
-    if not 0 <= progress <= 1:
-        raise ValueError(f"progress is {progress}; give step / all steps, from 0 to 1")
-    if not alpha >= 0:
-        raise ValueError(f"alpha is {alpha}; give 0 for a constant weight, or more (3 in the paper)")
     return float(progress**alpha)
 
 
@@ -144,7 +123,7 @@ def pause(
     Choose `supervised` by the labels:
 
     - "softmax": mutually exclusive classes, two or more (for two the priors are π and 1 − π);
-    - "binary": multi-label data, or one logit (C = 1) with labelled negatives;
+    - "binary": one logit (C = 1) with labelled negatives;
     - "none": only positives are labelled (C = 1). Then the loss is max_weight · L_PU at every step. The weight is not
       annealed, because there is no supervised loss to balance.
 
@@ -154,9 +133,6 @@ def pause(
         known: `[n, C]`, bool.
         priors: `[C]`, share of each class among the unlabelled rows.
         progress: t/T, from 0 to 1.
-
-    Raises:
-        ValueError: a setting is unknown or out of range, or the softmax has only one class.
 
     >>> known = torch.tensor([[True, True], [False, False]])
     >>> targets, priors = torch.tensor([[1, 0], [0, 0]]), torch.tensor([0.2, 0.8])
@@ -171,27 +147,20 @@ def pause(
 
 
 def _supervision(logits: Tensor, targets: Tensor, known: Tensor, supervised: Supervised) -> Tensor:
-    if supervised == "softmax":
-        if logits.shape[1] < 2:
-            raise ValueError(
-                "a softmax needs two or more classes; use 'binary', or 'none' if only positives are labelled"
-            )
-        return cross_entropy(logits, targets, known)
-    if supervised == "binary":
-        return binary_cross_entropy(logits, targets, known)
     if supervised == "none":
         return at_least_float32(logits).new_zeros(())
-    raise ValueError(f"unknown supervised loss {supervised!r}; choose one of {', '.join(get_args(Supervised))}")
+    loss = cross_entropy if supervised == "softmax" else binary_cross_entropy
+    return loss(logits, targets, known)
 
 
-def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -> None:
+def check_priors(priors: Sequence[float], *, classes: int) -> None:
     """Check the class priors; a prior is the share of its class among the unlabelled rows.
 
     Raises:
         InvalidInput: their number is not that of the classes, one is not between 0 and 1, or those of several
             mutually exclusive classes do not sum to 1.
 
-    >>> check_priors([0.2, 0.8], classes=2, single_label=True)
+    >>> check_priors([0.2, 0.8], classes=2)
     """
     if len(priors) != classes:
         raise InvalidInput(f"{len(priors)} class priors for {classes} classes; give one for each class")
@@ -202,7 +171,7 @@ def check_priors(priors: Sequence[float], *, classes: int, single_label: bool) -
                 "above 0 and below 1"
             )
     total = sum(priors)
-    if single_label and classes > 1 and abs(total - 1) > PRIOR_SUM_TOLERANCE:
+    if classes > 1 and abs(total - 1) > PRIOR_SUM_TOLERANCE:
         raise InvalidInput(
             f"the class priors sum to {total:.4g}; the priors of mutually exclusive classes must sum to 1"
         )

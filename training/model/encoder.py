@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from training.config import TrainSettings
 from training.console import Log
-from training.data.batches import Integers
+from training.data.pairs import Integers
 from training.data.texts import Texts, micro_batches_of
 from training.model.pair_model import PairModel
 from training.model.precision import autocast, chosen_precision

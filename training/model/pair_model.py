@@ -83,14 +83,18 @@ class PairModel(nn.Module):  # type: ignore[misc]
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Return vectors float32 `[r, d]`, not normalised, of int64 `[r, l]` ids and mask."""
-        return mean_over_tokens(self.states(input_ids, attention_mask), attention_mask)
+        return self.pooled(self.states(input_ids, attention_mask), attention_mask)
 
     def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
         """Return vectors float32 `[r, d]`, computed from `lower_states`."""
-        return mean_over_tokens(self.upper_states(lower_states, attention_mask), attention_mask)
+        return self.pooled(self.upper_states(lower_states, attention_mask), attention_mask)
+
+    def pooled(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the vectors of the last hidden states `[r, l, d]`: their means over tokens."""
+        return mean_over_tokens(states, attention_mask)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the last hidden states `[r, l, d]`; their mean over tokens is the vector."""
+        """Return the last hidden states `[r, l, d]`."""
         if self.frozen_layers:
             return self.upper_states(self.lower_states(input_ids, attention_mask), attention_mask)
         states: Tensor = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state

@@ -1,15 +1,13 @@
-"""Tables measured cell by cell: finished cells are kept in files, so a command continues where it stopped."""
+"""Tables that are measured cell by cell. Finished cells are stored, so that a command continues where it stopped."""
 
 import argparse
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 
 from similarity.errors import InvalidInput
@@ -24,20 +22,14 @@ from training.run.task import Task
 from training.train import TrainingResult, fit
 
 Result: TypeAlias = dict[str, Any]
+Cells: TypeAlias = Mapping[str, Callable[[], Result]]
+"""Name of the cell's file -> function that measures the cell."""
 
 DEFAULTS = {**settings_values(TrainSettings()), "selection": SELECTION_ANCHORS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One cell: its name, which is that of its file, and what measures it."""
-
-    name: str
-    measure: Callable[[], Result]
-
-
 def add_table_options(parser: argparse.ArgumentParser, *, seeds: Sequence[int]) -> None:
-    """The options that all tables have."""
+    """Add the options of all tables."""
     add = parser.add_argument
     add("--output", type=Path, required=True, help="folder of the report and of finished cells")
     add("--seeds", nargs="+", type=int, default=list(seeds), help=f"default: {' '.join(map(str, seeds))}")
@@ -45,50 +37,41 @@ def add_table_options(parser: argparse.ArgumentParser, *, seeds: Sequence[int]) 
 
 
 def add_share_options(parser: argparse.ArgumentParser, *, methods: Sequence[str], shares: Sequence[float]) -> None:
-    """The options of tables over methods and shares of the labels."""
+    """Add the options of tables over methods and shares of the labels."""
     add = parser.add_argument
-    add(
-        "--methods",
-        nargs="+",
-        default=list(methods),
-        help=f"default: {' '.join(methods)}; differences are to the first",
-    )
-    add("--shares", nargs="+", type=float, default=list(shares), help="of the labels, 0 to 1")
+    add("--methods", nargs="+", default=list(methods), help=f"default: {' '.join(methods)}")
+    add("--shares", nargs="+", type=float, default=list(shares), help="shares of the labels, above 0, up to 1")
 
 
 def measured_cells(
-    cells: Sequence[Cell], options: argparse.Namespace, settings: Mapping[str, Any], *, line: Callable[[Result], str]
+    cells: Cells, options: argparse.Namespace, settings: Mapping[str, Any], *, line: Callable[[Result], str]
 ) -> list[Result]:
-    """The results of all cells, in order, that are finished or can be started within the budget; one at least.
+    """Return the results of the cells, in order, that are finished or can be started within the budget; at least one.
 
-    `settings` are those of all cells: cells that were kept under others are refused. `line` says a result in words.
+    `settings` are those of all cells: stored cells with other settings are refused. `line` describes a result for the
+    log.
     """
-    folder, minutes, log = options.output / "cells", options.budget, say
+    folder = options.output / "cells"
     folder.mkdir(parents=True, exist_ok=True)
-    started, seconds = perf_counter(), list[float]()
+    started = perf_counter()
     results: list[Result] = []
-    for number, cell in enumerate(cells, start=1):
-        file = folder / f"{cell.name}.json"
-        fresh = not file.exists()
-        if fresh and results and perf_counter() - started > 60 * minutes:
-            log(f"the budget of {minutes:g} minutes is used up after {number - 1} of {len(cells)} cells")
+    for number, (name, measure) in enumerate(cells.items(), start=1):
+        file = folder / f"{name}.json"
+        if not file.exists() and results and perf_counter() - started > 60 * options.budget:
+            say(f"the budget of {options.budget:g} minutes is used up after {number - 1} of {len(cells)} cells")
             break
-        began = perf_counter()
-        results.append(kept_or(file, settings, cell.measure))
-        if fresh:
-            seconds.append(perf_counter() - began)
-        left = f"; about {np.mean(seconds) * (len(cells) - number) / 60:.0f} minutes for the others" if seconds else ""
-        log(f"{number}/{len(cells)} {line(results[-1])}{left}")
+        results.append(kept_or(file, settings, measure))
+        say(f"{number}/{len(cells)} {line(results[-1])}; {(perf_counter() - started) / 60:.0f} minutes so far")
     return results
 
 
 def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Result]) -> Result:
-    """The figures in `file`, if it was made with these settings; else those that are measured now.
+    """Return the stored figures in `file`; if there are none, measure and store them.
 
-    A setting that the file does not know yet had its default then.
+    A setting that is missing in the file did not exist yet and had its default.
 
     Raises:
-        InvalidInput: the file was made with other settings.
+        InvalidInput: the stored figures were measured with other settings.
     """
     if file.exists():
         kept: Result = json.loads(file.read_text(encoding="utf-8"))
@@ -101,20 +84,20 @@ def kept_or(file: Path, settings: Mapping[str, Any], measure: Callable[[], Resul
 
 
 def this_device() -> torch.device:
-    """The first GPU if there is one."""
+    """Return the first GPU or, if there is none, the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def trained(settings: TrainSettings, task: Task[Any], *, output: Path) -> TrainingResult:
-    """A run by this process alone, without a word."""
+def trained(settings: TrainSettings, task: Task, *, output: Path) -> TrainingResult:
+    """Train in this process alone, without a log."""
     return fit(settings, task, output=output, processes=Processes(device=this_device()), log=quiet)
 
 
 def facts_of(fitted: TrainingResult) -> Result:
-    """The length of a run and its best step, for a cell."""
+    """Return the number of steps of a run, its best step and its duration, for a cell."""
     return {"steps": fitted.steps, "best_step": fitted.best_step, "seconds": round(fitted.seconds, 1)}
 
 
 def start_encoder(settings: TrainSettings, texts: Texts, *, classes: int = 0) -> Encoder:
-    """The encoder that the settings begin with, untrained."""
+    """Return the untrained encoder that the settings name."""
     return Encoder(load_pair_model(settings, classes=classes), texts, settings, device=this_device())

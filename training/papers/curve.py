@@ -3,24 +3,23 @@
     python -m training.papers.curve --judged FOLDER --companies FILE --output runs/curve
     python -m training.papers.curve ... --methods cross-entropy pause --shares 1 .1 .01 --seeds 1 2 3 --budget 60
 
-FOLDER holds train.tsv.gz and dev.tsv.gz (training.evaluate.judged). Every cell (method, share, seed)
-is a training run of the same number of steps on the same pairs, of which the others' labels are
-hidden; its best step and threshold are chosen on anchors cut from train, and what is reported is
-measured on dev. Finished cells are kept in OUTPUT/cells, so the command continues where it stopped; one
-seed is finished for all cells before the next begins, and after `--budget` minutes no further cell is
-started. Changes of a method stand behind a "/": `listwise/industry` and `listwise/teacher`
-name where the unlabelled pairs' gains come from, that is whether both companies have the same value of
-`--weak-field`, or a cross-encoder that learnt from the same labels (training.papers.cross_encoder); the others are
-settings (CHANGES), so that ablations such as `pause/half/constant` stand in the same table. It writes
+FOLDER contains train.tsv.gz and dev.tsv.gz. Every cell (method, share, seed) is a training run of the same number of
+steps on the same pairs; all labels but a share are hidden. Its best step and threshold are chosen on anchors held out
+from train, and its figures are measured on dev. Finished cells are stored in OUTPUT/cells, and the command continues
+where it stopped. All cells of a seed are measured before the next seed; after `--budget` minutes no cell is started.
+
+Changes of a method follow a "/": `pause/half/constant` changes settings (CHANGES), for ablations; `listwise/teacher`
+gives unlabelled pairs the gains that a cross-encoder predicts, which is trained on the same labels
+(training.papers.cross_encoder). The command writes
 
     table.md   mean and standard deviation over the seeds, and paired differences to the first method
-    curve.png  nDCG@10 over the share of labels
-    curve.json all figures, with the values of each anchor
+    curve.png  nDCG@10 by share of labels
 """
 
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +35,26 @@ from training.data.pairs import Pairs, read_pairs
 from training.data.selection import Selection, TrainingData
 from training.data.splits import SELECTION_ANCHORS, hide_labels, refuse_leakage, split_by_anchor
 from training.data.texts import Texts
-from training.distillation.weak_labels import read_values
-from training.evaluate.judged import Texts as CompanyTexts
+from training.evaluate.encoding import Texts as CompanyTexts
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.pairs import PairQuality, best_threshold, cosine_quality, head_quality
 from training.evaluate.ranking import encode_anchors, measure, pooled
 from training.losses.objectives import PAIR_LOSSES
 from training.model.encoder import Encoder
 from training.options import add_settings, settings_of
-from training.papers import cells
-from training.papers.cross_encoder import TeacherSettings, with_expected_gains
-from training.papers.curve_report import UNTRAINED, as_table
-from training.papers.share_report import write_report
-from training.papers.weak_labels import with_shared_values
+from training.papers.cells import (
+    Cells,
+    Result,
+    add_share_options,
+    add_table_options,
+    facts_of,
+    measured_cells,
+    start_encoder,
+    this_device,
+    trained,
+)
+from training.papers.cross_encoder import Teacher
+from training.papers.reports import UNTRAINED, curve_table, plot
 from training.run.task import PairTask
 
 METHODS = (
@@ -62,7 +68,7 @@ METHODS = (
 )
 SHARES = (1.0, 0.1, 0.05, 0.02, 0.01)
 SEEDS = (1, 2, 3)
-SOURCES = ("industry", "teacher")
+TEACHER = "teacher"  # gains of unlabelled pairs by a cross-encoder
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "half": {"labelled_share": 0.5},  # half of each batch is labelled, however few labels there are
     "constant": {"alpha": 0.0},  # no annealing
@@ -72,10 +78,10 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "clamped": {"correction": "clamped"},
     "uncorrected": {"correction": "none"},
 }
-TEACHER_PAIRS = 3_000  # that a teacher learns from at least, passes counted
+TEACHER_PAIRS = 3_000  # pairs that a teacher is trained on, counted once per epoch
 SPLIT_SEED = 0  # the selection anchors are the same in all cells
 
-# Settings for a laptop: the top two layers, their input computed once, texts cut to 64 tokens.
+# Settings for a laptop: only the top two layers are trained, on cached lower states; texts of at most 64 tokens.
 LAPTOP: Mapping[str, Any] = {
     "model": "minilm-l6",
     "frozen_layers": 4,
@@ -89,22 +95,18 @@ LAPTOP: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """The data of all cells: pairs to train on, selection, and the judgements for the measures.
-
-    `industry_of` holds the value of the weak field of each company that has one.
-    """
+    """The data of all cells: pairs to train on, checkpoint selection, and the judged dev pairs with their texts."""
 
     train: Pairs
     selection: Selection
     judged: Judgements
     texts_of: CompanyTexts
     texts: Texts
-    industry_of: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One training run. `method` is a loss, and behind it what changes it: a source of gains, settings."""
+    """One training run. `method` is the name of a loss, followed by its changes."""
 
     method: str
     share: float
@@ -112,21 +114,16 @@ class Cell:
 
     @property
     def changes(self) -> list[str]:
-        """The changes behind the loss."""
+        """The changes of the method."""
         return self.method.split("/")[1:]
 
     @property
-    def source(self) -> str:
-        """Where the unlabelled pairs' gains come from; empty where they have none."""
-        return next((change for change in self.changes if change in SOURCES), "")
-
-    @property
     def possible(self) -> bool:
-        """Without unlabelled pairs no batch can be half labelled."""
+        """Whether the cell can be trained: if all pairs are labelled, no batch can be half labelled."""
         return not ("half" in self.changes and self.share == 1)
 
     def settings(self, usual: TrainSettings) -> TrainSettings:
-        """The usual settings, with what this cell changes."""
+        """Return the usual settings with the changes of this cell."""
         changed: dict[str, Any] = {}
         for change in self.changes:
             changed |= CHANGES.get(change, {})
@@ -134,69 +131,53 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """That of its files."""
+        """The name of the cell's files."""
         return f"{self.method.replace('+', '_').replace('/', '_by_')}-{self.share:g}-{self.seed}"
 
 
-def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int, weak_field: str) -> Bench:
-    """Reads the judged pairs, refuses leakage between train and dev, cuts off the selection anchors.
+def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, selection: int) -> Bench:
+    """Read the judged pairs, refuse leakage between train and dev, and hold out the selection anchors.
 
     Raises:
-        InvalidInput: a file cannot be used, or train and dev share anchors.
+        InvalidInput: a file is invalid, or train and dev share anchors.
     """
     pairs = read_pairs(judged_split(judged, "train"), companies=companies)
     refuse_leakage(pairs, read_pairs(judged_split(judged, "dev"), companies=companies))
     train, kept = split_by_anchor(pairs, selection=selection, seed=SPLIT_SEED)
     dev = read_judgements(judged_split(judged, "dev"))
     texts_of = judged_texts(companies, dev, DEFAULT_SETTINGS)
-    # Dev's texts stand behind those of the pairs, so that frozen layers see them once too.
+    # The texts of dev follow those of the pairs, so that the states of frozen layers are cached for both.
     texts = Texts([*pairs.texts, *texts_of.values()], settings.source, max_tokens=settings.max_tokens)
-    industry_of = read_values(companies, weak_field) if weak_field else {}
-    return Bench(
-        train=train,
-        selection=Selection(kept),
-        judged=dev,
-        texts_of=texts_of,
-        texts=texts,
-        industry_of=industry_of,
-    )
+    return Bench(train=train, selection=Selection(kept), judged=dev, texts_of=texts_of, texts=texts)
 
 
-def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) -> dict[str, Any]:
-    """Trains one cell and measures it on dev."""
+def run_cell(cell: Cell, bench: Bench, usual: TrainSettings, *, output: Path) -> Result:
+    """Train one cell and measure it on dev."""
     settings = cell.settings(usual)
     hidden = hide_labels(bench.train, share=cell.share, seed=cell.seed)
-    data = TrainingData(pairs=with_gains(hidden, cell, bench, settings), texts=bench.texts, select=bench.selection)
-    fitted = cells.trained(settings, PairTask(settings, data), output=output)
-    figures = measured(fitted.encoder, bench, head=any(name in cell.method for name in PAIR_LOSSES))
+    pairs = with_teacher_gains(hidden, settings) if TEACHER in cell.changes else hidden
+    data = TrainingData(pairs=pairs, texts=bench.texts, select=bench.selection)
+    fitted = trained(settings, PairTask(settings, data), output=output / cell.name)
     return {
         **asdict(cell),
         "labelled": int(hidden.labelled.sum()),
-        **cells.facts_of(fitted),
+        **facts_of(fitted),
         "selection": dict(fitted.best),
-        **figures,
+        **measured(fitted.encoder, bench, head=any(name in cell.method for name in PAIR_LOSSES)),
     }
 
 
-def with_gains(pairs: Pairs, cell: Cell, bench: Bench, settings: TrainSettings) -> Pairs:
-    """The pairs, their unlabelled ones with gains from the cell's source, if it names one."""
-    if cell.source == "industry":
-        return with_shared_values(pairs, bench.industry_of)
-    if cell.source == "teacher":
-        teacher = TeacherSettings(
-            model=settings.source,
-            max_tokens=settings.max_tokens,
-            precision=settings.precision,
-            seed=cell.seed,
-            # As many steps at every share, at least four passes.
-            epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))),
-        )
-        return with_expected_gains(pairs, teacher, device=cells.this_device(), log=quiet)
-    return pairs
+def with_teacher_gains(pairs: Pairs, settings: TrainSettings) -> Pairs:
+    """Return the pairs; unlabelled ones have the gains that a cross-encoder trained on the others predicts."""
+    teacher = Teacher(pairs, settings, device=this_device())
+    # The same number of steps at every share, but at least four epochs.
+    teacher.learn(epochs=max(4, round(TEACHER_PAIRS / int(pairs.labelled.sum()))), log=quiet)
+    rows = np.flatnonzero(~pairs.labelled)
+    return pairs.with_gains(rows, teacher.gains(rows))
 
 
-def measured(encoder: Encoder, bench: Bench, *, head: bool) -> dict[str, Any]:
-    """Dev figures: ranking by cosine with each anchor's nDCG@10, and pair decisions by cosine and by a trained head."""
+def measured(encoder: Encoder, bench: Bench, *, head: bool) -> Result:
+    """Return the figures on dev: ranking by cosine, nDCG@10 by anchor, decisions by cosine and by a trained head."""
     ranked = encode_anchors(encoder, bench.judged, bench.texts_of)
     ranking = measure(ranked)
     cosines, positive = pooled(ranked)
@@ -212,78 +193,64 @@ def measured(encoder: Encoder, bench: Bench, *, head: bool) -> dict[str, Any]:
 
 
 def head_decisions(encoder: Encoder, bench: Bench, positive: NDArray[np.bool_]) -> PairQuality:
-    """The pair head's decisions on dev's pairs, in both orders. Its first class is the competitor."""
+    """Return the quality of the pair head's decisions on the pairs of dev, averaged over both orders."""
     anchors = [anchor for anchor, grades in bench.judged.items() for _ in grades]
     candidates = [candidate for grades in bench.judged.values() for candidate in grades]
     left, right = (encoder.vectors([bench.texts_of[company] for company in side]) for side in (anchors, candidates))
     head = encoder.model.head
     with torch.no_grad():
         logits, swapped = (head(*sides).float().cpu().numpy() for sides in ((left, right), (right, left)))
-    return head_quality(logits, swapped, positive, positive_class=0)
+    return head_quality(logits, swapped, positive)
 
 
-def untrained(bench: Bench, usual: TrainSettings) -> dict[str, Any]:
-    """The figures of the model that all cells start from."""
-    encoder = cells.start_encoder(usual, bench.texts, classes=2)
+def untrained(bench: Bench, usual: TrainSettings) -> Result:
+    """Return the figures of the model that all cells start from."""
+    encoder = start_encoder(usual, bench.texts, classes=2)
     encoder.cache_lower_states(quiet)
     return {"method": UNTRAINED, "share": 0.0, "seed": 0, **measured(encoder, bench, head=False)}
 
 
-def table_cells(chosen: Sequence[Cell], bench: Bench, usual: TrainSettings, *, runs: Path) -> list[cells.Cell]:
-    """The cell of the untrained model, then the others."""
-
-    def measuring(cell: Cell) -> cells.Cell:
-        return cells.Cell(name=cell.name, measure=lambda: run_cell(cell, bench, usual, output=runs / cell.name))
-
-    return [cells.Cell(name=UNTRAINED, measure=lambda: untrained(bench, usual)), *map(measuring, chosen)]
-
-
 def cells_of(methods: Sequence[str], shares: Sequence[float], seeds: Sequence[int]) -> list[Cell]:
-    """All cells, a seed at a time, so that a table is whole as early as can be."""
+    """Return all cells, seed by seed, so that a table without gaps exists as early as possible."""
     chosen = [Cell(method=method, share=share, seed=seed) for seed in seeds for share in shares for method in methods]
     return [cell for cell in chosen if cell.possible]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the cells and writes the report."""
+    """Measure the cells and write the report."""
     parser = argparse.ArgumentParser(description="The label-efficiency curve of training methods.")
     parser.add_argument("--judged", type=Path, required=True, help="folder with train.tsv.gz and dev.tsv.gz")
     parser.add_argument("--companies", type=Path, required=True, help="JSONL file of the judged companies")
-    cells.add_table_options(parser, seeds=SEEDS)
-    cells.add_share_options(parser, methods=METHODS, shares=SHARES)
-    parser.add_argument("--weak-field", default="industry_fine", help="of the companies, for METHOD/industry")
-    parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="anchors of train held out")
+    add_table_options(parser, seeds=SEEDS)
+    add_share_options(parser, methods=METHODS, shares=SHARES)
+    parser.add_argument("--selection", type=int, default=SELECTION_ANCHORS, help="held-out anchors of train")
     add_settings(parser, without=("method", "label_share", "seed"))
     options = parser.parse_args(arguments)
     chosen = cells_of(options.methods, options.shares, options.seeds)
-    known = (*SOURCES, *CHANGES)
+    known = (TEACHER, *CHANGES)
     unknown = {change for cell in chosen for change in cell.changes} - set(known)
     if unknown:
-        parser.error(f"nothing is called {unknown.pop()!r} behind a '/'; choose of {', '.join(known)}")
-    weak_field = options.weak_field if any(cell.source == "industry" for cell in chosen) else ""
+        parser.error(f"unknown change {unknown.pop()!r} of a method; choose from {', '.join(known)}")
     with refusing():
         usual = settings_of(options, TrainSettings, LAPTOP)
-        bench = load_bench(options.judged, options.companies, usual, selection=options.selection, weak_field=weak_field)
-        results = cells.measured_cells(
-            table_cells(chosen, bench, usual, runs=options.output / "runs"),
+        bench = load_bench(options.judged, options.companies, usual, selection=options.selection)
+        cells: Cells = {
+            UNTRAINED: partial(untrained, bench, usual),
+            **{each.name: partial(run_cell, each, bench, usual, output=options.output / "runs") for each in chosen},
+        }
+        results = measured_cells(
+            cells,
             options,
             {**settings_values(usual), "selection": options.selection},
             line=_line,
         )
-    say(
-        write_report(
-            results,
-            options.output,
-            as_table(results, reference=options.methods[0]),
-            name="curve",
-            values=results,
-            figure=lambda result: float(result["dev"]["ndcg10"]),
-            label="nDCG@10 on dev",
-        )
-    )
+    table = curve_table(results, reference=options.methods[0])
+    (options.output / "table.md").write_text(table, encoding="utf-8")
+    plot(results, options.output / "curve.png", value=lambda each: float(each["dev"]["ndcg10"]), label="nDCG@10 on dev")
+    say(table)
 
 
-def _line(result: cells.Result) -> str:
+def _line(result: Result) -> str:
     return (
         f"{result['method']}, {result['share']:.0%} of the labels, seed {result['seed']}: "
         f"nDCG@10 {result['dev']['ndcg10']:.4f}, AUC {result['dev']['auc']:.4f}"

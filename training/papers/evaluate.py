@@ -4,7 +4,6 @@ python -m training.papers.evaluate --bundle models/<id> --sts FOLDER --senteval 
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,18 +13,18 @@ from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from training.config import SEED
-from training.console import refusing
-from training.evaluate.__main__ import encoding_progress, note, shown
-from training.evaluate.encoding import Encode, Progress
+from training.console import note, refusing, say
+from training.evaluate.__main__ import shown
+from training.evaluate.encoding import Encode
 from training.evaluate.report import table, write_report
 from training.evaluate.tasks import Figures
-from training.papers.senteval import TASKS, Step, evaluate_task, read_task
+from training.papers.senteval import TASKS, evaluate_task, read_task
 from training.papers.sts import SETS, evaluate_sts, read_sts
 
 
-def sts_figures(encode: Encode, folder: Path, *, progress: Progress | None) -> Figures:
-    """STS 2012-16, STS benchmark and SICK-R."""
-    report = evaluate_sts(encode, [read_sts(folder, name) for name in SETS], progress=progress)
+def sts_figures(encode: Encode, folder: Path) -> Figures:
+    """Return the correlations on STS 2012-16, STS benchmark and SICK-R."""
+    report = evaluate_sts(encode, [read_sts(folder, name) for name in SETS])
     rows: list[list[object]] = [
         [name, f"{each.pooled:.2f}", f"{each.subset_mean:.2f}", each.pairs] for name, each in report.sets.items()
     ]
@@ -36,12 +35,10 @@ def sts_figures(encode: Encode, folder: Path, *, progress: Progress | None) -> F
     )
 
 
-def senteval_figures(encode: Encode, folder: Path, *, tasks: Sequence[str], seed: int, step: Step | None) -> Figures:
-    """The transfer tasks of these names."""
-    if not tasks:
-        raise InvalidInput("no transfer task is named; give at least one")
+def senteval_figures(encode: Encode, folder: Path, *, tasks: Sequence[str], seed: int) -> Figures:
+    """Return the accuracy on the transfer tasks of these names."""
     data = [read_task(folder, name) for name in tasks]
-    found = {task.name: evaluate_task(encode, task, seed=seed, step=step) for task in data}
+    found = {task.name: evaluate_task(encode, task, seed=seed, log=note) for task in data}
     average = float(np.mean([each.accuracy for each in found.values()]))
     rows: list[list[object]] = [
         [name, f"{each.accuracy:.2f}", "" if each.f1 is None else f"{each.f1:.2f}"] for name, each in found.items()
@@ -63,15 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with refusing():
         if not (options.sts or options.senteval):
-            raise InvalidInput("there is nothing to evaluate on; give --sts or --senteval")
+            raise InvalidInput("there is nothing to evaluate on; pass --sts or --senteval")
         encoder = TextEncoder(ModelBundle.load(options.bundle))
         found: dict[str, Figures] = {}
         if options.sts:
-            progress = encoding_progress("sentences")
-            found["sts"] = shown("sts", sts_figures(encoder.encode, options.sts, progress=progress))
+            found["sts"] = shown("sts", sts_figures(encoder.encode, options.sts))
         if options.senteval:
             figures = senteval_figures(
-                encoder.encode, options.senteval, tasks=options.transfer_tasks, seed=options.seed, step=note
+                encoder.encode, options.senteval, tasks=options.transfer_tasks, seed=options.seed
             )
             found["senteval"] = shown("senteval", figures)
         report: dict[str, object] = {
@@ -79,10 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "bundle_id": encoder.bundle.bundle_id,
             "seed": options.seed,
             **{name: figures.values for name, figures in found.items()},
-            "anchor_values": {},
         }
         write_report(report, options.output)
-        sys.stdout.write(f"\nreport: {options.output}\n")
+        say(f"report: {options.output}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m training.papers.export --model runs/sentences/best --output bundles
 
-Takes the options of training.export.
+The options are those of training.export.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from training.papers.sentence_models import load_sentence_encoder
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """See training.export."""
+    """Run training.export with the loader of these models."""
     command.main(arguments, load=load_sentence_encoder)
 
 

@@ -3,23 +3,24 @@
     python -m training.papers.nli --nli FOLDER --sts FOLDER --model pause-base --output runs/nli
     python -m training.papers.nli ... --model minilm-l6 --pairs 20000 --shares 1 .1 .01 --seeds 1 --budget 60
 
-The NLI folder holds train.tsv.gz (labelled) and unlabeled.tsv.gz; of the labels all but a share are hidden, the
-pairs stay. Each cell (method, share, seed) is a run; its best step is chosen on STSb-dev, and what is reported is
-Spearman's correlation x 100, pooled, on STS12-16, STSb-test and SICK-R-test. PAUSE learns from all pairs, so its
-runs are equally long at every share; cross-entropy learns from the labelled ones, in as many steps with
-`--step-matched`, in as many epochs without. Three classes, directed pairs, priors of 1/3.
+The NLI folder contains train.tsv.gz (labelled) and unlabeled.tsv.gz. All labels but a share are hidden; the pairs stay
+as unlabelled pairs. Each cell (method, share, seed) is a training run. Its best step is chosen on STSb-dev, and the
+reported figure is Spearman's correlation x 100, pooled, on STS12-16, STSb-test and SICK-R-test. PAUSE is trained on all
+pairs, so its runs have the same length at every share. Cross-entropy is trained on the labelled pairs: for the same
+number of steps with `--step-matched`, otherwise for the same number of epochs. The data have three classes and directed
+pairs; the priors are 1/3.
 
-Finished cells are kept in OUTPUT/cells, models in OUTPUT/runs; after `--budget` minutes no cell is started.
+Finished cells are stored in OUTPUT/cells, models in OUTPUT/runs; after `--budget` minutes no cell is started.
 
-    table.md   mean and standard deviation over the seeds, beside the start, its mean state and [CLS] untrained
-    nli.png    the average over the share of labels
-    nli.json   all figures
+    table.md   mean and standard deviation over the seeds, and the untrained model: mean of token states, and [CLS]
+    nli.png    the average by share of labels
 """
 
 import argparse
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ from training.data.pairs import Pairs, read_pairs
 from training.data.selection import TrainingData
 from training.data.splits import hide_labels
 from training.data.texts import Texts
+from training.data.unquoted import benchmark_file
 from training.model.encoder import Encoder
 from training.model.pair_model import NoHead, PairModel
 from training.options import add_settings, settings_of
 from training.papers.cells import (
-    Cell,
+    Cells,
     Result,
     add_share_options,
     add_table_options,
@@ -46,10 +48,8 @@ from training.papers.cells import (
     start_encoder,
     trained,
 )
-from training.papers.nli_report import UNTRAINED, as_table, conditions
-from training.papers.scored_pairs import StsSelection
-from training.papers.share_report import write_report
-from training.papers.sts import SETS, StsSet, evaluate_sts, read_sts
+from training.papers.reports import UNTRAINED, nli_conditions, nli_table, plot
+from training.papers.sts import SETS, StsSelection, StsSet, evaluate_sts, read_sts
 from training.run.task import PairTask
 
 CLASSES = ("entailment", "neutral", "contradiction")
@@ -72,41 +72,36 @@ class Bench:
 
 
 def read_nli(folder: Path, *, limit: int | None) -> Pairs:
-    """The labelled and the unlabelled pairs; with a `limit`, a random sample of both together.
+    """Return the labelled and the unlabelled pairs; with a `limit`, a random sample of that size.
 
     Raises:
-        InvalidInput: a file cannot be used, or has fewer pairs.
+        InvalidInput: a file is missing or invalid, or there are fewer pairs than `limit`.
     """
-    pairs = read_pairs([_file(folder, "train"), _file(folder, "unlabeled")], classes=CLASSES, directed=True)
+    pairs = read_pairs([benchmark_file(folder, name) for name in ("train", "unlabeled")], classes=CLASSES)
     if limit is None:
         return pairs
     if not 0 < limit <= len(pairs):
-        raise InvalidInput(f"{limit:,} of {len(pairs):,} pairs cannot be drawn; give --pairs 1 to {len(pairs)}")
+        raise InvalidInput(f"{limit:,} of {len(pairs):,} pairs cannot be drawn; pass --pairs 1 to {len(pairs)}")
     some = np.random.default_rng(SUBSET_SEED).choice(len(pairs), limit, replace=False)
     return pairs.subset(np.sort(some)).with_own_texts()
 
 
 def read_bench(nli: Path, sts: Path, settings: TrainSettings, *, limit: int | None) -> Bench:
-    """All data of a table.
+    """Return the data of all cells.
 
     Raises:
-        InvalidInput: as `read_nli`, or a set of STS is missing.
+        InvalidInput: see `read_nli`, or an STS set is missing.
     """
     pairs = read_nli(nli, limit=limit)
     dev, sets = read_sts(sts, SELECTION_SET), tuple(read_sts(sts, name) for name in SETS)
     texts = Texts(pairs.texts, settings.source, max_tokens=settings.max_tokens)
     for each in (dev, *sets):
-        texts.numbers([*each.left, *each.right])  # known from the start, so that states of frozen layers are kept, too
+        texts.numbers([*each.left, *each.right])  # added before the states of frozen layers are cached
     return Bench(pairs=pairs, dev=dev, sets=sets, texts=texts)
 
 
-def step_matched(settings: TrainSettings, pairs: Pairs) -> TrainSettings:
-    """The settings with the steps that a run over all pairs takes."""
-    return replace(settings, steps=settings.steps or math.ceil(settings.epochs * len(pairs) / settings.batch_pairs))
-
-
 def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
-    """Trains one cell and measures it."""
+    """Train one cell and measure it."""
     pairs = hide_labels(bench.pairs, share=settings.label_share, seed=settings.seed)
     data = TrainingData(pairs=pairs, texts=bench.texts, select=StsSelection(bench.dev))
     fitted = trained(settings, PairTask(settings, data), output=output)
@@ -121,26 +116,22 @@ def run_cell(bench: Bench, settings: TrainSettings, *, output: Path) -> Result:
     }
 
 
-def measured(encoder: Encoder, bench: Bench) -> dict[str, Any]:
-    """Spearman x 100 of each set, and their average."""
+def measured(encoder: Encoder, bench: Bench) -> Result:
+    """Return Spearman x 100 of each set, and their average."""
     report = evaluate_sts(encoder, bench.sets)
     return {"sts": {name: quality.pooled for name, quality in report.sets.items()}, "average": report.average}
 
 
 class FirstToken(PairModel):
-    """The state of [CLS] as a text's vector, for comparison; not trained."""
+    """Model whose vector of a text is the state of [CLS]; it is not trained, only compared with."""
 
-    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Float32 `[r, d]`."""
-        return self.states(input_ids, attention_mask)[:, 0].float()
-
-    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """The same from `lower_states`."""
-        return self.upper_states(lower_states, attention_mask)[:, 0].float()
+    def pooled(self, states: Tensor, _attention_mask: Tensor) -> Tensor:
+        """Return the states of the first tokens, float32 `[r, d]`."""
+        return states[:, 0].float()
 
 
 def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Result:
-    """The model that all cells start from, by the mean of its tokens' states or by the first token's."""
+    """Return the figures of the model that all cells start from, with the mean of token states or the first token's."""
     encoder = start_encoder(settings, bench.texts)
     if first_token:
         model = FirstToken(encoder.model.transformer, NoHead(), frozen_layers=settings.frozen_layers)
@@ -151,31 +142,23 @@ def untrained(bench: Bench, settings: TrainSettings, *, first_token: bool) -> Re
     return {"method": method, "share": 0.0, "seed": 0, "labelled": 0, "dev": dev, **measured(encoder, bench)}
 
 
-def table_cells(bench: Bench, usual: TrainSettings, options: argparse.Namespace) -> list[Cell]:
-    """All cells, a seed at a time, so that a table is complete as early as possible."""
-
-    def untrained_cell(name: str, *, first_token: bool) -> Cell:
-        return Cell(name=name, measure=lambda: untrained(bench, usual, first_token=first_token))
-
-    def trained_cell(method: str, share: float, seed: int) -> Cell:
-        name = f"{method.replace('+', '_')}-{share:g}-{seed}"
-        settings = replace(usual, method=method, label_share=share, seed=seed)
-        return Cell(name=name, measure=lambda: run_cell(bench, settings, output=options.output / "runs" / name))
-
-    return [
-        untrained_cell("untrained-mean", first_token=False),
-        untrained_cell("untrained-cls", first_token=True),
-        *(
-            trained_cell(method, share, seed)
-            for seed in options.seeds
-            for share in options.shares
-            for method in options.methods
-        ),
-    ]
+def table_cells(bench: Bench, usual: TrainSettings, options: argparse.Namespace) -> Cells:
+    """Return all cells, seed by seed, so that a table without gaps exists as early as possible."""
+    cells = {
+        "untrained-mean": partial(untrained, bench, usual, first_token=False),
+        "untrained-cls": partial(untrained, bench, usual, first_token=True),
+    }
+    for seed in options.seeds:
+        for share in options.shares:
+            for method in options.methods:
+                name = f"{method.replace('+', '_')}-{share:g}-{seed}"
+                settings = replace(usual, method=method, label_share=share, seed=seed)
+                cells[name] = partial(run_cell, bench, settings, output=options.output / "runs" / name)
+    return cells
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the cells and writes the report."""
+    """Measure the cells and write the report."""
     parser = argparse.ArgumentParser(description="PAUSE on natural language inference at each share of the labels.")
     parser.add_argument("--nli", type=Path, required=True, help="folder with train.tsv.gz and unlabeled.tsv.gz")
     parser.add_argument("--sts", type=Path, required=True, help="folder with STS12 to STS16, STSb and SICK-R")
@@ -188,25 +171,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with refusing():
         usual = settings_of(options, TrainSettings, RECIPE)
         bench = read_bench(options.nli, options.sts, usual, limit=options.pairs)
-        usual = step_matched(usual, bench.pairs) if options.step_matched else usual
+        if options.step_matched and not usual.steps:
+            usual = replace(usual, steps=math.ceil(usual.epochs * len(bench.pairs) / usual.batch_pairs))
         results = measured_cells(
             table_cells(bench, usual, options),
             options,
             {**settings_values(usual), "pairs": len(bench.pairs)},
             line=_line,
         )
-    stated = conditions(usual, bench.pairs, reduced=options.pairs is not None)
-    say(
-        write_report(
-            results,
-            options.output,
-            f"{stated}\n\n{as_table(results)}",
-            name="nli",
-            values={"conditions": stated, "results": results},
-            figure=lambda result: float(result["average"]),
-            label="Spearman x 100, average of seven sets",
-        )
-    )
+    conditions = nli_conditions(usual, bench.pairs, reduced=options.pairs is not None)
+    report = f"{conditions}\n\n{nli_table(results)}"
+    (options.output / "table.md").write_text(report, encoding="utf-8")
+    picture, label = options.output / "nli.png", "Spearman x 100, average of seven sets"
+    plot(results, picture, value=lambda result: float(result["average"]), label=label)
+    say(report)
 
 
 def _line(result: Result) -> str:
@@ -214,13 +192,6 @@ def _line(result: Result) -> str:
         f"{result['method']}, {result['share']:.0%} of the labels, seed {result['seed']}: "
         f"average {result['average']:.2f}, {SELECTION_SET} {result['dev']:.2f}"
     )
-
-
-def _file(folder: Path, name: str) -> Path:
-    found = [path for path in (folder / f"{name}.tsv.gz", folder / f"{name}.tsv") if path.is_file()]
-    if not found:
-        raise InvalidInput(f"there is no {name}.tsv.gz in {folder}; name the folder that holds the NLI pairs")
-    return found[0]
 
 
 if __name__ == "__main__":

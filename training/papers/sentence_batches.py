@@ -1,4 +1,4 @@
-"""Descriptions as sentences, and batches of neighbouring sentences (QuickThoughts, IS-BERT).
+"""Splits descriptions into sentences, and makes batches of neighbouring sentences (QuickThoughts, IS-BERT).
 
 batches = SentenceBatches(descriptions, batch_sentences=400, seed=0)
 for batch in batches.epoch(0): ...   # batch.texts are indices into batches.texts
@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
 from similarity.errors import InvalidInput
 from similarity.preparation.sentences import split_sentences
-from training.data.batch_composition import batches_of_groups, split_into_batches
-from training.data.batches import Integers
+from training.data.batches import batches_of_groups, split_into_batches
+from training.data.pairs import Integers
 
-# The number of a list's item, and words with a full stop after which a sentence often goes on with a
-# capital or a number; those that profiles are full of (Inc., Ltd., Dr.) similarity.preparation.sentences knows.
+# The number of a list item, and abbreviations before a capital or a number. The most frequent ones (Inc., Ltd., Dr.)
+# are handled by similarity.preparation.sentences.
 _ABBREVIATION = re.compile(
     r"^\W*\d{1,2}\.$|(?:^|[\s(\"“])(?:e\.g|i\.e|vs|cf|approx|est|incl|excl|Mrs|Ms|Prof|Jr|Sr|Messrs|Bros|Pty|Pte|Sdn|PT|"
     r"Mt|Mfg|Sci|Ave|Blvd|Rs|Nos|Ph\.D|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$",
@@ -25,7 +26,7 @@ _ABBREVIATION = re.compile(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of `text`, in order; none is empty. "Inc.", "U.S." and "e.g." end none."""
+    """Return the sentences of `text`, in order; none is empty. "Inc.", "U.S." and "e.g." do not end a sentence."""
     found: list[str] = []
     for part in split_sentences(" ".join(text.split())):
         if found and _ABBREVIATION.search(found[-1]):
@@ -37,7 +38,7 @@ def sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceBatch:
-    """Sentences of descriptions, in their order: `texts`, `documents` and `positions` are `[r]`."""
+    """Consecutive sentences: their numbers `texts`, their `documents`, and `positions` in the document; all `[r]`."""
 
     texts: Integers
     documents: Integers
@@ -50,21 +51,19 @@ class SentenceBatch:
 class SentenceBatches:
     """Batches of about `batch_sentences` consecutive sentences of whole documents.
 
-    Documents with one sentence are left out: it has no neighbour. One with more than half a batch's
-    sentences is cut into equal parts, each treated as whole. `texts` `[t]` are the sentences that the
-    batches number; `documents` and `positions` `[t]`, and of a batch `[r]`, are indices into the
-    documents given and sentences within. The content of a batch depends on seed, epoch and its number alone.
+    Documents with one sentence are omitted, because it has no neighbour. A document with more sentences than half a
+    batch is split into equal parts, which are treated as documents. `texts` `[t]` are all sentences; `documents` and
+    `positions` `[t]` are the number of a sentence's document and its place in it. A batch depends only on the seed, the
+    epoch and its number.
 
     Raises:
-        InvalidInput: no document has two sentences, or a batch could not hold two.
+        InvalidInput: no document has two sentences.
     """
 
     def __init__(self, documents: Sequence[str], *, batch_sentences: int, seed: int) -> None:
-        if batch_sentences < 4:
-            raise InvalidInput(f"batch_sentences is {batch_sentences}; give 4 or more, two documents of two sentences")
         split = [(number, found) for number, text in enumerate(documents) if len(found := sentences(text)) > 1]
         if not split:
-            raise InvalidInput("no description has two sentences; there are no neighbours to learn from")
+            raise InvalidInput("no description has two sentences, so there are no neighbours to train on")
         self.texts = tuple(sentence for _, found in split for sentence in found)
         counts = [len(found) for _, found in split]
         self.documents = np.repeat([number for number, _ in split], counts).astype(np.int64)
@@ -72,23 +71,18 @@ class SentenceBatches:
         self._runs = _runs(counts, limit=batch_sentences // 2)
         self._sizes = np.array([len(run) for run in self._runs], dtype=np.int64)
         self._seed = seed
-        self._batches = batches_of_groups(self._sizes, batch_sentences)
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """The same for every epoch."""
-        return self._batches
+        self.batches_per_epoch = batches_of_groups(self._sizes, batch_sentences)
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[SentenceBatch]:
-        """The batches of epoch `number` (from 0), without the first `skip` of them."""
+        """Yield the batches of epoch `number` (from 0), without the first `skip`."""
         shuffled = np.random.default_rng([self._seed, number]).permutation(len(self._runs))
-        for runs in split_into_batches(shuffled, self._sizes, self._batches)[skip:]:
+        for runs in split_into_batches(shuffled, self._sizes, self.batches_per_epoch)[skip:]:
             rows = np.concatenate([self._runs[int(run)] for run in runs])
             yield SentenceBatch(texts=rows, documents=self.documents[rows], positions=self.positions[rows])
 
 
 def _runs(counts: Sequence[int], *, limit: int) -> list[Integers]:
-    """Rows of consecutive sentences: a document each, or an equal part of a long one."""
+    """Return the rows of each document or, for a long one, of its equal parts."""
     runs: list[Integers] = []
     start = 0
     for count in counts:
@@ -96,3 +90,15 @@ def _runs(counts: Sequence[int], *, limit: int) -> list[Integers]:
         runs += np.array_split(rows, min(-(-count // limit), count // 2))
         start += count
     return runs
+
+
+def neighbours(documents: Tensor, positions: Tensor, *, context: int) -> tuple[Tensor, Tensor]:
+    """Return (neighbours, others) of each sentence in a batch, bool `[r, r]` each.
+
+    Neighbours are at most `context` positions apart in the same document; `documents` and `positions` are int64 `[r]`.
+    A sentence is in neither mask of its own row, also if the batch contains it twice.
+    """
+    together = documents[:, None] == documents
+    distance = (positions[:, None] - positions).abs()
+    near = together & (distance > 0) & (distance <= context)
+    return near, ~near & ~(together & (distance == 0))

@@ -5,15 +5,67 @@ evaluation mode.
 """
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from training.export.graph import SentenceEncoder, load_exportable
 from training.model.pair_model import NoHead, PairModel, mean_over_tokens
-from training.papers.convolutions import TokenConvolutions, load_convolutions, save_convolutions
+
+CONVOLUTIONS_FILE = "cnn.safetensors"
+FILTERS = 256
+
+
+class TokenConvolutions(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
+    """IS-BERT's layers between transformer and mean: `filters` ReLU convolutions for each of the (odd) `windows`.
+
+    The length does not change. Padding tokens count as zeros, as positions beyond the ends of a text do, so that
+    padding does not change the result.
+    """
+
+    def __init__(self, dimension: int, *, windows: Sequence[int], filters: int = FILTERS) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv1d(dimension, filters, window, padding=window // 2) for window in windows)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of a convolved state."""
+        return sum(int(layer.out_channels) for layer in self.layers)
+
+    def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return states `[r, l, dimension]` of states `[r, l, d]`; those of padding tokens are undefined."""
+        channels = (states * attention_mask.unsqueeze(-1).to(states.dtype)).transpose(1, 2)
+        return torch.cat([torch.relu(layer(channels)) for layer in self.layers], dim=1).transpose(1, 2)
+
+
+def new_convolutions(dimension: int, *, windows: Sequence[int], seed: int) -> TokenConvolutions:
+    """Return convolutions with random weights drawn from `seed`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return TokenConvolutions(dimension, windows=windows)
+
+
+def save_convolutions(convolutions: TokenConvolutions, folder: Path) -> None:
+    """Write the convolutions to the folder of the transformer's weights."""
+    weights = {name: value.contiguous() for name, value in convolutions.state_dict().items()}
+    save_file(weights, folder / CONVOLUTIONS_FILE)
+
+
+def load_convolutions(folder: Path) -> TokenConvolutions | None:
+    """Return the convolutions that `save_convolutions` wrote to `folder`; None if there are none."""
+    path = folder / CONVOLUTIONS_FILE
+    if not path.exists():
+        return None
+    weights = load_file(path)
+    kernels = [weights[f"layers.{number}.weight"] for number in range(len(weights) // 2)]
+    filters, dimension, _ = kernels[0].shape
+    convolutions = TokenConvolutions(dimension, windows=[kernel.shape[2] for kernel in kernels], filters=filters)
+    convolutions.load_state_dict(weights)
+    return convolutions
 
 
 class TwoEncoders(PairModel):
@@ -52,33 +104,15 @@ class TokenEncoder(PairModel):
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return self.convolutions.dimension
 
-    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The convolved states `[r, l, dimension]`."""
-        if self.frozen_layers:
-            return self.upper_states(self.lower_states(input_ids, attention_mask), attention_mask)
-        convolved: Tensor = self.convolutions(super().states(input_ids, attention_mask), attention_mask)
-        return convolved
-
-    def upper_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the convolved states, computed from `lower_states`."""
-        convolved: Tensor = self.convolutions(super().upper_states(lower_states, attention_mask), attention_mask)
-        return convolved
-
-    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return token states (training mode) or vectors (evaluation mode) of int64 `[r, l]` ids and mask."""
-        return self._outputs(self.states(input_ids, attention_mask), attention_mask)
-
-    def encode_from_lower_states(self, lower_states: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the same outputs, computed from `lower_states`."""
-        return self._outputs(self.upper_states(lower_states, attention_mask), attention_mask)
-
-    def _outputs(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+    def pooled(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the convolved token states (training mode) or their means (evaluation mode)."""
+        convolved = self.convolutions(states, attention_mask)
         if self.training:
-            return nn.functional.pad(states.float(), (0, 0, 0, self.max_tokens - states.shape[1]))
-        return mean_over_tokens(states, attention_mask)
+            return nn.functional.pad(convolved.float(), (0, 0, 0, self.max_tokens - states.shape[1]))
+        return mean_over_tokens(convolved, attention_mask)
 
     def save(self, folder: Path) -> None:
         """Write the transformer in Hugging Face's format, and the convolutions to the same folder."""
@@ -102,11 +136,11 @@ class ConvolvedSentenceEncoder(SentenceEncoder):
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return self.convolutions.dimension
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The convolved states `[batch, length, dimension]`."""
+        """Return the convolved states `[batch, length, dimension]`."""
         convolved: Tensor = self.convolutions(super().states(input_ids, attention_mask), attention_mask)
         return convolved
 

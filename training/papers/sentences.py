@@ -1,7 +1,7 @@
 """Trains on sentences of descriptions, without labels: QuickThoughts and its variants, IS-BERT.
 
 python -m training.papers.sentences --method is-bert --companies companies.jsonl --output runs/sentences
-python -m training.papers.sentences ... --pairs pairs.csv     # labelled pairs choose the best step
+python -m training.papers.sentences ... --pairs pairs.csv     # labelled pairs for checkpoint selection
 """
 
 import argparse
@@ -18,30 +18,25 @@ from torch import Tensor
 from similarity.errors import InvalidInput
 from training.config import TrainSettings
 from training.console import refusing
-from training.data.descriptions import read_descriptions
 from training.data.pairs import read_pairs
 from training.data.selection import Select, Selection
 from training.data.texts import Texts
 from training.evaluate.encoding import Encode
+from training.evaluate.judged import read_descriptions
 from training.evaluate.ranks import auc
 from training.losses.objectives import Log, step_random
-from training.losses.supervised_contrastive import sample_entries
+from training.losses.on_anchors import sample_entries
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
 from training.options import add_settings, settings_of
-from training.papers.convolutions import load_convolutions, new_convolutions
-from training.papers.losses.altered_targets import altered_targets
-from training.papers.losses.block import block_loss
-from training.papers.losses.is_bert import is_bert
-from training.papers.losses.quick_thoughts import quick_thoughts
-from training.papers.neighbours import neighbours
-from training.papers.sentence_batches import SentenceBatch, SentenceBatches, sentences
-from training.papers.sentence_models import TokenEncoder, TwoEncoders
+from training.papers.losses import altered_targets, block_loss, is_bert, quick_thoughts
+from training.papers.sentence_batches import SentenceBatch, SentenceBatches, neighbours, sentences
+from training.papers.sentence_models import TokenEncoder, TwoEncoders, load_convolutions, new_convolutions
 from training.run.task import Task, digest
 from training.train import run
 
 METHODS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered", "is-bert")
-# The papers' settings; an option that is given wins.
+# The papers' settings; options of the command line take precedence.
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in METHODS[:3]},
     "is-bert": {"batch_sentences": 32, "learning_rate": 1e-6, "final_learning_rate": 0.0},
@@ -50,7 +45,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceSettings(TrainSettings):
-    """One run on sentences.
+    """The settings of a run on sentences.
 
     Raises:
         InvalidInput: a value is out of its range; the message says which are allowed.
@@ -65,17 +60,15 @@ class SentenceSettings(TrainSettings):
         TrainSettings.__post_init__(self)  # super() does not work in a dataclass with slots
         if self.method not in METHODS:
             raise InvalidInput(f"method is {self.method!r}; choose one of {', '.join(METHODS)}")
-        if self.windows not in ("1,3,5", "3,5,7"):
-            raise InvalidInput(f"windows is {self.windows!r}; choose 1,3,5 or 3,5,7")
         for name, least in (("context", 1), ("batch_sentences", 4)):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must be {least} or more")
 
 
-class SentenceTask(Task[SentenceBatch]):
-    """Sentences of descriptions; `selection` descriptions are held out for checkpoint selection.
+class SentenceTask(Task):
+    """Training on sentences of descriptions; `selection` descriptions are held out for checkpoint selection.
 
-    With a `select` of its own, such as one of labelled pairs, it learns from all descriptions.
+    If `select` is given, such as one on labelled pairs, no description is held out.
 
     Raises:
         InvalidInput: too few descriptions have two sentences.
@@ -84,18 +77,13 @@ class SentenceTask(Task[SentenceBatch]):
     unit = "sentences"
 
     def __init__(
-        self,
-        settings: SentenceSettings,
-        descriptions: Sequence[str],
-        *,
-        selection: int,
-        select: Select | None = None,
+        self, settings: SentenceSettings, descriptions: Sequence[str], *, selection: int, select: Select | None = None
     ) -> None:
         self.settings = settings
         held_out: set[int] = set() if select else _held_out(descriptions, selection, seed=settings.seed)
         self.select = select or NeighbourSelection([descriptions[number] for number in sorted(held_out)])
-        learnt = [text for number, text in enumerate(descriptions) if number not in held_out]
-        batches = SentenceBatches(learnt, batch_sentences=settings.batch_sentences, seed=settings.seed)
+        kept = [text for number, text in enumerate(descriptions) if number not in held_out]
+        batches = SentenceBatches(kept, batch_sentences=settings.batch_sentences, seed=settings.seed)
         self.batches = batches
         self.texts = Texts(batches.texts, settings.source, max_tokens=settings.max_tokens)
         self.fingerprint = digest(batches.texts, (batches.documents, batches.positions))
@@ -103,7 +91,7 @@ class SentenceTask(Task[SentenceBatch]):
         self.batch = f"about {settings.batch_sentences} sentences"
 
     def load_model(self, settings: TrainSettings) -> PairModel:
-        """IS-BERT's encoder with the convolutions of the folder, else new ones; or QuickThoughts' two encoders."""
+        """Return IS-BERT's encoder, with the convolutions in the folder or new ones, or QuickThoughts' two encoders."""
         folder = weights_source(settings.source)
         transformer = load_base_transformer(folder)
         if self.settings.method != "is-bert":
@@ -121,28 +109,23 @@ class SentenceTask(Task[SentenceBatch]):
         self, model: PairModel, outputs: Tensor, batch: SentenceBatch, *, step: int, steps: int
     ) -> tuple[Tensor, Log]:
         """See Task."""
-        if self.settings.method == "is-bert":
-            value = self._of_tokens(outputs, batch)
+        method, context = self.settings.method, self.settings.context
+        if method == "is-bert":
+            lengths = torch.from_numpy(self.texts.lengths[batch.texts]).to(outputs.device)
+            mask = torch.arange(outputs.shape[1], device=outputs.device) < lengths[:, None]
+            value = is_bert(outputs, mask, mean_over_tokens(outputs, mask))
         else:
-            value = self._of_neighbours(outputs, batch, step)
+            left, right = outputs.chunk(2, dim=1)
+            places = (torch.from_numpy(each).to(outputs.device) for each in (batch.documents, batch.positions))
+            near, others = neighbours(*places, context=context)
+            if method == "quick-thoughts-block":
+                # Blocks of equal size: as many others as a sentence has neighbours on both sides.
+                sampled = sample_entries(others, 2 * context, step_random(self.settings, step))
+                value = block_loss(left, right, near, sampled)
+            else:
+                loss = quick_thoughts if method == "quick-thoughts" else altered_targets
+                value = loss(left, right, near, others)
         return value, {"sentences": float(len(batch))}
-
-    def _of_tokens(self, outputs: Tensor, batch: SentenceBatch) -> Tensor:
-        lengths = torch.from_numpy(self.texts.lengths[batch.texts]).to(outputs.device)
-        mask = torch.arange(outputs.shape[1], device=outputs.device) < lengths[:, None]
-        return is_bert(outputs, mask, mean_over_tokens(outputs, mask))
-
-    def _of_neighbours(self, outputs: Tensor, batch: SentenceBatch, step: int) -> Tensor:
-        left, right = outputs.chunk(2, dim=1)
-        documents, positions = (torch.from_numpy(of).to(outputs.device) for of in (batch.documents, batch.positions))
-        near = neighbours(documents, positions, context=self.settings.context)
-        if self.settings.method == "quick-thoughts":
-            return quick_thoughts(left, right, near.positives, near.negatives)
-        if self.settings.method == "quick-thoughts-altered":
-            return altered_targets(left, right, near.positives, near.negatives)
-        # Blocks of equal size: as many others as a sentence has neighbours on both sides.
-        others = sample_entries(near.negatives, 2 * self.settings.context, step_random(self.settings, step))
-        return block_loss(left, right, near.positives, others)
 
 
 def _held_out(descriptions: Sequence[str], selection: int, *, seed: int) -> set[int]:
@@ -150,13 +133,13 @@ def _held_out(descriptions: Sequence[str], selection: int, *, seed: int) -> set[
     if not 1 < selection < len(several):
         raise InvalidInput(
             f"{selection} of {len(several)} descriptions with two sentences cannot be held out for selection; "
-            f"give 2 to {max(2, len(several) - 1)}"
+            f"pass --selection 2 to {max(2, len(several) - 1)}"
         )
     return set(np.random.default_rng(seed).choice(several, selection, replace=False).tolist())
 
 
 class NeighbourSelection:
-    """How well cosines tell adjacent sentences of a description from sentences of two: AUC."""
+    """Checkpoint selection by the AUC of adjacent sentences against sentences of different descriptions."""
 
     def __init__(self, descriptions: Sequence[str]) -> None:
         split = [sentences(text) for text in descriptions]
@@ -169,20 +152,9 @@ class NeighbourSelection:
         self.compared: NDArray[np.bool_] = self.adjacent | (upper & ~together)
 
     def __call__(self, encode: Encode) -> dict[str, float]:
-        """The score of an encoder."""
+        """Return the score of an encoder."""
         vectors = encode(self.sentences)
         return {"neighbour_auc": auc((vectors @ vectors.T)[self.compared], self.adjacent[self.compared])}
-
-
-def read_task(options: argparse.Namespace, settings: SentenceSettings) -> SentenceTask:
-    """The task of the files named on the command line."""
-    pairs = read_pairs(options.pairs, companies=options.companies) if options.pairs else None
-    return SentenceTask(
-        settings,
-        read_descriptions(options.companies),
-        selection=options.selection,
-        select=Selection(pairs) if pairs else None,
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -200,7 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with refusing():
         settings = settings_of(options, SentenceSettings, RECIPES.get(getattr(options, "method", METHODS[0])))
-        run(settings, lambda _processes, _log: read_task(options, settings), output=options.output)
+        select = Selection(read_pairs(options.pairs, companies=options.companies)) if options.pairs else None
+        task = SentenceTask(settings, read_descriptions(options.companies), selection=options.selection, select=select)
+        run(settings, lambda _processes: task, output=options.output)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,16 @@
 
     python -m training.papers.stsb --sts FOLDER --model runs/nli/runs/pause-0.1-1/best --output runs/stsb
 
-FOLDER holds STSb-train, STSb-dev and STSb-test. The loss is the squared difference of cosine and score / 5; the
-best step is chosen on dev. The table has Spearman's correlation x 100 on test, mean and standard deviation
-over the seeds. The model may be any folder, preset or package; the first row is the model before
-training. Defaults are those of Reimers and Gurevych 2019 (2e-5, 16 pairs, 4 epochs). Finished seeds are kept in
-OUTPUT/cells.
-
-    table.md   a line for the start and one for the fine-tuned model
-    stsb.json  all figures
+FOLDER contains STSb-train, STSb-dev and STSb-test. The loss is the squared difference of cosine and score / 5; the best
+step is chosen on dev. The table (table.md) has Spearman's correlation x 100 on test: that of the model before training,
+then the mean and standard deviation over the seeds. The model may be any folder, preset or package. Defaults are those
+of Reimers and Gurevych 2019 (2e-5, 16 pairs, 4 epochs). Finished seeds are stored in OUTPUT/cells.
 """
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +22,16 @@ from training.console import refusing, say
 from training.data.pairs import Pairs
 from training.data.selection import TrainingData
 from training.data.texts import Texts
-from training.losses.inputs import LossInputs
-from training.losses.objectives import Log, Objective
-from training.model.encoder import Encoder
+from training.losses.objectives import Log, LossInputs, Objective
 from training.options import add_settings, settings_of
-from training.papers.cells import (
-    Cell,
-    Result,
-    add_table_options,
-    facts_of,
-    measured_cells,
-    start_encoder,
-    trained,
-)
-from training.papers.losses.sts import sts_regression
-from training.papers.scored_pairs import StsSelection, scored_pairs
-from training.papers.share_report import spread
-from training.papers.sts import StsSet, evaluate_sts, read_sts
+from training.papers.cells import Result, add_table_options, facts_of, measured_cells, start_encoder, trained
+from training.papers.losses import sts_regression
+from training.papers.reports import markdown, spread
+from training.papers.sts import StsSelection, StsSet, evaluate_sts, read_sts, scored_pairs
 from training.run.task import PairTask
 
 SEEDS = (1, 2, 3, 4, 5)
+COLUMNS = ("model", "STSb-test", "STSb-dev", "seeds")
 RECIPE: Mapping[str, Any] = {
     "method": "sts",
     "learning_rate": 2e-5,
@@ -67,10 +53,10 @@ class Benchmark:
 
 
 def read_benchmark(folder: Path, settings: TrainSettings) -> Benchmark:
-    """STSb-train, STSb-dev and STSb-test of a folder.
+    """Return STSb-train, STSb-dev and STSb-test of a folder.
 
     Raises:
-        InvalidInput: one of them is missing or cannot be read.
+        InvalidInput: a file is missing or invalid.
     """
     train = scored_pairs(read_sts(folder, "STSb-train"))
     texts = Texts(train.texts, settings.source, max_tokens=settings.max_tokens)
@@ -78,20 +64,20 @@ def read_benchmark(folder: Path, settings: TrainSettings) -> Benchmark:
 
 
 def fine_tuned(bench: Benchmark, settings: TrainSettings, *, output: Path) -> Result:
-    """Trains with one seed and measures on test."""
+    """Train with one seed and measure on test."""
     data = TrainingData(pairs=bench.train, texts=bench.texts, select=StsSelection(bench.dev))
     fitted = trained(settings, PairTask(settings, data, regression()), output=output)
     return {
         "row": "fine-tuned",
         "seed": settings.seed,
         "dev": fitted.best["spearman"],
-        "test": on_test(fitted.encoder, bench),
+        "test": evaluate_sts(fitted.encoder, [bench.test]).average,
         **facts_of(fitted),
     }
 
 
 def regression() -> Objective:
-    """The squared difference of cosine and score, over pairs with a score (their gain) and no class."""
+    """Return the objective for scored pairs (score in `gains`, no classes): squared difference of cosine and score."""
 
     def on_pairs(inputs: LossInputs, _progress: float, _log: Log) -> Tensor:
         return sts_regression(inputs.left, inputs.right, inputs.gains)
@@ -107,47 +93,29 @@ def regression() -> Objective:
 
 
 def start(bench: Benchmark, settings: TrainSettings) -> Result:
-    """The model before training."""
+    """Return the figures of the model before training."""
     encoder = start_encoder(replace(settings, frozen_layers=0), bench.texts)
     dev = StsSelection(bench.dev)(encoder)["spearman"]
-    return {"row": "as it came", "seed": 0, "dev": dev, "test": on_test(encoder, bench)}
-
-
-def on_test(encoder: Encoder, bench: Benchmark) -> float:
-    """Spearman x 100 on test."""
-    return evaluate_sts(encoder, [bench.test]).sets[bench.test.name].pooled
-
-
-def table_cells(bench: Benchmark, usual: TrainSettings, *, seeds: Sequence[int], runs: Path) -> list[Cell]:
-    """The start, and a cell for each seed."""
-
-    def of_seed(seed: int) -> Cell:
-        settings, name = replace(usual, seed=seed), f"seed-{seed}"
-        return Cell(name=name, measure=lambda: fine_tuned(bench, settings, output=runs / name))
-
-    return [Cell(name="start", measure=lambda: start(bench, usual)), *map(of_seed, seeds)]
+    return {"row": "as it came", "seed": 0, "dev": dev, "test": evaluate_sts(encoder, [bench.test]).average}
 
 
 def table(results: Sequence[Result], settings: TrainSettings) -> str:
-    """Markdown: the conditions, and a line for each row."""
-    lines = [
-        f"Start: {settings.model}. {settings.epochs:g} epochs of STSb-train, {settings.batch_pairs} pairs a batch, "
-        f"learning rate {settings.learning_rate:g}"
-        + (f", cut at {settings.steps} steps" if settings.steps else "")
-        + ". Spearman x 100, pooled; the best step is chosen on dev.",
-        "",
-        "| model | STSb-test | STSb-dev | seeds |",
-        "| --- | --- | --- | --- |",
-    ]
+    """Return the conditions and the table in Markdown."""
+    rows = []
     for row in dict.fromkeys(result["row"] for result in results):
         group = [result for result in results if result["row"] == row]
-        figures = " | ".join(spread([result[part] for result in group]) for part in ("test", "dev"))
-        lines.append(f"| {row} | {figures} | {len(group) if group[0]['seed'] else ''} |")
-    return "\n".join(lines) + "\n"
+        figures = (spread([result[part] for result in group]) for part in ("test", "dev"))
+        rows.append([row, *figures, str(len(group)) if group[0]["seed"] else ""])
+    return (
+        f"Start: {settings.model}. {settings.epochs:g} epochs of STSb-train, {settings.batch_pairs} pairs a batch, "
+        f"learning rate {settings.learning_rate:g}"
+        + (f", stopped after {settings.steps} steps" if settings.steps else "")
+        + f". Spearman x 100, pooled; the best step is chosen on dev.\n\n{markdown(COLUMNS, rows)}"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the seeds and writes the report."""
+    """Train with each seed and write the report."""
     parser = argparse.ArgumentParser(description="Fine-tune a sentence encoder on the STS benchmark.")
     parser.add_argument("--sts", type=Path, required=True, help="folder with STSb-train, STSb-dev and STSb-test")
     add_table_options(parser, seeds=SEEDS)
@@ -156,15 +124,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with refusing():
         usual = settings_of(options, TrainSettings, RECIPE)
         bench = read_benchmark(options.sts, usual)
+        cells = {"start": partial(start, bench, usual)}
+        for seed in options.seeds:
+            name = f"seed-{seed}"
+            output = options.output / "runs" / name
+            cells[name] = partial(fine_tuned, bench, replace(usual, seed=seed), output=output)
         results = measured_cells(
-            table_cells(bench, usual, seeds=options.seeds, runs=options.output / "runs"),
+            cells,
             options,
             settings_values(usual),
             line=lambda result: f"{result['row']}, seed {result['seed']}: STSb-test {result['test']:.2f}",
         )
     report = table(results, usual)
     (options.output / "table.md").write_text(report, encoding="utf-8")
-    (options.output / "stsb.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
     say(report)
 
 

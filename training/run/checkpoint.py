@@ -44,7 +44,8 @@ def save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state
     for stale in (draft, old):
         shutil.rmtree(stale, ignore_errors=True)
     draft.mkdir(parents=True)
-    save_file(_tensors(dict(model.named_parameters())), draft / MODEL_FILE)
+    weights = {name: value.detach().contiguous() for name, value in model.named_parameters()}
+    save_file(weights, draft / MODEL_FILE)
     save_file(_optimiser_tensors(optimiser), draft / OPTIMISER_FILE)
     values = {name: getattr(state, name) for name in State.__slots__}
     (draft / STATE_FILE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
@@ -101,10 +102,6 @@ def _check(state: State, folder: Path, *, settings: dict[str, Any], data: str, s
         )
     if data != state.data:
         raise CheckpointMismatch(f"{folder} was made from other pairs; restore them, or choose another output folder")
-
-
-def _tensors(named: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.detach().contiguous() for name, value in named.items()}
 
 
 def _optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, distributed, nn
 
-from training.data.batches import Integers
+from training.data.pairs import Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,48 +3,34 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from training.config import TrainSettings
-from training.data.batches import Batch, Integers, PairBatches
+from training.data.batches import Batch, PairBatches
 from training.data.pairs import Pairs
 from training.data.selection import Select, TrainingData
 from training.data.texts import Texts
-from training.losses.inputs import LossInputs
-from training.losses.objectives import Log, Objective, objective_of
+from training.losses.objectives import Log, LossInputs, Objective, objective_of
 from training.model.pair_model import PairModel, load_pair_model
 
 
-class TextRows(Protocol):
-    """A global batch: `texts` are the numbers of its texts; its length is its number of pairs, sentences or texts."""
+class Batches(Protocol):
+    """Global batches that depend only on the seed, the epoch and the number of the batch.
 
-    @property
-    def texts(self) -> Integers:
-        """Text numbers, int64 `[r]`."""
+    A batch has `texts`, the numbers of its texts, int64 `[r]`; its length is its number of pairs, sentences or texts.
+    """
 
-    def __len__(self) -> int: ...
+    batches_per_epoch: int
 
-
-AnyBatch = TypeVar("AnyBatch", bound=TextRows)
-AnyBatch_co = TypeVar("AnyBatch_co", bound=TextRows, covariant=True)
-
-
-class Batches(Protocol[AnyBatch_co]):
-    """Batches that depend only on the seed, the epoch and the number of the batch."""
-
-    @property
-    def batches_per_epoch(self) -> int:
-        """The same for every epoch."""
-
-    def epoch(self, number: int, *, skip: int = 0) -> Iterator[AnyBatch_co]:
+    def epoch(self, number: int, *, skip: int = 0) -> Iterator[Any]:
         """Yield the batches of epoch `number` (from 0), without the first `skip`."""
 
 
-class Task(ABC, Generic[AnyBatch]):
+class Task(ABC):
     """The data, the initial model and the loss of a run, as the training loop uses them.
 
     Attributes:
@@ -58,7 +44,7 @@ class Task(ABC, Generic[AnyBatch]):
             (evaluation must hold out the same anchors), and the teachers.
     """
 
-    batches: Batches[AnyBatch]
+    batches: Batches
     texts: Texts
     select: Select
     fingerprint: str
@@ -74,11 +60,11 @@ class Task(ABC, Generic[AnyBatch]):
         return load_pair_model(settings, classes=len(self.classes))
 
     @abstractmethod
-    def loss(self, model: PairModel, outputs: Tensor, batch: AnyBatch, *, step: int, steps: int) -> tuple[Tensor, Log]:
+    def loss(self, model: PairModel, outputs: Tensor, batch: Any, *, step: int, steps: int) -> tuple[Tensor, Log]:
         """Return the loss of a batch at `step` of `steps`, and its parts; `outputs` are those for `batch.texts`."""
 
 
-class PairTask(Task[Batch]):
+class PairTask(Task):
     """Training on labelled, unlabelled or scored pairs, by default with the objective that `settings.method` names.
 
     Raises:

@@ -1,10 +1,8 @@
 """Batch composition, worked by hand."""
 
 import numpy as np
-import pytest
 
-from similarity.errors import InvalidInput
-from training.data.batch_composition import batches_of_groups, composition, split_into_batches, stratum_shares
+from training.data.batches import batches_of_groups, composition, split_into_batches
 
 
 def test_remainders_are_carried_from_batch_to_batch() -> None:
@@ -18,13 +16,6 @@ def test_strata_that_are_used_once_are_used_up() -> None:
     sizes = np.array([7, 3])
     counts = composition(np.array([0.5, 0.5]), sizes=sizes, once=np.array([True, False]), total=14, batch=4)
     assert counts.tolist() == [[2, 2], [2, 2], [2, 2], [1, 1]]
-
-
-def test_shares_follow_the_labels_within_the_labelled_part() -> None:
-    shares = stratum_shares(np.array([-1, 0, 1]), np.array([50, 1, 3]), 0.4)
-    np.testing.assert_allclose(shares, [0.6, 0.1, 0.3])
-    with pytest.raises(InvalidInput, match="no pair is unlabelled"):
-        stratum_shares(np.array([0, 1]), np.array([1, 3]), 0.4)
 
 
 def test_groups_go_where_their_middle_lies() -> None:

@@ -15,10 +15,6 @@ def grades(*given: str) -> list[LabelCell]:
     return [LabelCell(place=f"pairs.csv, row {row}", grade=grade) for row, grade in enumerate(given, 1)]
 
 
-def by_class(*rows: dict[str, str]) -> list[LabelCell]:
-    return [LabelCell(place=f"pairs.csv, row {row}", by_class=cell) for row, cell in enumerate(rows, 1)]
-
-
 def names(labels: Labels) -> list[str]:
     """The class of each row, "-" where none is known."""
     return [
@@ -82,30 +78,14 @@ def test_the_order_of_classes_can_be_set() -> None:
     assert labels.targets.tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
-def test_a_row_may_have_several_classes() -> None:
-    labels = read_labels(cells("supplier;customer", "customer", "-"))
-    assert labels.classes == ("customer", "supplier")
-    assert labels.targets.tolist() == [[1, 1], [1, 0], [0, 0]]
-    assert labels.known.tolist() == [[True, True], [True, True], [False, False]]
-
-
-def test_a_column_per_class_may_be_known_for_some_classes_only() -> None:
-    labels = read_labels(by_class({"supplier": "1", "customer": "0"}, {"supplier": "", "customer": "1"}))
-    assert labels.classes == ("supplier", "customer")
-    assert labels.targets.tolist() == [[1, 0], [0, 1]]
-    assert labels.known.tolist() == [[True, True], [False, True]]
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (cells("positive", "positve"), "row 2: label 'positve' is none of positive, negative, unlabelled"),
         (grades("2", "3"), "row 2: grade '3' is not 2, 1 or 0"),
         (cells("0", "1", "2"), "call it 'grade'"),
-        (by_class({"supplier": "maybe"}), "row 1: 'maybe' for class supplier is none of 1, 0 and empty"),
         (cells(*(f"reason {number}" for number in range(101))), "101 different labels"),
         ([*cells("neutral", "entailment"), *grades("2")], "row 1: has a grade, but other rows have classes"),
-        ([*by_class({"supplier": "1"}), *cells("positive")], "row 1: has one label, but other rows have a column"),
     ],
 )
 def test_a_label_that_does_not_fit_is_refused_with_its_row(given: list[LabelCell], message: str) -> None:

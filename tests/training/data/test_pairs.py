@@ -98,13 +98,6 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         read_pairs(path)
 
 
-def test_classes_may_have_a_column_each(tmp_path: Path) -> None:
-    content = "text_a,text_b,label_supplier,label_customer\nx,y,1,0\nx,z,,1\n"
-    pairs = read_pairs(written(tmp_path, "pairs.csv", content))
-    assert pairs.classes == ("supplier", "customer")
-    assert pairs.known.tolist() == [[True, True], [False, True]]
-
-
 def test_company_texts_are_prepared(tmp_path: Path) -> None:
     companies = [
         {"id": "x", "name": "Able Inc.", "description": "Able Inc. makes anvils."},
@@ -113,14 +106,12 @@ def test_company_texts_are_prepared(tmp_path: Path) -> None:
     file = written(tmp_path, "companies.jsonl", "\n".join(map(json.dumps, companies)))
     path = written(tmp_path, "pairs.csv", "company_a,company_b,label\nx,y,positive\n")
     assert read_pairs(path, companies=file).texts == ("The company makes anvils.", "The company makes boats.")
-    assert read_pairs(path, companies=file, text_settings=None).texts[0] == "Able Inc. makes anvils."
 
 
-def test_repeated_rows_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_repeated_rows_are_left_out(tmp_path: Path) -> None:
     content = "company_a,company_b,label\na,b,\na,b,positive\na,b,positive\na,b,\nb,a,positive\n"
     pairs = read_pairs(written(tmp_path, "pairs.csv", content), companies=TEXTS)
     assert said(pairs) == [("a", "b", "competitor"), ("b", "a", "competitor")]
-    assert pairs.duplicates == 3
 
 
 def test_the_two_orders_of_a_graded_pair_may_differ(tmp_path: Path) -> None:

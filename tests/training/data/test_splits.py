@@ -1,5 +1,7 @@
 """No anchor is on both sides of a split, and a smaller share of labels is part of a larger one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -28,7 +30,7 @@ def test_selection_anchors_occur_nowhere_in_train(sides: list[tuple[str, str]], 
     assert {pair for pair in said(pairs) if pair[0] in chosen.anchors} == set(said(chosen))
     untouched = {pair for pair in said(pairs) if not set(pair[:2]) & set(chosen.anchors)}
     assert untouched == set(said(train))
-    assert refuse_leakage(train, chosen) is chosen
+    refuse_leakage(train, chosen)
 
 
 def test_a_split_depends_on_its_seed_alone() -> None:
@@ -51,10 +53,10 @@ def test_a_split_leaves_something_to_train_on() -> None:
 @pytest.mark.parametrize(
     ("evaluation", "message"),
     [
-        ([("a", "x"), ("y", "x")], "saw 1 of the 2 evaluation anchors and 0 of the 2 pairs"),
-        ([("b", "x")], "saw 1 of the 1 evaluation anchors and 0 of the 1 pairs"),
-        ([("b", "a"), ("y", "a")], "saw 1 of the 2 evaluation anchors and 1 of the 2 pairs"),
-        ([("a", "b")], "saw 1 of the 1 evaluation anchors and 1 of the 1 pairs"),
+        ([("a", "x"), ("y", "x")], "1 of the 2 evaluation anchors, such as a, occur"),
+        ([("b", "x")], "1 of the 1 evaluation anchors, such as b, occur"),
+        ([("b", "a"), ("y", "a")], "1 of the 2 evaluation anchors, such as b, occur"),
+        ([("a", "b")], "1 of the 1 evaluation anchors, such as a, occur"),
     ],
 )
 def test_shared_anchors_and_pairs_are_refused(evaluation: list[tuple[str, str]], message: str) -> None:
@@ -66,36 +68,9 @@ def test_shared_anchors_and_pairs_are_refused(evaluation: list[tuple[str, str]],
 def test_the_same_text_under_another_id_is_shared() -> None:
     train = made_pairs([("a", "b")], ["competitor"])
     other = made_pairs([("x", "y")], ["competitor"])
-    renamed = type(other)(
-        texts=("text of a", "text of y"),
-        ids=other.ids,
-        left=other.left,
-        right=other.right,
-        classes=other.classes,
-        targets=other.targets,
-        known=other.known,
-        gains=other.gains,
-        directed=False,
-    )
-    with pytest.raises(InvalidInput, match="saw 1 of the 1 evaluation anchors"):
-        refuse_leakage(train, renamed)
-
-
-def test_a_premise_may_have_been_a_hypothesis() -> None:
-    train = made_pairs([("a", "b")], ["competitor"], directed=True)
-    evaluation = made_pairs([("b", "a")], ["competitor"], directed=True)
-    assert refuse_leakage(train, evaluation) is evaluation
+    renamed = replace(other, texts=("text of a", "text of y"))
     with pytest.raises(InvalidInput, match="1 of the 1 evaluation anchors"):
-        refuse_leakage(train, made_pairs([("a", "c")], ["competitor"], directed=True))
-
-
-def test_strict_mode_leaves_out_candidates_seen_in_training() -> None:
-    train = made_pairs([("a", "b"), ("c", "d")], ["competitor", "other"])
-    evaluation = made_pairs([("x", "a"), ("x", "d"), ("x", "e")], ["competitor", "other", "other"])
-    assert len(refuse_leakage(train, evaluation)) == 3
-    assert said(refuse_leakage(train, evaluation, strict=True)) == [("x", "e", "other")]
-    with pytest.raises(InvalidInput, match="every candidate"):
-        refuse_leakage(train, evaluation.subset(np.array([0, 1])), strict=True)
+        refuse_leakage(train, renamed)
 
 
 LABELS = st.lists(st.sampled_from(["competitor", "other", ""]), min_size=1, max_size=200)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
-from training.distillation.lexical_overlap import overlap_factors
+from training.distillation.targets import overlap_factors
 
 pytestmark = pytest.mark.training
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.distillation import local_scaling as module
-from training.distillation.local_scaling import hubness
+from training.distillation import targets as module
+from training.distillation.targets import hubness
 
 pytestmark = pytest.mark.training
 

@@ -25,17 +25,11 @@ def test_the_interval_of_many_anchors_is_that_of_the_normal_law() -> None:
     assert found.upper == pytest.approx(values.mean() + half, abs=0.1 * half)
 
 
-def test_the_share_above_zero_is_its_chance() -> None:
+def test_two_differences_have_three_means() -> None:
     # Differences 2 and -1: means 2, 1/2, -1 with chances 1/4, 1/2, 1/4.
     found = paired_difference(np.array([2.0, 0.0]), np.array([0.0, 1.0]))
     assert found.mean == 0.5
-    assert found.above == pytest.approx(0.75, abs=0.02)
     assert (found.lower, found.upper) == (-1, 2)
-
-
-def test_equal_methods_are_above_each_other_half_the_time() -> None:
-    found = paired_difference(np.array([0.3, 0.9]), np.array([0.3, 0.9]))
-    assert (found.mean, found.lower, found.upper, found.above) == (0, 0, 0, 0.5)
 
 
 def test_pairing_removes_the_difficulty_of_anchors() -> None:
@@ -43,12 +37,6 @@ def test_pairing_removes_the_difficulty_of_anchors() -> None:
     found = paired_difference(hard + 0.1, hard)
     assert found.lower == pytest.approx(0.1)
     assert found.upper == pytest.approx(0.1)
-    assert found.above == 1
-
-
-def test_one_anchor_is_its_own_interval() -> None:
-    found = mean_interval(np.array([0.4]))
-    assert (found.mean, found.lower, found.upper) == (0.4, 0.4, 0.4)
 
 
 def test_values_that_are_not_defined_are_left_out() -> None:

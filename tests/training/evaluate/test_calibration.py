@@ -10,7 +10,6 @@ from training.evaluate.calibration import (
     JudgedHits,
     assess,
     calibrate,
-    fit_isotonic,
     fit_platt,
     judged_hits,
     out_of_fold,
@@ -18,6 +17,8 @@ from training.evaluate.calibration import (
     stratum_weights,
 )
 from training.evaluate.corpus import Corpus
+
+pytestmark = pytest.mark.training
 
 TRUE = Calibration(slope=9.0, intercept=-6.0)
 
@@ -148,33 +149,14 @@ def test_true_probabilities_have_the_error_of_chance() -> None:
     assert sum(each.pairs for each in right.table) == 2_000
 
 
-@pytest.mark.training
 def test_the_report_fits_on_all_and_judges_on_others() -> None:
     pairs = grouped(3_000, 60)
     report = calibrate(pairs, resamples=50)
     assert report.calibration == fit_platt(pairs.cosines, pairs.competitor, pairs.weights)
     assert (report.anchors, report.pairs, report.served) == (60, 3_000, 6_000)
-    assert report.platt.ece.mean < 0.05
-    # The truth is a sigmoid: steps cannot be better.
-    assert report.isotonic_gain.lower < 0
-    assert report.isotonic_gain.mean == pytest.approx(report.platt.log_loss.mean - report.isotonic.log_loss.mean)
+    assert report.quality.ece.mean < 0.05
 
 
-@pytest.mark.training
-def test_isotonic_is_better_where_the_truth_is_a_step() -> None:
-    random = np.random.default_rng(3)
-    cosines = random.uniform(0, 1, size=4_000)
-    pairs = JudgedHits(
-        anchors=np.arange(4_000) % 80,
-        cosines=cosines,
-        competitor=random.random(4_000) < np.where(cosines > 0.9, 0.95, 0.4),
-        weights=np.ones(4_000),
-        hits=4_000,
-    )
-    assert calibrate(pairs, resamples=100).isotonic_gain.lower > 0
-
-
-@pytest.mark.training
 def test_no_anchor_is_predicted_from_its_own_pairs() -> None:
     # Each anchor has one cosine of its own and pairs of one kind: knowing them would give them away.
     anchors = np.repeat(np.arange(20), 5)
@@ -185,19 +167,9 @@ def test_no_anchor_is_predicted_from_its_own_pairs() -> None:
         weights=np.ones(100),
         hits=100,
     )
-    platt, isotonic = out_of_fold(pairs, folds=20)
-    assert np.abs(platt - 0.5).max() < 0.3
-    assert np.mean((isotonic > 0.5) == pairs.competitor) <= 0.5
+    assert np.abs(out_of_fold(pairs, folds=20) - 0.5).max() < 0.3
 
 
-@pytest.mark.training
-def test_isotonic_rises_and_is_never_certain() -> None:
-    mapped = fit_isotonic(np.array([0.1, 0.5, 0.4, 0.9]), np.array([False, False, True, True]), np.ones(4))
-    found = mapped(np.array([-1.0, 0.45, 1.0]))
-    assert found == pytest.approx([1 / 6, 1 / 2, 5 / 6])
-
-
-@pytest.mark.training
 def test_fewer_anchors_than_folds_is_refused() -> None:
     with pytest.raises(InvalidInput, match="5-fold cross-validation needs 5 anchors with judged hits, not 1"):
         calibrate(grouped(10, 1))

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.text import TextSettings
+from tests.tiny_bundle import write_tiny_bundle
 from training.evaluate import corpus as corpora
-from training.evaluate.corpus import Corpus, corpus_recall, encode_corpus, nearest_companies
+from training.evaluate.corpus import Corpus, corpus_recall, nearest_companies, read_corpus
+from training.evaluate.encoding import encode_all
+from training.evaluate.judged import read_companies
 
 
 def on_a_circle(**degrees: float) -> Corpus:
@@ -39,14 +42,13 @@ def test_recall_is_the_share_of_known_competitors_among_the_first() -> None:
     corpus = on_a_circle(a=0, b=10, c=20, d=30, e=40)
     found = corpus_recall(corpus, {"a": {"b": 2, "d": 2, "c": 1}, "e": {"a": 2}}, depths=(1, 2, 3, 4))
     assert found.recall.tolist() == [[0.5, 0.5, 1, 1], [0, 0, 0, 1]]
-    assert found.competitors.tolist() == [2, 1]
-    assert found.means() == {"recall1": 0.25, "recall2": 0.25, "recall3": 0.5, "recall4": 1.0}
+    assert found.competitors == 3
 
 
 def test_an_anchor_is_not_its_own_neighbour() -> None:
     corpus = on_a_circle(a=0, b=90)
     assert corpus_recall(corpus, {"a": {"b": 2}}, depths=(1,)).recall.tolist() == [[1]]
-    assert nearest_companies(corpus, ["a"], k=1).rows.tolist() == [[1]]
+    assert nearest_companies(corpus, ["a"], k=1)[0].tolist() == [[1]]
 
 
 def test_companies_with_equal_cosines_share_their_rank() -> None:
@@ -71,15 +73,15 @@ def test_recall_and_neighbours_are_those_of_sorting(block: int, monkeypatch: pyt
         competitors = {company for company, grade in grades.items() if grade == 2}
         expected = [len(competitors & set(order[:depth])) / len(competitors) for depth in (5, 20)]
         assert found.recall[place] == pytest.approx(expected)
-        assert [corpus.ids[row] for row in served.rows[place]] == order[:8]
-        assert served.cosines[place] == pytest.approx(
-            np.sort(corpus.vectors @ corpus.vectors[corpus.row_of[anchor]])[::-1][1:9]
+        assert [corpus.ids[row] for row in served[0][place]] == order[:8]
+        assert served[1][place] == pytest.approx(
+            np.sort(corpus.vectors @ corpus.vectors[corpus.ids.index(anchor)])[::-1][1:9]
         )
 
 
 def test_equal_neighbours_are_served_in_the_order_of_the_corpus() -> None:
     corpus = on_a_circle(a=0, b=20, c=20, d=20, e=10)
-    assert nearest_companies(corpus, ["a"], k=3).rows.tolist() == [[4, 1, 2]]
+    assert nearest_companies(corpus, ["a"], k=3)[0].tolist() == [[4, 1, 2]]
 
 
 def test_anchors_without_a_competitor_are_left_out() -> None:
@@ -109,38 +111,35 @@ def test_a_corpus_that_does_not_fit_itself_is_refused() -> None:
         Corpus(ids=("a", "a"), vectors=np.ones((2, 2), dtype=np.float32))
 
 
-def lengths(texts: Sequence[str]) -> NDArray[np.float32]:
-    return np.array([[len(text), 0] for text in texts], dtype=np.float32)
-
-
 def test_a_file_of_companies_is_encoded_in_its_order(tmp_path: Path) -> None:
+    encoder = TextEncoder(write_tiny_bundle(tmp_path / "bundle"))
     rows = [("b", "Bo", "Bo makes boats."), ("a", "Able", "Able makes anvils and more.")]
     path = tmp_path / "companies.jsonl"
     path.write_text("\n".join(json.dumps({"id": i, "name": n, "description": d}) for i, n, d in rows))
-    seen: list[tuple[int, int]] = []
-    plain = encode_corpus(lengths, path, None, progress=lambda done, total: seen.append((done, total)))
-    assert plain.ids == ("b", "a")
-    assert plain.vectors[:, 0].tolist() == [len(row[2]) for row in rows]
-    assert seen == [(2, 2)]
-    prepared = encode_corpus(lengths, path, TextSettings())
-    assert prepared.vectors[0, 0] == len("The company makes boats.")
+    found = read_corpus(encoder, companies=path, index=None)
+    assert found.ids == ("b", "a")
+    prepared = ["The company makes boats.", "The company makes anvils and more."]
+    np.testing.assert_array_equal(found.vectors, encoder.encode(prepared))
+    with pytest.raises(InvalidInput, match="there is no file"):
+        read_corpus(encoder, companies=tmp_path / "nothing.jsonl", index=None)
 
 
 def test_a_broken_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "companies.jsonl"
     path.write_text('{"id": "a", "name": "Able", "description": "Anvils."}\n{"id": "b", "name": "Bo"}\n')
     with pytest.raises(InvalidInput, match=r"row 2: 'description'; a company has id, name and description"):
-        encode_corpus(lengths, path, None)
+        list(read_companies(path))
     path.write_text('{"id": "a", "name": "Able", "description": " "}\nnot json\n')
     with pytest.raises(InvalidInput, match=r"row 1: description: is empty"):
-        encode_corpus(lengths, path, None)
-    with pytest.raises(InvalidInput, match="there is no file"):
-        encode_corpus(lengths, tmp_path / "nothing.jsonl", None)
+        list(read_companies(path))
 
 
-def test_long_lists_of_texts_are_encoded_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from training.evaluate import encoding
+def test_equal_texts_are_encoded_once() -> None:
+    seen: list[str] = []
 
-    monkeypatch.setattr(encoding, "BLOCK_TEXTS", 2)
-    texts = ["ccc", "a", "bb", "a", "dddd"]
-    assert encoding.encode_all(lengths, texts)[:, 0].tolist() == [3, 1, 2, 1, 4]
+    def lengths(texts: Sequence[str]) -> NDArray[np.float32]:
+        seen.extend(texts)
+        return np.array([[len(text), 0] for text in texts], dtype=np.float32)
+
+    assert encode_all(lengths, ["ccc", "a", "bb", "a", "dddd"])[:, 0].tolist() == [3, 1, 2, 1, 4]
+    assert len(seen) == 4

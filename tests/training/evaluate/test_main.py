@@ -1,7 +1,6 @@
 """The command, from files to tables and report, with a model whose vectors are set by hand."""
 
 import json
-from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,29 +60,16 @@ def selecting(folder: Path) -> list[str]:
 
 
 def test_judged_tasks_print_tables_and_write_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(folder, *selecting(folder), "--tasks", "ranking", "pairs", "corpus", "--seed", "3")
+    found = run(folder, *selecting(folder), "--seed", "3")
     printed = capsys.readouterr()
     for title in ("\nranking\n", "\npairs\n", "\ncorpus\n"):
         assert title in printed.out
     # Equal texts are encoded once.
     assert "companies encoded" in printed.err
     assert found["seed"] == 3
-    values = found["anchor_values"]
-    assert isinstance(values, dict)
-    assert set(values) == {"ndcg10", "p10", "mrr", "anchor_auc", "recall10", "recall50", "recall100"}
-    assert list(values["ndcg10"]) == ["a0", "b0"]
+    assert found["ranking"]["prepared"]["pairs"] == 18  # type: ignore[index]
     # Fewer companies than 50: everything is found.
-    assert values["recall50"] == {"a0": 1, "b0": 1}
-
-
-def test_two_reports_are_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(folder, *judged(folder), "--tasks", "corpus", output="old.json")
-    found = run(folder, *judged(folder), "--tasks", "corpus", "--against", str(folder / "old.json"))
-    differences = found["differences"]
-    assert isinstance(differences, dict)
-    assert differences["recall10"]["mean"] == 0
-    assert differences["recall10"]["above"] == 0.5
-    assert "new - old" in capsys.readouterr().out
+    assert found["corpus"]["recall50"] == {"mean": 1, "lower": 1, "upper": 1, "anchors": 2}  # type: ignore[index]
 
 
 def write_index(path: Path, companies: Path, bundle: ModelBundle) -> None:
@@ -119,30 +105,15 @@ def test_vectors_are_taken_from_an_index(folder: Path) -> None:
     write_index(folder / "index.db", folder / "companies.jsonl", ModelBundle.load(folder / "bundle"))
     encoded = run(folder, *judged(folder), "--tasks", "corpus")
     read = run(folder, *judged(folder), "--tasks", "corpus", "--index", target)
-    assert read["anchor_values"] == encoded["anchor_values"]
+    assert read["corpus"] == encoded["corpus"]
     write_tiny_bundle(folder / "bundle", max_tokens=7)
-    with pytest.raises(SystemExit, match="holds vectors of encoder"):
+    with pytest.raises(SystemExit, match="contains vectors of encoder"):
         run(folder, *judged(folder), "--tasks", "corpus", "--index", target)
 
 
-@pytest.mark.training
-def test_all_tasks_are_the_default(folder: Path) -> None:
-    found = run(folder, *selecting(folder), "--served", "17", "--plots", str(folder / "plots"))
-    assert {"ranking", "pairs", "corpus", "calibration"} <= set(found)
-    assert found["calibration"]["fit"]["calibration"]["slope"] > 0  # type: ignore[index]
-    assert (folder / "plots" / "reliability.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--against", "nothing.json"], "^refused: nothing.json is not a report"),
-        ([], "^refused: there is no file nowhere"),
-    ],
-)
-def test_missing_files_are_refused(folder: Path, options: Sequence[str], message: str) -> None:
-    with pytest.raises(SystemExit, match=message):
-        run(folder, "--judged", "nowhere", "--companies", "nothing.jsonl", *options)
+def test_missing_files_are_refused(folder: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^refused: there is no file nowhere"):
+        run(folder, "--judged", "nowhere", "--companies", "nothing.jsonl")
 
 
 def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
@@ -151,15 +122,15 @@ def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
 
 
 def test_selection_anchors_may_not_be_evaluated(folder: Path) -> None:
-    with pytest.raises(SystemExit, match="2 selection anchors are among those evaluated, such as a0"):
-        run(folder, *judged(folder), "--tasks", "pairs", "--selection", str(folder / "dev.tsv"))
+    (folder / "dev.tsv").write_text((folder / "train.tsv").read_text())
+    with pytest.raises(SystemExit, match=r"5 selection anchors of .* are among those evaluated, such as"):
+        run(folder, *selecting(folder), "--tasks", "pairs")
 
 
-def test_without_a_training_split_a_selection_is_asked_for(folder: Path) -> None:
-    (folder / "train.tsv").rename(folder / "selection.tsv")
-    with pytest.raises(SystemExit, match="--selection"):
+def test_pair_decisions_need_a_training_split(folder: Path) -> None:
+    (folder / "train.tsv").unlink()
+    with pytest.raises(SystemExit, match=r"there is no file .*train.tsv"):
         run(folder, *judged(folder), "--tasks", "pairs")
-    assert "pairs" in run(folder, *judged(folder), "--tasks", "pairs", "--selection", str(folder / "selection.tsv"))
 
 
 def test_selection_anchors_are_those_that_training_holds_out(folder: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
 from tests import tiny_bundle
-from training.evaluate.ranking import RankedAnchor, measure
-from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking, difference_to_reference
+from training.export.gates import ExportRefused, JudgedData, Reference, check_ranking
 
 pytestmark = pytest.mark.training
 
@@ -41,19 +40,21 @@ def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextEncoder:
     return TextEncoder(tiny_bundle.write_tiny_bundle(tmp_path / "blind"))
 
 
-def test_the_difference_is_over_usable_anchors_only() -> None:
-    grades = np.array([2, 0])
-    new = measure([RankedAnchor(anchor=name, scores=np.array([0.9, 0.1]), grades=grades) for name in "abc"])
-    old = measure([RankedAnchor(anchor=name, scores=np.array([0.5, 0.5]), grades=grades) for name in "abc"])
-    difference = difference_to_reference(new, old, {"a", "c"})
-    assert difference.anchors == 2
-    assert difference.mean == pytest.approx(1 - IN_DOUBT)
+def test_the_difference_is_over_usable_anchors_only(judged_folder: Path, good: TextEncoder, blind: TextEncoder) -> None:
+    """An anchor whose candidates are all competitors has the same order with every model."""
+    with (judged_folder / "dev.tsv").open("a") as file:
+        file.write("a50\ta1\t2\na50\ta2\t2\n")
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl")
+    said: list[str] = []
+    found = check_ranking(good, judged, said.append, reference=Reference(encoder=blind))
+    assert found["dev_ndcg10_over_reference"] == pytest.approx(1 - IN_DOUBT)
+    assert said[-1].endswith("50 anchors")
 
 
 def test_a_better_model_passes_and_both_figures_are_kept(
     judged_folder: Path, good: TextEncoder, blind: TextEncoder
 ) -> None:
-    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl")
     said: list[str] = []
     found = check_ranking(good, judged, said.append, float32=good, reference=Reference(encoder=blind))
     assert found["dev_ndcg10_prepared"] == found["dev_ndcg10_prepared_float32"] == 1
@@ -65,7 +66,7 @@ def test_a_better_model_passes_and_both_figures_are_kept(
 
 
 def test_a_worse_model_is_refused_unless_allowed(judged_folder: Path, good: TextEncoder, blind: TextEncoder) -> None:
-    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl")
     said: list[str] = []
     with pytest.raises(ExportRefused, match=r"nDCG@10 -0\.1845 .* against .*, 50 anchors: the lower bound is under"):
         check_ranking(blind, judged, said.append, reference=Reference(encoder=good))
@@ -77,7 +78,7 @@ def test_a_worse_model_is_refused_unless_allowed(judged_folder: Path, good: Text
 def test_too_few_anchors_refuse_even_an_equal_model(judged_folder: Path, good: TextEncoder) -> None:
     lines = (judged_folder / "dev.tsv").read_text().splitlines()
     (judged_folder / "dev.tsv").write_text("\n".join(lines[:-2]) + "\n")
-    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",))
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl")
     with pytest.raises(ExportRefused, match="49 anchors: fewer than 50 anchors can be used"):
         check_ranking(good, judged, lambda line: None, reference=Reference(encoder=good))
 
@@ -85,9 +86,7 @@ def test_too_few_anchors_refuse_even_an_equal_model(judged_folder: Path, good: T
 def test_candidates_that_training_saw_are_left_out_of_the_strict_figures(
     judged_folder: Path, good: TextEncoder
 ) -> None:
-    judged = JudgedData(
-        folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",), seen=frozenset({"b"})
-    )
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", seen=frozenset({"b"}))
     found = check_ranking(good, judged, lambda line: None)
     assert (found["dev_pairs_prepared"], found["dev_pairs_strict"]) == (100, 50)
     # Only competitors are left: an AUC of them is no number, and is not kept.
@@ -95,15 +94,13 @@ def test_candidates_that_training_saw_are_left_out_of_the_strict_figures(
 
 
 def test_anchors_that_training_saw_are_refused(judged_folder: Path, good: TextEncoder) -> None:
-    judged = JudgedData(
-        folder=judged_folder, companies=judged_folder / "companies.jsonl", splits=("dev",), seen=frozenset({"a7", "x"})
-    )
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "companies.jsonl", seen=frozenset({"a7", "x"}))
     with pytest.raises(ExportRefused, match="training has seen 1 of the 50 anchors of dev, such as a7"):
         check_ranking(good, judged, lambda line: None)
 
 
 def test_a_judged_company_without_a_text_is_an_error(judged_folder: Path, good: TextEncoder) -> None:
     (judged_folder / "few.jsonl").write_text('{"id": "a0", "name": "Firm", "description": "anvils"}')
-    judged = JudgedData(folder=judged_folder, companies=judged_folder / "few.jsonl", splits=("dev",))
+    judged = JudgedData(folder=judged_folder, companies=judged_folder / "few.jsonl")
     with pytest.raises(InvalidInput, match="51 judged companies have no text"):
         check_ranking(good, judged, lambda line: None)

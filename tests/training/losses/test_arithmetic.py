@@ -51,8 +51,3 @@ def test_a_logarithm_of_a_sum_of_nothing_has_a_finite_gradient() -> None:
     assert value[0].item() == pytest.approx(1.0)
     (gradient,) = torch.autograd.grad(value.sum(), scores)
     assert gradient.tolist() == [[1.0, 0.0], [0.0, 0.0]]
-
-
-def test_a_large_score_does_not_overflow() -> None:
-    value = log_sum_exp_where(torch.tensor([[1e4, 1e4, 5e4]]), torch.tensor([[True, True, False]]))
-    assert value.item() == pytest.approx(1e4 + 0.6931, abs=1e-2)

@@ -10,13 +10,14 @@ import pytest
 pytestmark = pytest.mark.training
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("training/losses", "training/papers/losses")
-WITHOUT_LOSS = {"__init__", "arithmetic", "inputs", "objectives"}
+WITHOUT_LOSS = {"__init__", "arithmetic", "objectives"}
 MODULES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for folder in FOLDERS
-    for path in sorted((ROOT / folder).glob("*.py"))
-    if path.stem not in WITHOUT_LOSS
+    "training.papers.losses",
+    *(
+        f"training.losses.{path.stem}"
+        for path in sorted((ROOT / "training" / "losses").glob("*.py"))
+        if path.stem not in WITHOUT_LOSS
+    ),
 ]
 
 

@@ -17,7 +17,7 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-from training.losses.listwise import graded_listwise
+from training.losses.on_anchors import graded_listwise
 
 pytestmark = pytest.mark.training
 
@@ -42,19 +42,6 @@ def reference(
             -sum(target * math.log(value / total) for target, value in zip(targets, score, strict=True) if target)
         )
     return sum(losses) / len(losses) if losses else 0.0
-
-
-def test_worked_by_hand() -> None:
-    gains, labelled = tensor([[3.0, 1.0, 0.0, 7.0]]), tensor([[True, True, True, False]])
-    anchors, candidates = tensor(ANCHOR), tensor(CANDIDATES)
-    loss = graded_listwise(anchors, candidates, gains, labelled, temperature=TEMPERATURE)
-    # Targets 3/4, 1/4, 0; shares 9/13, 3/13, 1/13; the fourth has no label.
-    assert loss.item() == pytest.approx(-0.75 * math.log(9 / 13) - 0.25 * math.log(3 / 13))
-    with_others = graded_listwise(
-        anchors, candidates, gains, labelled, others=tensor([[False] * 3 + [True]]), temperature=TEMPERATURE
-    )
-    # The fourth joins the list with gain 0: shares out of 14.
-    assert with_others.item() == pytest.approx(-0.75 * math.log(9 / 14) - 0.25 * math.log(3 / 14))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -18,12 +18,9 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-from training.losses.in_batch import in_batch_contrastive
-from training.losses.supervised_contrastive import sample_entries, supervised_contrastive
-from training.papers.losses.altered_targets import altered_targets
-from training.papers.losses.block import block_loss
-from training.papers.losses.quick_thoughts import quick_thoughts
-from training.papers.neighbours import neighbours
+from training.losses.on_anchors import in_batch_contrastive, sample_entries, supervised_contrastive
+from training.papers.losses import altered_targets, block_loss, quick_thoughts
+from training.papers.sentence_batches import neighbours
 
 pytestmark = pytest.mark.training
 
@@ -121,28 +118,9 @@ def test_the_loss_equals_its_equation(name: str, options: dict[str, float], seed
     ],
 )
 def test_three_sentences_worked_by_hand(name: str, expected: float) -> None:
-    near = neighbours(torch.zeros(3, dtype=torch.int64), torch.arange(3), context=1)
-    loss = loss_named(name)(torch.ones(3, 1), tensor(LINE), near.positives, near.negatives)
+    near, others = neighbours(torch.zeros(3, dtype=torch.int64), torch.arange(3), context=1)
+    loss = loss_named(name)(torch.ones(3, 1), tensor(LINE), near, others)
     assert loss.item() == pytest.approx(expected)
-
-
-def test_in_batch_worked_by_hand() -> None:
-    # Cosines 1, 1/2 (positives), 0 (negative) and −1 (neither) at scale log 9: exp gives 9, 3, 1.
-    # The other positive is not in the denominator: −½ (log 9/10 + log 3/4)
-    candidates = tensor([[1.0, 0.0], [1.0, math.sqrt(3)], [0.0, 3.0], [-1.0, 0.0]])
-    positives, negatives = tensor([[True, True, False, False]]), tensor([[False, False, True, False]])
-    loss = in_batch_contrastive(tensor([[2.0, 0.0]]), candidates, positives, negatives, scale=math.log(9))
-    assert loss.item() == pytest.approx(-(math.log(0.9) + math.log(0.75)) / 2)
-
-
-def test_supervised_contrastive_worked_by_hand() -> None:
-    anchors, candidates = tensor([[1.0], [5.0]]), tensor([[math.log(2)], [math.log(3)], [0.0], [9.0]])
-    positives = tensor([[True, True, False, False], [False] * 4])
-    negatives = tensor([[False, False, True, False], [True] * 4])
-    # exp(u·v) is 2 and 3 for the positives, 1 for the negative; the fourth is neither, the second anchor has
-    # no positive: −½ (log 2/6 + log 3/6) = ½ log 6
-    loss = supervised_contrastive(anchors, candidates, positives, negatives, temperature=1.0)
-    assert loss.item() == pytest.approx(math.log(6) / 2)
 
 
 @pytest.mark.parametrize("name", EQUATIONS)

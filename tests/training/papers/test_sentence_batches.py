@@ -1,13 +1,17 @@
 """Sentences of descriptions, and batches of neighbouring ones."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similarity.errors import InvalidInput
-from training.papers.sentence_batches import SentenceBatches, sentences
+from training.papers.sentence_batches import SentenceBatches, neighbours, sentences
+
+pytestmark = pytest.mark.training
 
 
 @pytest.mark.parametrize(
@@ -74,5 +78,22 @@ def test_epochs_and_seeds_differ() -> None:
 def test_there_must_be_neighbours() -> None:
     with pytest.raises(InvalidInput, match="no description has two sentences"):
         SentenceBatches(["One sentence."], batch_sentences=8, seed=0)
-    with pytest.raises(InvalidInput, match="give 4 or more"):
-        SentenceBatches(["One. Two."], batch_sentences=3, seed=0)
+
+
+def test_neighbours_are_near_in_one_document() -> None:
+    documents, positions = torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 4])
+
+    def near(context: int) -> list[Any]:
+        return [row.nonzero().flatten().tolist() for row in neighbours(documents, positions, context=context)[0]]
+
+    assert near(1) == [[1], [0, 2], [1], [], []]
+    assert near(2) == [[1, 2], [0, 2], [0, 1], [], []]
+    assert near(3) == [[1, 2], [0, 2], [0, 1], [4], [3]]
+
+
+def test_every_other_sentence_is_a_negative_and_itself_is_neither() -> None:
+    near, others = neighbours(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]), context=1)
+    assert torch.equal(others, ~near & ~torch.eye(3, dtype=torch.bool))
+    near, others = neighbours(torch.tensor([0, 0]), torch.tensor([3, 3]), context=1)
+    assert not near.any()
+    assert not others.any()

@@ -1,7 +1,6 @@
 """Methods on sentences, through the same trainer: exact, resumable, exportable."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from safetensors.torch import load_file
 from similarity.encoder import OnnxRuntimeSession, padded
 from similarity.errors import InvalidInput
 from tests.training.tiny_model import TOPICS, losses
-from training import train
 from training.config import TrainSettings, settings_values
 from training.export.graph import load_encoder, to_onnx
 from training.model.pair_model import load_pair_model
-from training.papers.convolutions import TokenConvolutions, new_convolutions
-from training.papers.sentence_models import load_sentence_encoder
+from training.papers.sentence_models import TokenConvolutions, load_sentence_encoder, new_convolutions
 from training.papers.sentences import METHODS, RECIPES, NeighbourSelection, SentenceSettings, SentenceTask, main
 from training.run.processes import Processes
 from training.run.trained_run import read_run
@@ -80,32 +77,6 @@ def test_a_batch_in_pieces_trains_as_the_whole_batch(
     run(settings, tmp_path / "whole")
     run(replace(settings, micro_tokens=30), tmp_path / "pieces")
     assert losses(tmp_path / "pieces") == pytest.approx(losses(tmp_path / "whole"), rel=2e-4)
-
-
-class Killed(Exception):
-    pass
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("killed_after", [3, 4])
-def test_a_killed_run_continues_with_the_same_losses(
-    dropping_model: Path, tmp_path: Path, method: str, killed_after: int
-) -> None:
-    settings = tiny(dropping_model, method=method)
-    run(settings, tmp_path / "undisturbed")
-    whole: Callable[..., dict[str, float]] = train.backward
-
-    def killing(*arguments: Any, step: int, **others: Any) -> dict[str, float]:
-        if step > killed_after:
-            raise Killed
-        return whole(*arguments, step=step, **others)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "backward", killing)
-        with pytest.raises(Killed):
-            run(settings, tmp_path / "killed")
-    run(settings, tmp_path / "killed")
-    assert losses(tmp_path / "killed") == losses(tmp_path / "undisturbed")
 
 
 def test_two_encoders_learn_apart_and_the_first_is_kept(model: Path, tmp_path: Path) -> None:
@@ -225,7 +196,6 @@ def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> No
 def test_other_methods_and_settings_are_refused(model: Path) -> None:
     for changes, message in (
         ({"method": "pause"}, "choose one of quick-thoughts"),
-        ({"windows": "2"}, "choose 1,3,5 or 3,5,7"),
         ({"context": 0}, "context is 0; it must be 1 or more"),
     ):
         with pytest.raises(InvalidInput, match=message):

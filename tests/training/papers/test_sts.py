@@ -36,7 +36,6 @@ def test_pairs_are_pooled_and_subsets_are_a_second_figure(folder: Path) -> None:
     report = evaluate_sts(angles, [read_sts(folder, "STS12")])
     # Ranks of cosine 2 1 4 3 against those of score 4 3 2 1: 1 - 6 (4 + 4 + 4 + 4) / (4 * 15).
     assert report.sets["STS12"].pooled == pytest.approx(-60)
-    assert report.sets["STS12"].subsets == pytest.approx({"one": 100, "two": 100})
     assert report.sets["STS12"].subset_mean == pytest.approx(100)
 
 
@@ -59,7 +58,7 @@ def test_equal_scores_have_no_correlation(tmp_path: Path) -> None:
     assert math.isnan(evaluate_sts(angles, [read_sts(tmp_path, "STS13")]).average)
 
 
-@pytest.mark.parametrize("score", ["high", "nan", ""])
+@pytest.mark.parametrize("score", ["high", "nan", "", "5.5", "-1"])
 def test_a_score_that_is_no_number_is_refused(tmp_path: Path, score: str) -> None:
     (tmp_path / "STS13.tsv").write_text(f"{HEADER}1\ta\tb\tx\n{score}\ta\tb\tx\n")
     with pytest.raises(InvalidInput, match="STS13, row 2: the score"):

@@ -15,7 +15,7 @@ from tests.training.losses.cases import (
     assert_zero_with_zero_gradient,
     tensor,
 )
-from training.papers.losses.is_bert import is_bert
+from training.papers.losses import is_bert
 
 pytestmark = pytest.mark.training
 
@@ -39,16 +39,6 @@ def random_case(seed: int) -> tuple[Floats, Bools, Floats]:
     sentences, length = int(random.integers(1, 5)), int(random.integers(1, 6))
     mask = np.arange(length) < random.integers(0, length + 1, size=sentences)[:, None]
     return random.normal(size=(sentences, length, 3)), mask, random.normal(size=(sentences, 3))
-
-
-def test_worked_by_hand() -> None:
-    tokens = tensor([[[math.log(3)], [99.0]], [[math.log(3)], [0.0]]])
-    mask, sentences = tensor([[True, False], [True, True]]), tensor([[1.0], [2.0]])
-    # Own, softplus(−T): T = log 3, log 9, 0: log 4/3, log 10/9, log 2.
-    # Others, softplus(T): T = log 9 (first token, second sentence), log 3, 0: log 10, log 4, log 2.
-    own = math.log(4 / 3) + math.log(10 / 9) + math.log(2)
-    others = math.log(10) + math.log(4) + math.log(2)
-    assert is_bert(tokens, mask, sentences).item() == pytest.approx(own / 3 + others / 3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 
 from similarity.errors import InvalidInput
-from training.papers.tsv import read_columns
+from training.data.unquoted import benchmark_rows
 
 
 def test_quotation_marks_are_text(tmp_path: Path) -> None:
     (tmp_path / "MR.tsv").write_text('label\ttext\n0\t"so bad\n1\tsay "hi"\n')
-    assert read_columns(tmp_path, "MR", ("text", "label")) == [('"so bad', "0"), ('say "hi"', "1")]
+    assert benchmark_rows(tmp_path, "MR", ("text", "label")) == [('"so bad', "0"), ('say "hi"', "1")]
 
 
 def test_only_a_line_feed_ends_a_row(tmp_path: Path) -> None:
     (tmp_path / "MR.tsv").write_bytes("label\ttext\r\n0\ta\u2028b\x0bc\x85d\r\n".encode())
-    assert read_columns(tmp_path, "MR", ("text",)) == [("a\u2028b\x0bc\x85d",)]
+    assert benchmark_rows(tmp_path, "MR", ("text",)) == [("a\u2028b\x0bc\x85d",)]
 
 
 def test_an_empty_text_is_kept(tmp_path: Path) -> None:
     (tmp_path / "MR.tsv.gz").write_bytes(gzip.compress(b"label\ttext\n0\t\n1\tx\n"))
-    assert read_columns(tmp_path, "MR", ("text",)) == [("",), ("x",)]
+    assert benchmark_rows(tmp_path, "MR", ("text",)) == [("",), ("x",)]
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_an_empty_text_is_kept(tmp_path: Path) -> None:
 def test_a_broken_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "MR.tsv").write_bytes(content)
     with pytest.raises(InvalidInput, match=message):
-        read_columns(tmp_path, "MR", ("label", "text"))
+        benchmark_rows(tmp_path, "MR", ("label", "text"))
 
 
 def test_a_missing_or_cut_off_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"there is no MR\.tsv\.gz in"):
-        read_columns(tmp_path, "MR", ("text",))
+        benchmark_rows(tmp_path, "MR", ("text",))
     (tmp_path / "MR.tsv.gz").write_bytes(gzip.compress(b"label\ttext\n0\tx\n" * 9)[:20])
     with pytest.raises(InvalidInput, match="cannot be read"):
-        read_columns(tmp_path, "MR", ("text",))
+        benchmark_rows(tmp_path, "MR", ("text",))
