@@ -31,6 +31,7 @@ from typing import Any, TypeVar, cast
 
 from similarity.company import utc_now
 from similarity.errors import AuditUnavailable, InvalidInput
+from similarity.formats.json_text import read_json
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.settings import Settings
@@ -257,7 +258,7 @@ def read_entries(target: str) -> Iterator[dict[str, Any]]:
 def _entries(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
-            entry = json.loads(line)
+            entry = read_json(line)
             entry["time"] = datetime.fromisoformat(entry["time"])
         except (ValueError, KeyError, TypeError):
             log.warning("%s, line %d is truncated or not an entry of an audit record; it is skipped", name, number)

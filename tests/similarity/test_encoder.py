@@ -235,7 +235,7 @@ def test_a_tokenizer_that_cannot_be_used_is_refused(tmp_path: Path, members: dic
 
 def test_a_tokenizer_that_fails_on_one_text_encodes_the_others(tmp_path: Path) -> None:
     encoder = TextEncoder(bundle_with_tokenizer(tmp_path / "bundle", pre_tokenizer=BACKTRACKING))
-    with pytest.raises(InvalidBundle, match="fails on a text.*; export the bundle again"):
+    with pytest.raises(InvalidBundle, match=r"fails on a text.*; export the bundle again"):
         encoder.encode(["a" * 200 + "!"])
     assert encoder.encode(["cars"]).shape == (1, DIMENSION)
 

@@ -71,8 +71,13 @@ class Connections:
         Raises:
             IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
         """
-        with self._transaction("BEGIN") as connection:
-            yield connection
+        with self.borrowed() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:  # some errors, such as SQLITE_NOMEM, have ended it
+                    connection.execute("ROLLBACK")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -81,8 +86,15 @@ class Connections:
         Raises:
             IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
         """
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+        with self.borrowed() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
 
     @contextmanager
     def borrowed(self) -> Iterator[sqlite3.Connection]:
@@ -103,18 +115,6 @@ class Connections:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self.borrowed() as connection:
-            connection.execute(begin)
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
 
     def _take(self) -> sqlite3.Connection:
         with self._lock:

@@ -22,6 +22,7 @@ ADVICE: Mapping[str, str] = {
     "SQLITE_PERM": "access is denied; give this user write access to the file and its folder",
     "SQLITE_BUSY": "another process has been writing all the while; try again, or raise busy_timeout",
     "SQLITE_FULL": "the disk is full; free some space and try again",
+    "SQLITE_NOMEM": "memory ran out, or a damaged page asks for too much of it; free some, and run similarity check",
     "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
 }
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_INTERNAL")
@@ -40,8 +41,8 @@ def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> I
     """
     try:
         yield
-    except (sqlite3.DatabaseError, DamagedRow, UnicodeDecodeError) as error:
-        code = "SQLITE_CORRUPT" if _is_damage(error) else getattr(error, "sqlite_errorname", "")
+    except (sqlite3.DatabaseError, DamagedRow, UnicodeDecodeError, MemoryError) as error:
+        code = "SQLITE_CORRUPT" if _is_damage(error) else _error_name(error)
         for prefix, what_to_do in advice.items():
             if code.startswith(prefix):
                 reason = PUBLIC_DAMAGED.format(kind=kind) if prefix == "SQLITE_CORRUPT" else ""
@@ -102,9 +103,14 @@ def _is_damage(error: Exception) -> bool:
     Every statement of ours is tested, so one that SQLite cannot run (SQLITE_ERROR) found other tables than ours.
     Text that is not UTF-8 is an OperationalError without a code in a row, a UnicodeDecodeError in SQLite's message.
     """
-    if not isinstance(error, sqlite3.Error) or str(error).startswith("Could not decode to UTF-8"):
+    if isinstance(error, (DamagedRow, UnicodeDecodeError)) or str(error).startswith("Could not decode to UTF-8"):
         return True
-    return getattr(error, "sqlite_errorname", "").startswith(DAMAGE)
+    return _error_name(error).startswith(DAMAGE)
+
+
+def _error_name(error: Exception) -> str:
+    """Return SQLite's name of a result code. For SQLITE_NOMEM, Python raises a MemoryError without one."""
+    return "SQLITE_NOMEM" if isinstance(error, MemoryError) else getattr(error, "sqlite_errorname", "")
 
 
 def _begun(connection: sqlite3.Connection, *, waiting: bool) -> bool:

@@ -78,9 +78,16 @@ def live(connection: sqlite3.Connection) -> StoredGeneration:
     return found
 
 
-def revision(connection: sqlite3.Connection) -> int:
-    """How many changes of generations this file has seen; the triggers of `schema` count them."""
-    return int(connection.execute("SELECT revision FROM registry").fetchone()[0])
+def counters(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number of changes of generations and of leases taken; triggers of `schema` count the former.
+
+    Raises:
+        DamagedRow: one of them differs from what was written.
+    """
+    row = connection.execute("SELECT revision, fence, revision + fence IS counted FROM registry").fetchone()
+    if row is None or not row[2]:
+        raise DamagedRow("the counters of registry differ from their sum")
+    return row[0], row[1]
 
 
 def change(connection: sqlite3.Connection, number: int, assignments: str, *values: object) -> None:

@@ -85,6 +85,7 @@ class SqliteIndex:
     ) -> None:
         self.path = Path(path)
         self._clock = clock
+        self._busy_timeout = busy_timeout
         self._connections = Connections(self.path, INDEX_FILE, busy_timeout=busy_timeout)
         self._search = ExactSearch()
         self.ledger = SqliteLedger(self._connections)
@@ -135,7 +136,7 @@ class SqliteIndex:
 
     def revision(self) -> int:
         with self._connections.reading() as connection:
-            return generations.revision(connection)
+            return generations.counters(connection)[0]
 
     def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
         rules.check_lease_request(name, holder, seconds)
@@ -263,10 +264,9 @@ class SqliteIndex:
 
         Reads the whole file. Writers wait while the words are checked.
         """
-        with self._connections.writing() as connection:
-            found = checking.damaged_words(connection)
         with self._connections.reading() as connection:
-            return found + checking.damage(connection)
+            found = checking.damage(connection)
+        return found + checking.damaged_words(self.path, busy_timeout=self._busy_timeout)
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Copies the index to another file while it is in use, and checks the copy.

@@ -11,9 +11,17 @@ from datetime import UTC, datetime, timedelta
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index.protocol import Lease
 from similarity.index.rules import is_held, lease_held_text, lease_lost_text
-from similarity.index.sqlite.rows import microseconds, moment
+from similarity.index.sqlite import generations
+from similarity.index.sqlite.records import Records
+from similarity.index.sqlite.rows import Row, microseconds, moment
 
-COLUMNS = "name, holder, fence, expires_at, acknowledged"
+
+def _lease(row: Row) -> Lease:
+    name, holder, fence, expires_at, acknowledged = row
+    return Lease(name=name, holder=holder, fence=fence, expires_at=moment(expires_at), acknowledged=acknowledged)
+
+
+LEASES = Records("leases", key=("name",), values=("holder", "fence", "expires_at", "acknowledged"), decode=_lease)
 
 
 def take(connection: sqlite3.Connection, name: str, *, holder: str, seconds: float, now: datetime) -> Lease:
@@ -22,7 +30,7 @@ def take(connection: sqlite3.Connection, name: str, *, holder: str, seconds: flo
     if current and current.holder != holder and is_held(current, now=now):
         raise LeaseHeld(lease_held_text(current))
     connection.execute("UPDATE registry SET fence = fence + 1")
-    [fence] = connection.execute("SELECT fence FROM registry").fetchone()
+    _, fence = generations.counters(connection)
     return _store(connection, Lease(name=name, holder=holder, fence=fence, expires_at=_end(now, seconds)))
 
 
@@ -48,8 +56,7 @@ def release(connection: sqlite3.Connection, lease: Lease) -> None:
 
 def held(connection: sqlite3.Connection, *, now: datetime) -> list[Lease]:
     """The leases that have not expired, by name."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM leases ORDER BY name")
-    return [lease for row in rows if is_held(lease := _lease(*row), now=now)]
+    return [lease for lease in LEASES.read(connection, "ORDER BY name") if is_held(lease, now=now)]
 
 
 def require_held(connection: sqlite3.Connection, lease: Lease, *, now: datetime) -> None:
@@ -67,20 +74,13 @@ def _same(connection: sqlite3.Connection, lease: Lease) -> Lease:
 
 
 def _stored(connection: sqlite3.Connection, name: str) -> Lease | None:
-    row = connection.execute(f"SELECT {COLUMNS} FROM leases WHERE name = ?", (name,)).fetchone()
-    return _lease(*row) if row else None
+    return next(iter(LEASES.read(connection, "WHERE name = ?", (name,))), None)
 
 
 def _store(connection: sqlite3.Connection, lease: Lease) -> Lease:
-    connection.execute(
-        f"INSERT OR REPLACE INTO leases ({COLUMNS}) VALUES (?, ?, ?, ?, ?)",
-        (lease.name, lease.holder, lease.fence, microseconds(lease.expires_at), lease.acknowledged),
-    )
+    row = (lease.name, lease.holder, lease.fence, microseconds(lease.expires_at), lease.acknowledged)
+    LEASES.write(connection, [row])
     return lease
-
-
-def _lease(name: str, holder: str, fence: int, expires_at: int, acknowledged: int) -> Lease:
-    return Lease(name=name, holder=holder, fence=fence, expires_at=moment(expires_at), acknowledged=acknowledged)
 
 
 def _end(now: datetime, seconds: float) -> datetime:

@@ -101,8 +101,8 @@ def first_lines(damage: Iterator[str]) -> list[str]:
 def _until_broken(lines: Iterator[str]) -> Iterator[str]:
     try:
         yield from lines
-    except sqlite3.DatabaseError as error:
-        yield f"the rest cannot be read: {error!s:.200}"
+    except (sqlite3.DatabaseError, MemoryError) as error:
+        yield f"the rest cannot be read: {str(error) or 'a damaged page asks for too much memory':.200}"
 
 
 def add_checksums(table: str, columns: str, *, refused: str) -> Migration:

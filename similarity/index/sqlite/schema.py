@@ -251,6 +251,18 @@ LEDGER_CHECKSUMS: Migration = (
     *add_checksums("erasures", "id, state, record", refused=REFUSED),
 )
 
+# The sum of both counters changes by as much as they do, so damage to one of them lasts as a difference.
+COORDINATION_CHECKSUMS: Migration = (
+    *add_checksums("leases", "name, holder, fence, expires_at, acknowledged", refused=REFUSED),
+    "ALTER TABLE registry ADD COLUMN counted INTEGER",  # revision + fence
+    "UPDATE registry SET counted = revision + fence",
+    """
+    CREATE TRIGGER registry_counted AFTER UPDATE OF revision, fence ON registry BEGIN
+        UPDATE registry SET counted = counted + (new.revision - old.revision) + (new.fence - old.fence);
+    END
+    """,
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     FIRST_VERSION,
     SECOND_VERSION,
@@ -258,6 +270,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     FORMER_NAMES,
     CHECKSUMS,
     LEDGER_CHECKSUMS,
+    COORDINATION_CHECKSUMS,
 )
 
 

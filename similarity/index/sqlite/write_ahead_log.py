@@ -26,6 +26,8 @@ Words: TypeAlias = NDArray[np.uint32]
 
 NO_SEED: Words = np.zeros((1, 2), np.uint32)
 SECONDS_BETWEEN_TRIES = 0.01
+MILLISECONDS_WITHOUT_WRITERS = 500
+SECONDS_FOR_WRITERS = 0.15  # a waiting writer tries every tenth of a second
 # The first bytes of a log whose checksums are over little-endian and over big-endian words.
 MAGIC = {b"\x37\x7f\x06\x82": "<u4", b"\x37\x7f\x06\x83": ">u4"}
 HEADER_BYTES = 32
@@ -121,18 +123,22 @@ def use_write_ahead_log(connection: sqlite3.Connection, *, path: Path, busy_time
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
-    """Whether the write-ahead log could be emptied within the connection's busy timeout.
+    """Return whether the write-ahead log could be emptied within the connection's busy timeout.
 
-    SQLite waits for readers by itself, but gives up at once while another connection empties the log
-    (sqlite.org/c3ref/wal_checkpoint_v2.html), as every large write does; so it is asked again.
+    SQLite keeps writers out while it waits for readers, and gives up at once if another connection empties the log
+    (sqlite.org/c3ref/wal_checkpoint_v2.html). So it is called again and again, with a short timeout and a pause.
     """
     [milliseconds] = connection.execute("PRAGMA busy_timeout").fetchone()
     deadline = time.monotonic() + milliseconds / 1000
-    while True:
-        [blocked, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not blocked or time.monotonic() >= deadline:
-            return not blocked
-        time.sleep(SECONDS_BETWEEN_TRIES)
+    connection.execute(f"PRAGMA busy_timeout = {min(milliseconds, MILLISECONDS_WITHOUT_WRITERS)}")
+    try:
+        while True:
+            [blocked, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not blocked or time.monotonic() >= deadline:
+                return not blocked
+            time.sleep(SECONDS_FOR_WRITERS)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
 
 
 def require_readable_log(path: Path, *, kind: str) -> None:

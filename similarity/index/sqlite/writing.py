@@ -90,7 +90,10 @@ def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneratio
 
 def sweep(connection: sqlite3.Connection) -> bool:
     """Removes some documents of retired generations; False when nothing is left to remove."""
-    retired = connection.execute("SELECT number FROM retired LIMIT 1").fetchone()
+    # Damage could turn the number of a retired generation into that of another.
+    retired = connection.execute(
+        "SELECT number FROM retired WHERE number NOT IN (SELECT number FROM generations) LIMIT 1"
+    ).fetchone()
     if retired is None:
         return False
     documents = connection.execute(
