@@ -239,6 +239,7 @@ def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Sessio
     model = bundle.read(MODEL_FILE)
     try:
         session = OnnxRuntimeSession(model, name=str(bundle.folder / MODEL_FILE))
+        session.check_interface(bundle.manifest.dimension)
         if runtime == "onnxruntime":
             return session
         # OpenVINO 2026.4 cannot interrupt an endless loop in a graph. So run the graph in onnxruntime first, with its
@@ -306,6 +307,19 @@ class OnnxRuntimeSession:
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def check_interface(self, dimension: int) -> None:
+        """Raise InvalidBundle unless the model maps token ids and masks `[batch, length]` to `[batch, dimension]`."""
+        expected = {name: ("tensor(int64)", "any", "any") for name in INPUT_NAMES}
+        expected[OUTPUT_NAME] = ("tensor(float)", "any", str(dimension))
+        found = {
+            value.name: (value.type, *(str(size) if isinstance(size, int) else "any" for size in value.shape))
+            for value in (*self._session.get_inputs(), *self._session.get_outputs())
+        }
+        if found != expected:
+            raise InvalidBundle(
+                f"{self._name} has the inputs and outputs {found} instead of {expected}; export the bundle again"
+            )
 
     def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
         """Return float32 `[batch, dimension]` for two int64 `[batch, length]`.

@@ -246,6 +246,47 @@ def test_a_graph_that_does_not_normalise_is_refused(tmp_path: Path) -> None:
         TextEncoder(bundle)
 
 
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        (TinyGraph(output="last_hidden_state"), "last_hidden_state"),
+        (TinyGraph(inputs=("ids", "attention_mask")), "'ids'"),
+        (TinyGraph(inputs=("input_ids", "token_type_ids", "attention_mask")), "token_type_ids"),
+    ],
+)
+def test_a_graph_with_other_inputs_or_outputs_is_refused(tmp_path: Path, graph: TinyGraph, found: str) -> None:
+    with pytest.raises(InvalidBundle, match=f"inputs and outputs .*{found}.* instead of"):
+        TextEncoder(write_tiny_bundle(tmp_path / "bundle", graph))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        TinyGraph(output_shape=("batch", 5)),
+        TinyGraph(output_shape=(1, DIMENSION)),
+        TinyGraph(output_shape=("batch", "length", DIMENSION)),
+        TinyGraph(input_element=1),
+        TinyGraph(table_extra=((14, 1),)),  # a tensor in another file, without a name of one
+    ],
+)
+def test_a_graph_that_contradicts_itself_or_the_manifest_is_refused(tmp_path: Path, graph: TinyGraph) -> None:
+    with pytest.raises(InvalidBundle, match="export"):
+        TextEncoder(write_tiny_bundle(tmp_path / "bundle", graph))
+
+
+@pytest.mark.parametrize("content", [b"", b"not onnx", b"\x3a\xff\xff\xff\xff\x0f", b"\x08" + b"\xff" * 20])
+def test_bytes_that_are_no_model_are_refused_even_with_the_right_hash(tmp_path: Path, content: bytes) -> None:
+    folder = write_tiny_bundle(tmp_path / "bundle").folder
+    (folder / "model.onnx").write_bytes(content)
+    with pytest.raises(InvalidBundle, match="cannot be run"):
+        TextEncoder(write_manifest(folder, TINY_MANIFEST))
+
+
+def test_a_bundle_of_another_dimension_than_its_manifest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidBundle, match="inputs and outputs"):
+        TextEncoder(write_tiny_bundle(tmp_path / "bundle", dimension=5))
+
+
 def test_a_graph_that_cannot_run_is_refused(tmp_path: Path) -> None:
     bundle = write_tiny_bundle(tmp_path / "bundle", TinyGraph(opset=9), opset=9)
     with pytest.raises(InvalidBundle, match="cannot be run"):
