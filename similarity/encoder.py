@@ -310,7 +310,7 @@ class OnnxRuntimeSession:
 
     def check_interface(self, dimension: int) -> None:
         """Raise InvalidBundle unless the model maps token ids and masks `[batch, length]` to `[batch, dimension]`."""
-        expected = {name: ("tensor(int64)", "any", "any") for name in INPUT_NAMES}
+        expected = dict.fromkeys(INPUT_NAMES, ("tensor(int64)", "any", "any"))
         expected[OUTPUT_NAME] = ("tensor(float)", "any", str(dimension))
         found = {
             value.name: (value.type, *(str(size) if isinstance(size, int) else "any" for size in value.shape))

@@ -1,4 +1,4 @@
-"""Damage to the embedded index's file, found by reading all of it."""
+"""Finds damage in the file of an embedded index by reading all of it."""
 
 import sqlite3
 import subprocess
@@ -11,8 +11,8 @@ from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
     HEADER_COLUMNS,
-    check_profile,
     checked_header,
+    checked_profile,
     checked_vector,
     document_name,
 )
@@ -22,7 +22,7 @@ from similarity.index.sqlite.leases import LEASES
 from similarity.index.sqlite.ledger import LEDGER_TABLES
 from similarity.index.sqlite.reading import require_companies
 from similarity.index.sqlite.records import any_text, first_lines
-from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, lookup_values
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, lookup_values
 
 CONTENT_OF_NO_COMPANY = (
     "SELECT count(*) FROM {table} WHERE document NOT IN (SELECT document FROM documents WHERE NOT deleted)"
@@ -40,7 +40,7 @@ connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1
 
 
 def damage(connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with the file but for the words, one line each, the first hundred; empty where nothing is."""
+    """Return a line for each damage in the file, at most a hundred. The words are not checked here."""
     with any_text(connection):
         found = chain(
             damaged_pages(connection),
@@ -108,16 +108,19 @@ def _damaged_documents(connection: sqlite3.Connection, generation: StoredGenerat
 
 
 def _check_document(connection: sqlite3.Connection, generation: StoredGeneration, row: Row) -> bool:
-    """Whether the document is a company. DamagedRow if any of it is not as it was written."""
+    """Return whether the document is a company, not a tombstone.
+
+    Raises:
+        DamagedRow: a part of it differs from what was written.
+    """
     header = checked_header(row)
     if header.sequence > generation.sequence:
         raise DamagedRow(f"{document_name(header.document, header.id)} is later than its generation")
     if header.deleted:
         return False
-    vector, profile = row[AFTER_HEADER], row[AFTER_HEADER + 1 :]
-    check_profile(header, profile)
-    checked_vector(header.document, header.generation, header.id, vector, header.vector_checksum)
-    expected = lookup_values(company_of(header.id, Profile(*profile)))
+    profile = checked_profile(header, row[AFTER_HEADER + 1 :])
+    checked_vector(header.document, header.generation, header.id, row[AFTER_HEADER], header.vector_checksum)
+    expected = lookup_values(company_of(header.id, profile))
     stored = connection.execute(
         "SELECT generation, field, value FROM lookups WHERE document = ?", (header.document,)
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Generations of the embedded index: the state machine that `protocol` draws, one transaction a step."""
+"""Generations of the embedded index and their state machine (`index.protocol`). Each step is one transaction."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ COLUMNS = f"{GENERATION_COLUMNS}, checksum"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGeneration:
-    """A generation and what the file counts for it; `number` is never given to another one."""
+    """A generation with its counters. Its `number` is never used again."""
 
     number: int
     sequence: int
@@ -27,7 +27,7 @@ class StoredGeneration:
 
 
 def add(connection: sqlite3.Connection, generation: Generation) -> None:
-    """Adds an empty generation in state building.
+    """Add an empty generation in state building.
 
     Raises:
         InvalidInput: its name, dimension or state cannot be stored.
@@ -56,14 +56,14 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
 
 
 def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
-    """All generations, oldest first."""
+    """Return all generations, oldest first."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY created_at, number")
     return [_stored(row) for row in rows]
 
 
 def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
-    """The generation of this name. UnknownGeneration if there is none."""
-    # From all rows, which are few: a damaged name would hide its row from a query by name.
+    """Return the generation with this name. Raises UnknownGeneration if there is none."""
+    # Read all rows, which are few: a damaged name would hide its row from a query by name.
     known = {stored.record.name: stored for stored in every(connection)}
     if name not in known:
         raise rules.unknown_generation(name, list(known))
@@ -71,7 +71,7 @@ def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
 
 
 def live(connection: sqlite3.Connection) -> StoredGeneration:
-    """The live generation. NoLiveGeneration if there is none yet."""
+    """Return the live generation. Raises NoLiveGeneration if there is none yet."""
     found = _live(connection)
     if found is None:
         raise rules.no_live_generation()
@@ -91,7 +91,7 @@ def counters(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def change(connection: sqlite3.Connection, number: int, assignments: str, *values: object) -> None:
-    """Updates the row of a generation: `assignments` is SQL such as "state = ?"."""
+    """Update the row of a generation. `assignments` is SQL such as "state = ?"."""
     connection.execute(
         f"UPDATE generations SET {assignments}, checksum = {UNSEALED} WHERE number = ?", (*values, number)
     )
@@ -99,21 +99,24 @@ def change(connection: sqlite3.Connection, number: int, assignments: str, *value
 
 
 def register_candidate(connection: sqlite3.Connection, name: str) -> None:
-    """building -> candidate. GenerationConflict from any other state."""
+    """Change a generation from building to candidate. Raises GenerationConflict in any other state."""
     generation = named(connection, name)
     rules.require_state(generation.record, GenerationState.BUILDING, "be registered as candidate")
     _set_state(connection, generation, GenerationState.CANDIDATE)
 
 
 def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None:
-    """candidate -> live, and the live one, if any, -> previous. GenerationConflict from any other state."""
+    """Change a generation from candidate to live, and the live one to previous.
+
+    Raises GenerationConflict in any other state.
+    """
     generation = named(connection, name)
     rules.require_state(generation.record, GenerationState.CANDIDATE, "be promoted")
     _go_live(connection, generation, replacing=_live(connection), now=now)
 
 
 def before_live(connection: sqlite3.Connection) -> StoredGeneration:
-    """The generation that was live last. GenerationConflict if there is none."""
+    """Return the generation that was live before. Raises GenerationConflict if there is none."""
     current = live(connection)
     row = connection.execute(
         f"SELECT {COLUMNS} FROM generations WHERE state = ? ORDER BY promotion DESC LIMIT 1",
@@ -125,9 +128,9 @@ def before_live(connection: sqlite3.Connection) -> StoredGeneration:
 
 
 def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int, now: datetime) -> Generation:
-    """The generation that was live last becomes live again.
+    """Make the generation live again that was live before, and return it.
 
-    GenerationConflict if the two generations are not those of these numbers any more.
+    Raises GenerationConflict if the live one and the one before no longer have these numbers.
     """
     current, target = live(connection), before_live(connection)
     if (current.number, target.number) != (from_number, to_number):
@@ -137,7 +140,7 @@ def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int
 
 
 def retire(connection: sqlite3.Connection, name: str) -> None:
-    """Makes a generation vanish at once; its documents are for `sweep`. GenerationConflict if it is live."""
+    """Remove a generation; `writing.sweep` removes its documents. Raises GenerationConflict if it is live."""
     generation = named(connection, name)
     if generation.record.state is GenerationState.LIVE:
         raise rules.live_retired(name)
@@ -168,7 +171,7 @@ def _set_state(connection: sqlite3.Connection, generation: StoredGeneration, sta
 
 
 def _seal(connection: sqlite3.Connection, number: int | None) -> None:
-    """Stores the checksum over a row that was just written."""
+    """Store the checksum of a row that was just written."""
     row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE number = ?", (number,)).fetchone()
     connection.execute("UPDATE generations SET checksum = ? WHERE number = ?", (checksum(*row[:-1]), number))
 

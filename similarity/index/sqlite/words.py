@@ -1,4 +1,4 @@
-"""Companies by name, domain and words in the embedded index. Any text is a query; there is no syntax."""
+"""Finds companies by name, domain and words in the embedded index. Any text is allowed; there is no query syntax."""
 
 import json
 import sqlite3
@@ -14,12 +14,12 @@ from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
 
 LAST_CHARACTER = "\U0010ffff"
-# How much a word counts in name, aliases, domain and description.
+# The weights of name, aliases, domain and description.
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
 
 
 def resolve(connection: sqlite3.Connection, generation: StoredGeneration, reference: str) -> list[str]:
-    """Ids of the companies whose id, else domain, else name or alias is `reference`, sorted."""
+    """Return the sorted ids of the companies whose id, else domain, else name or alias is `reference`."""
     if ID_PATTERN.fullmatch(reference):
         row = connection.execute(
             f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?", (generation.number, reference)
@@ -36,12 +36,12 @@ def resolve(connection: sqlite3.Connection, generation: StoredGeneration, refere
 
 
 def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
-    """Document numbers for a search box: by domain, by prefix of a name, by words; better ones first."""
+    """Return the numbers of documents found by domain, by prefix of a name, then by words; best first."""
     text = storable(query)
     found = dict.fromkeys(_with_value(connection, generation, field="domain", value=_domain_key(text)))
     for step in (_with_name_prefix, _with_words):
         if len(found) < limit:
-            # The step may repeat what was found before, so it is asked for enough to fill up all the same.
+            # The step may find the same documents again, so it gets the full limit.
             found.update(dict.fromkeys(step(connection, generation, text, limit=limit)))
     return list(found)[:limit]
 
@@ -55,29 +55,25 @@ def with_any_word(
     exclude: Collection[str],
     limit: int,
 ) -> dict[str, int]:
-    """Document numbers by id of the companies with at least one of the words, by BM25, equal ones by id."""
+    """Return document numbers by id of the companies with at least one of the words, by BM25, ties by id."""
     terms, values = where(conditions)
     rows = connection.execute(
         "SELECT id, document FROM words JOIN documents ON documents.document = words.rowid "
         "WHERE words MATCH ? AND documents.generation = ? AND id NOT IN (SELECT value FROM json_each(?))"
         f"{terms} ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
-        (_any_of(words), generation.number, json.dumps(list(exclude)), *values, limit),
+        (" OR ".join(f'"{word}"' for word in words), generation.number, json.dumps(list(exclude)), *values, limit),
     )
     return dict(rows)
 
 
 def word_query(text: str) -> str:
-    """The FTS5 expression for "all of these words, the last one perhaps not finished"; empty without words."""
+    """Return the FTS5 expression for all words of `text`, the last one as a prefix; empty if it has no words."""
     words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
     return " ".join(f'"{word}"' for word in words) + "*" if words else ""
 
 
-def _any_of(words: Sequence[str]) -> str:
-    return " OR ".join(f'"{word}"' for word in words)
-
-
 def _domain_key(text: str) -> str:
-    """The domain that a text names, as lookups hold it; empty where it names none."""
+    """Return the domain in a text as stored in `lookups`; empty if the text is no domain."""
     try:
         return name_key(normalize_domain(text))
     except InvalidCompany:

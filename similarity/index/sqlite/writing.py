@@ -1,4 +1,4 @@
-"""What a bulk write does to the embedded index: decide per document, then change only what differs."""
+"""Bulk writes to the embedded index: the outcome of each document is decided, then only differences are written."""
 
 import json
 import sqlite3
@@ -14,8 +14,8 @@ from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
     HEADER_COLUMNS,
     Header,
-    check_profile,
     checked_header,
+    checked_profile,
     checksum,
     sealed,
     vector_checksum,
@@ -36,7 +36,7 @@ CONTENT_TABLES = ("companies", "vectors", "lookups")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The document that is in the file before a batch; `profile` is None of a tombstone."""
+    """A document in the file before a batch. The `profile` of a tombstone is None."""
 
     document: int
     version: int
@@ -46,7 +46,7 @@ class Stored:
 
 
 def prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
-    """What is written for a document, or why it is rejected."""
+    """Return the row that is written for a document, or the result with the reason of its rejection."""
     try:
         return document_row(document, dimension=dimension)
     except UnstorableDocument as problem:
@@ -59,9 +59,9 @@ def write(
     documents: Sequence[DocumentRow],
     stored: Mapping[str, Stored],
 ) -> list[WriteResult]:
-    """Applies the documents that are newer than `stored`, what is in the file by id; one result each, in order.
+    """Write the documents that are newer than those in `stored` (by id); return one result per document, in order.
 
-    An id that comes twice is decided twice, in order; only its last applied document is written.
+    If an id occurs twice, both documents are decided, in order, and only the last applied one is written.
     """
     newest: dict[str, Stored | DocumentRow] = dict(stored)
     applied: dict[str, DocumentRow] = {}
@@ -77,7 +77,7 @@ def write(
 
 
 def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneration, *, before: datetime) -> int:
-    """Forgets some of the tombstones of deletes before a time; returns how many, 0 when none is left."""
+    """Delete some tombstones of deletes before a time; return their number, 0 if none is left."""
     rows = connection.execute(
         "SELECT document, sequence FROM documents WHERE generation = ? AND deleted AND version < ? LIMIT ?",
         (generation.number, 2 * microseconds(before), SWEEP_DOCUMENTS),
@@ -89,7 +89,7 @@ def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneratio
 
 
 def sweep(connection: sqlite3.Connection) -> bool:
-    """Removes some documents of retired generations; False when nothing is left to remove."""
+    """Delete some documents of retired generations. Returns False if none is left."""
     # Damage could turn the number of a retired generation into that of another.
     retired = connection.execute(
         "SELECT number FROM retired WHERE number NOT IN (SELECT number FROM generations) LIMIT 1"
@@ -121,7 +121,7 @@ def _decide(document: DocumentRow, before: Stored | DocumentRow | None) -> Write
 def read_stored(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
 ) -> dict[str, Stored]:
-    """The documents in the file among `ids`, tombstones included."""
+    """Return the stored documents among `ids`, by id, tombstones included."""
     query = f"""
         SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
@@ -132,10 +132,7 @@ def read_stored(
     stored = {}
     for row in connection.execute(query, (json.dumps(list(ids)), generation.number)):
         header = checked_header(row)
-        profile = None
-        if not header.deleted:
-            profile = Profile(*row[AFTER_HEADER + 1 :])
-            check_profile(header, profile)
+        profile = None if header.deleted else checked_profile(header, row[AFTER_HEADER + 1 :])
         vector = row[AFTER_HEADER] or b""
         stored[header.id] = Stored(header.document, header.version, header.text_hash, profile, vector)
     return stored
@@ -203,8 +200,8 @@ def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> 
 
 
 def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Sequence[tuple[int, DocumentRow]]) -> None:
-    # Lookups first: the file takes no company whose numbers are not there (`schema.THIRD_VERSION`).
-    # Sorted, because neighbours in the table then share a page.
+    # Lookups first: a trigger refuses a company whose numbers are not in `lookups` (`schema.THIRD_VERSION`).
+    # Sorted, because rows that are neighbours in the table are then on the same page.
     lookups = sorted(
         (generation, field, value, document)
         for document, row in rows
@@ -212,11 +209,9 @@ def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Seque
         for field, value in lookup_values(row.company)
     )
     connection.executemany("INSERT INTO lookups VALUES (?, ?, ?, ?)", lookups)
+    replaced = ", ".join(f"{name} = excluded.{name}" for name in Profile._fields)
     connection.executemany(
-        "INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET "
-        "name = excluded.name, description = excluded.description, aliases = excluded.aliases, "
-        "domain = excluded.domain, country = excluded.country, industry = excluded.industry, "
-        "tags = excluded.tags, attributes = excluded.attributes",
+        f"INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET {replaced}",
         [(document, *row.profile) for document, row in rows if row.profile],
     )
 
