@@ -18,8 +18,9 @@ HAS_VALUE = """
         AND lookups.field = ? AND lookups.value {compared}
     )
 """
-HAS_ANY = HAS_VALUE.format(compared="IN (SELECT value FROM json_each(?))")
-IN_RANGE = HAS_VALUE.format(compared="BETWEEN ? AND ?")
+ANY_OF, BETWEEN = "IN (SELECT value FROM json_each(?))", "BETWEEN ? AND ?"
+HAS_ANY = HAS_VALUE.format(compared=ANY_OF)
+IN_RANGE = HAS_VALUE.format(compared=BETWEEN)
 
 
 class KeyRange(NamedTuple):

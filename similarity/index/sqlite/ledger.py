@@ -103,7 +103,7 @@ class SqliteLedger:
 
 
 def _require_whole(connection: Connection) -> None:
-    """Raise DamagedRow if a page of `former_names` is damaged: it may hide rows, which checksums of rows do not show."""
+    """Raise DamagedRow if a page of `former_names` is damaged: checksums of rows do not show that rows are missing."""
     if found := next(damaged_pages(connection, "former_names"), ""):
         raise DamagedRow(f"the table former_names: {found:.200}")
 

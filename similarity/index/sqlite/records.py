@@ -38,7 +38,7 @@ class Records(Generic[Record]):
         return *self.key, *self.values
 
     def write(self, connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
-        """Store rows and their checksums; a row with the same key is replaced. Each value must have its column's type."""
+        """Store rows with checksums; rows with the same key are replaced. A value must have the type of its column."""
         stored = (*self.columns, "checksum")
         replaced = ", ".join(f"{name} = excluded.{name}" for name in (*self.values, "checksum"))
         connection.executemany(
