@@ -34,6 +34,7 @@ from similarity.errors import AuditUnavailable, InvalidInput
 from similarity.formats.json_text import read_json
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
+from similarity.index.sqlite.backup import flush
 from similarity.settings import Settings
 from similarity.upkeep.outage import Outage
 
@@ -286,12 +287,4 @@ def _append(path: Path, content: bytes) -> None:
     finally:
         os.close(file)
     if is_new:
-        _make_durable(path.parent)
-
-
-def _make_durable(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush(path.parent)

@@ -31,11 +31,13 @@ def back_up(
         with closing(sqlite3.connect(partial, isolation_level=None)) as copy:
             connection.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, with no log beside it
-            _check(copy, source, if_damaged)
-        _flush(partial)
+            found = copy.execute("PRAGMA integrity_check").fetchone()[0]
+            if found != "ok":
+                raise IndexUnavailable(f"{source} is damaged ({found:.200}); {if_damaged}")
+        flush(partial)
         refuse_target(source, target, kind=kind, overwrite=overwrite)
         partial.replace(target)
-        _flush(target.parent)
+        flush(target.parent)
 
 
 def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> None:
@@ -74,13 +76,8 @@ def _partial(target: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
-def _check(copy: sqlite3.Connection, source: Path, if_damaged: str) -> None:
-    found = copy.execute("PRAGMA integrity_check").fetchone()[0]
-    if found != "ok":
-        raise IndexUnavailable(f"{source} is damaged ({found:.200}); {if_damaged}")
-
-
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Return when a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -17,6 +17,7 @@ request on. The file must be on a local disk. For more than a few hundred thousa
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
@@ -149,8 +150,8 @@ class SqliteIndex:
             return leases.held(connection, now=self._clock())
 
     def stats(self, generation: str) -> GenerationStats:
-        with self._connections.reading() as connection:
-            return reading.stats(connection, generations.named(connection, generation))
+        with self._reading(generation) as (connection, stored):
+            return reading.stats(connection, stored)
 
     def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
         with self._connections.reading() as connection:
@@ -162,29 +163,26 @@ class SqliteIndex:
         return results
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
+        with self._reading(generation) as (connection, stored):
             found = reading.documents_with_ids(connection, stored, ids)
             self._versions(connection, stored, set(ids).difference(found))
             return found
 
     def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
-        with self._connections.reading() as connection:
-            return self._versions(connection, generations.named(connection, generation), ids)
+        with self._reading(generation) as (connection, stored):
+            return self._versions(connection, stored, ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         return self.resolve_many(generation, [reference])[reference]
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
+        with self._reading(generation) as (connection, stored):
             found = {reference: words.resolve(connection, stored, reference) for reference in references}
             self._versions(connection, stored, [reference for reference, ids in found.items() if not ids])
             return found
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
+        with self._reading(generation) as (connection, stored):
             documents = words.find(connection, stored, query, limit=limit)
             return [facts.company for facts in reading.company_facts(connection, documents)]
 
@@ -282,6 +280,11 @@ class SqliteIndex:
     def close(self) -> None:
         self._connections.close()
         self._search.clear()
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[tuple[Connection, StoredGeneration]]:
+        with self._connections.reading() as connection:
+            yield connection, generations.named(connection, name)
 
     def _write(
         self, target: StoredGeneration, documents: Sequence[EmbeddedCompany | DeletedCompany]

@@ -8,7 +8,8 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix, exact_
 
 MATRICES_KEPT = 2  # of the live generation, and of one that is compared with it
 FILTERS_KEPT = 32
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class ExactSearch:
@@ -82,13 +86,7 @@ class ExactSearch:
             self._matrices.clear()
 
     def _matrix(self, generation: StoredGeneration) -> "_LevelMatrix":
-        matrix = self._matrices.get(generation.number)
-        if matrix is None:
-            matrix = self._matrices[generation.number] = _LevelMatrix(generation)
-        self._matrices.move_to_end(generation.number)
-        while len(self._matrices) > MATRICES_KEPT:
-            self._matrices.popitem(last=False)
-        return matrix
+        return _cached(self._matrices, generation.number, lambda: _LevelMatrix(generation), most=MATRICES_KEPT)
 
 
 class _LevelMatrix:
@@ -126,7 +124,11 @@ class _LevelMatrix:
         conditions: Conditions,
         exclude: Collection[str],
     ) -> list[Neighbour]:
-        rows = self._rows(connection, conditions) if conditions else None
+        rows = None
+        if conditions:
+            rows = _cached(
+                self._filtered, conditions, lambda: self._matching_rows(connection, conditions), most=FILTERS_KEPT
+            )
         return self._matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
 
     def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
@@ -149,15 +151,6 @@ class _LevelMatrix:
             else:
                 self._matrix.put(company_id, document, checked_vector(*row))
 
-    def _rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
-        rows = self._filtered.get(conditions)
-        if rows is None:
-            rows = self._filtered[conditions] = self._matching_rows(connection, conditions)
-        self._filtered.move_to_end(conditions)
-        while len(self._filtered) > FILTERS_KEPT:
-            self._filtered.popitem(last=False)
-        return rows
-
     def _matching_rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
         kept: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
         for condition in conditions:
@@ -177,6 +170,16 @@ class _LevelMatrix:
             (self._number, field, *values),
         )
         return self._matrix.mask(np.array([document for (document,) in found], dtype=np.int64))
+
+
+def _cached(cache: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], *, most: int) -> Value:
+    """Return the value of `key`, made if it is missing; only the `most` recently used values are kept."""
+    if key not in cache:
+        cache[key] = make()
+    cache.move_to_end(key)
+    while len(cache) > most:
+        cache.popitem(last=False)
+    return cache[key]
 
 
 def hybrid_nearest(

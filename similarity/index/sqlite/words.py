@@ -83,11 +83,8 @@ def _domain_key(text: str) -> str:
 def _with_value(connection: sqlite3.Connection, generation: StoredGeneration, *, field: str, value: str) -> list[int]:
     if not value:
         return []
-    rows = connection.execute(
-        "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ? ORDER BY document",
-        (generation.number, field, value),
-    )
-    return [document for (document,) in rows]
+    query = "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ? ORDER BY document"
+    return _documents(connection, query, generation.number, field, value)
 
 
 def _with_name_prefix(
@@ -96,21 +93,23 @@ def _with_name_prefix(
     prefix = name_key(text)
     if not prefix:
         return []
-    rows = connection.execute(
+    query = (
         "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value >= ? AND value < ? "
-        "GROUP BY document ORDER BY min(length(value)), min(value), document LIMIT ?",
-        (generation.number, NAME_FIELD, prefix, prefix + LAST_CHARACTER, limit),
+        "GROUP BY document ORDER BY min(length(value)), min(value), document LIMIT ?"
     )
-    return [document for (document,) in rows]
+    return _documents(connection, query, generation.number, NAME_FIELD, prefix, prefix + LAST_CHARACTER, limit)
 
 
 def _with_words(connection: sqlite3.Connection, generation: StoredGeneration, text: str, *, limit: int) -> list[int]:
-    query = word_query(text)
-    if not query:
+    expression = word_query(text)
+    if not expression:
         return []
-    rows = connection.execute(
+    query = (
         "SELECT document FROM words JOIN documents ON documents.document = words.rowid "
-        f"WHERE words MATCH ? AND generation = ? ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
-        (query, generation.number, limit),
+        f"WHERE words MATCH ? AND generation = ? ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?"
     )
-    return [document for (document,) in rows]
+    return _documents(connection, query, expression, generation.number, limit)
+
+
+def _documents(connection: sqlite3.Connection, query: str, *values: object) -> list[int]:
+    return [document for (document,) in connection.execute(query, values)]
