@@ -306,6 +306,7 @@ class OnnxRuntimeSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # refuses onnxruntime's own format
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def check_interface(self, dimension: int) -> None:
