@@ -58,7 +58,7 @@ def damaged_words(path: Path, *, busy_timeout: float) -> list[str]:
 
     Another process checks them, because SQLite 3.40 ends with a segmentation fault at some damaged words.
     """
-    command = [sys.executable, "-I", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout)]
+    command = [sys.executable, "-I", "-S", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout)]
     ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if ended.returncode == 0:
         return []

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from similarity.errors import SimilarityError
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.files import DamagedRow, Migration
-from similarity.index.sqlite.rows import Row
+from similarity.index.sqlite.rows import Row, upsert_statement
 
 MOST_LINES = 100
 
@@ -39,13 +39,8 @@ class Records(Generic[Record]):
 
     def write(self, connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
         """Store rows with checksums; rows with the same key are replaced. A value must have the type of its column."""
-        stored = (*self.columns, "checksum")
-        replaced = ", ".join(f"{name} = excluded.{name}" for name in (*self.values, "checksum"))
-        connection.executemany(
-            f"INSERT INTO {self.table} ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))}) "
-            f"ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {replaced}",
-            [(*row, checksum(*row)) for row in rows],
-        )
+        statement = upsert_statement(self.table, (*self.columns, "checksum"), key=self.key)
+        connection.executemany(statement, [(*row, checksum(*row)) for row in rows])
 
     def read(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Record]:
         """Return the records of the rows of `stored`. Raises DamagedRow if one of them is damaged."""

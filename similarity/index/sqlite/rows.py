@@ -1,7 +1,7 @@
 """Converts documents to rows of the embedded index, and back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -52,6 +52,15 @@ class DocumentRow:
     @property
     def deleted(self) -> bool:
         return self.profile is None
+
+
+def upsert_statement(table: str, columns: Sequence[str], *, key: Sequence[str], kept: Sequence[str] = ()) -> str:
+    """Return the statement that inserts a row, or replaces the one with the same key except for the `kept` columns."""
+    replaced = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (*key, *kept))
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {replaced}"
+    )
 
 
 def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow:

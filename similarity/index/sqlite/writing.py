@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,10 +28,16 @@ from similarity.index.sqlite.rows import (
     document_row,
     lookup_values,
     microseconds,
+    upsert_statement,
 )
 
 SWEEP_DOCUMENTS = 500
 CONTENT_TABLES = ("companies", "vectors", "lookups")
+WRITE_DOCUMENT = upsert_statement(
+    "documents", (*Header._fields, "checksum"), key=("document",), kept=("generation", "id")
+)
+WRITE_PROFILE = upsert_statement("companies", ("document", *Profile._fields), key=("document",))
+WRITE_VECTOR = upsert_statement("vectors", ("document", "vector"), key=("document",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,35 +158,18 @@ def _apply(
     changed = [(row, stored[company_id]) for company_id, row in applied.items() if company_id in stored]
     first = connection.execute("SELECT coalesce(max(document), 0) + 1 FROM documents").fetchone()[0]
     numbered = list(enumerate(added, start=first))
-    _insert_documents(connection, generation.number, sequence, numbered)
-    _update_documents(connection, generation.number, sequence, changed)
+    documents = [*numbered, *((old.document, row) for row, old in changed)]
+    connection.executemany(
+        WRITE_DOCUMENT, [sealed(_header(document, generation.number, sequence, row)) for document, row in documents]
+    )
     _remove_content(connection, [(old.document,) for row, old in changed if row.deleted and old.profile])
     replaced = [(old.document, row) for row, old in changed if row.profile != old.profile]
     connection.executemany(
         "DELETE FROM lookups WHERE document = ?", [(document,) for document, row in replaced if not row.deleted]
     )
     _write_profiles(connection, generation.number, [*numbered, *replaced])
-    _write_vectors(connection, [*numbered, *((old.document, row) for row, old in changed if row.vector != old.vector)])
-
-
-def _insert_documents(
-    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[int, DocumentRow]]
-) -> None:
-    connection.executemany(
-        "INSERT INTO documents (document, generation, id, sequence, version, deleted, text_hash, language, embedded_at,"
-        " profile_checksum, vector_checksum, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [sealed(_header(document, generation, sequence, row)) for document, row in rows],
-    )
-
-
-def _update_documents(
-    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[DocumentRow, Stored]]
-) -> None:
-    connection.executemany(
-        "UPDATE documents SET sequence = ?4, version = ?5, deleted = ?6, text_hash = ?7, language = ?8,"
-        " embedded_at = ?9, profile_checksum = ?10, vector_checksum = ?11, checksum = ?12 WHERE document = ?1",
-        [sealed(_header(old.document, generation, sequence, row)) for row, old in rows],
-    )
+    vectors = [*numbered, *((old.document, row) for row, old in changed if row.vector != old.vector)]
+    connection.executemany(WRITE_VECTOR, [(document, row.vector) for document, row in vectors if not row.deleted])
 
 
 def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> Header:
@@ -209,18 +198,7 @@ def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Seque
         for field, value in lookup_values(row.company)
     )
     connection.executemany("INSERT INTO lookups VALUES (?, ?, ?, ?)", lookups)
-    replaced = ", ".join(f"{name} = excluded.{name}" for name in Profile._fields)
-    connection.executemany(
-        f"INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET {replaced}",
-        [(document, *row.profile) for document, row in rows if row.profile],
-    )
-
-
-def _write_vectors(connection: sqlite3.Connection, rows: Iterable[tuple[int, DocumentRow]]) -> None:
-    connection.executemany(
-        "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (document) DO UPDATE SET vector = excluded.vector",
-        [(document, row.vector) for document, row in rows if not row.deleted],
-    )
+    connection.executemany(WRITE_PROFILE, [(document, *row.profile) for document, row in rows if row.profile])
 
 
 def _remove_content(connection: sqlite3.Connection, documents: Sequence[tuple[int]]) -> None:
