@@ -10,7 +10,6 @@ from pathlib import Path
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
-    HEADER_COLUMNS,
     checked_header,
     checked_profile,
     checked_vector,
@@ -20,9 +19,9 @@ from similarity.index.sqlite.files import DamagedRow, damaged_pages
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.leases import LEASES
 from similarity.index.sqlite.ledger import LEDGER_TABLES
-from similarity.index.sqlite.reading import require_companies
+from similarity.index.sqlite.reading import DOCUMENTS, require_companies
 from similarity.index.sqlite.records import any_text, first_lines
-from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, lookup_values
+from similarity.index.sqlite.rows import Row, company_of, lookup_values
 
 CONTENT_OF_NO_COMPANY = (
     "SELECT count(*) FROM {table} WHERE document NOT IN (SELECT document FROM documents WHERE NOT deleted)"
@@ -90,11 +89,7 @@ def _wrongly_retired(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _damaged_documents(connection: sqlite3.Connection, generation: StoredGeneration) -> Iterator[str]:
-    rows = connection.execute(
-        f"SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS} FROM documents "
-        "LEFT JOIN companies USING (document) LEFT JOIN vectors USING (document) WHERE generation = ?",
-        (generation.number,),
-    )
+    rows = connection.execute(f"{DOCUMENTS} WHERE generation = ?", (generation.number,))
     companies = 0
     for row in rows:
         try:

@@ -21,7 +21,17 @@ from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, moment
 
-DOCUMENT_COLUMNS = f"{HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}"
+DOCUMENTS = (
+    f"SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS} FROM documents "
+    "LEFT JOIN companies USING (document) LEFT JOIN vectors USING (document)"
+)
+DOCUMENTS_WITH_IDS = f"""
+    SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
+    FROM (SELECT value AS wanted FROM json_each(?))
+    CROSS JOIN documents ON generation = ? AND id = wanted
+    LEFT JOIN companies USING (document)
+    LEFT JOIN vectors USING (document)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +48,7 @@ def documents_with_ids(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
 ) -> dict[str, EmbeddedCompany]:
     """Return the companies among `ids`, by id, without deleted and unknown ones."""
-    query = f"""
-        SELECT {DOCUMENT_COLUMNS}
-        FROM (SELECT value AS wanted FROM json_each(?))
-        CROSS JOIN documents ON generation = ? AND id = wanted
-        LEFT JOIN companies USING (document)
-        LEFT JOIN vectors USING (document)
-    """
-    rows = connection.execute(query, (_possible(ids), generation.number))
+    rows = connection.execute(DOCUMENTS_WITH_IDS, (_possible(ids), generation.number))
     documents = [_document(generation, row) for row in rows]
     return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
 
@@ -54,14 +57,7 @@ def documents_after(
     connection: sqlite3.Connection, generation: StoredGeneration, *, after: str, limit: int
 ) -> list[EmbeddedCompany | DeletedCompany]:
     """Return the documents with the next ids after `after`, ascending, tombstones included."""
-    query = f"""
-        SELECT {DOCUMENT_COLUMNS}
-        FROM documents
-        LEFT JOIN companies USING (document)
-        LEFT JOIN vectors USING (document)
-        WHERE documents.generation = ? AND documents.id > ?
-        ORDER BY documents.id LIMIT ?
-    """
+    query = f"{DOCUMENTS} WHERE documents.generation = ? AND documents.id > ? ORDER BY documents.id LIMIT ?"
     return [_document(generation, row) for row in connection.execute(query, (generation.number, after, limit))]
 
 

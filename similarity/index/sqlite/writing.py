@@ -12,7 +12,6 @@ from similarity.index.rules import UnstorableDocument, same_version_reason
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
-    HEADER_COLUMNS,
     Header,
     checked_header,
     checked_profile,
@@ -21,8 +20,8 @@ from similarity.index.sqlite.checksums import (
     vector_checksum,
 )
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.reading import DOCUMENTS_WITH_IDS
 from similarity.index.sqlite.rows import (
-    PROFILE_COLUMNS,
     DocumentRow,
     Profile,
     document_row,
@@ -128,15 +127,8 @@ def read_stored(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
 ) -> dict[str, Stored]:
     """Return the stored documents among `ids`, by id, tombstones included."""
-    query = f"""
-        SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
-        FROM (SELECT value AS wanted FROM json_each(?))
-        CROSS JOIN documents ON generation = ? AND id = wanted
-        LEFT JOIN companies USING (document)
-        LEFT JOIN vectors USING (document)
-    """
     stored = {}
-    for row in connection.execute(query, (json.dumps(list(ids)), generation.number)):
+    for row in connection.execute(DOCUMENTS_WITH_IDS, (json.dumps(list(ids)), generation.number)):
         header = checked_header(row)
         profile = None if header.deleted else checked_profile(header, row[AFTER_HEADER + 1 :])
         vector = row[AFTER_HEADER] or b""
