@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
@@ -42,6 +42,8 @@ CHARACTERS_PER_TOKEN = 32
 # A batch takes well under a second. A run that takes longer than this, such as an endless loop, is terminated.
 RUN_SECONDS = 30.0
 _UNIT_TOLERANCE = 1e-3
+# Plain words, and a character that no vocabulary contains.
+_PROBE = "The company makes anvils. \ue000"
 
 
 class Session(Protocol):
@@ -95,6 +97,7 @@ class TextEncoder:
 
         Raises:
             TypeError: `texts` is a single string, or contains an object that is not a string.
+            InvalidBundle: the tokenizer fails on one of the texts.
         """
         if isinstance(texts, str):
             raise TypeError("texts is a single text; pass a list, encode([text])")
@@ -123,16 +126,17 @@ class TextEncoder:
                 yield np.array(ids, dtype=np.int64)
 
     def _encodings(self, texts: list[str]) -> list[Encoding]:
-        return self._tokenizer.encode_batch_fast(texts)
+        with _tokenizer_errors(self.bundle, "fails on a text"):
+            return self._tokenizer.encode_batch_fast(texts)
 
     def _check_fit(self) -> None:
-        """Check that tokenizer and graph belong together: encode the empty text and the highest token id.
+        """Check that tokenizer and graph belong together: encode two texts and the highest token id.
 
         The tokenizer of another model may have ids outside the graph's embedding table.
         """
-        highest = np.array([[0, self._tokenizer.get_vocab_size() - 1]], dtype=np.int64)
+        highest = np.array([[0, max(self._tokenizer.get_vocab().values(), default=0)]], dtype=np.int64)
         try:
-            vectors = np.concatenate([self.encode([""]), self._session.run(highest, np.ones_like(highest))])
+            vectors = np.concatenate([self.encode(["", _PROBE]), self._session.run(highest, np.ones_like(highest))])
         except InvalidBundle:
             raise
         except Exception as error:
@@ -211,21 +215,31 @@ def _prefix(text: str, limit: int) -> str:
 
 def _load_tokenizer(bundle: ModelBundle) -> Tokenizer:
     content = bundle.read(TOKENIZER_FILE)
-    try:
+    with _tokenizer_errors(bundle, "is not a tokenizer"):
         tokenizer = Tokenizer.from_buffer(content)
         tokenizer.no_padding()
         tokenizer.enable_truncation(bundle.manifest.max_tokens)
-    except Exception as error:  # tokenizers raises plain Exception
-        raise InvalidBundle(
-            f"{bundle.folder / TOKENIZER_FILE} is not a tokenizer ({error!s:.200}); export the bundle again"
-        ) from error
     return tokenizer
+
+
+@contextmanager
+def _tokenizer_errors(bundle: ModelBundle, problem: str) -> Iterator[None]:
+    """Turn errors and panics of the library `tokenizers` into InvalidBundle."""
+    try:
+        yield
+    except BaseException as error:
+        # The library raises plain Exception. A panic of its Rust code is a BaseException whose class no module exports.
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            path = bundle.folder / TOKENIZER_FILE
+            raise InvalidBundle(f"{path} {problem} ({error!s:.200}); export the bundle again") from error
+        raise
 
 
 def _open_session(bundle: ModelBundle, threads: int, runtime: Runtime) -> Session:
     model = bundle.read(MODEL_FILE)
     try:
         session = OnnxRuntimeSession(model, name=str(bundle.folder / MODEL_FILE))
+        session.check_interface(bundle.manifest.dimension)
         if runtime == "onnxruntime":
             return session
         # OpenVINO 2026.4 cannot interrupt an endless loop in a graph. So run the graph in onnxruntime first, with its
@@ -292,7 +306,21 @@ class OnnxRuntimeSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # refuses onnxruntime's own format
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def check_interface(self, dimension: int) -> None:
+        """Raise InvalidBundle unless the model maps token ids and masks `[batch, length]` to `[batch, dimension]`."""
+        expected = dict.fromkeys(INPUT_NAMES, ("tensor(int64)", "any", "any"))
+        expected[OUTPUT_NAME] = ("tensor(float)", "any", str(dimension))
+        found = {
+            value.name: (value.type, *(str(size) if isinstance(size, int) else "any" for size in value.shape))
+            for value in (*self._session.get_inputs(), *self._session.get_outputs())
+        }
+        if found != expected:
+            raise InvalidBundle(
+                f"{self._name} has the inputs and outputs {found} instead of {expected}; export the bundle again"
+            )
 
     def run(self, input_ids: TokenIds, attention_mask: TokenIds) -> NDArray[np.float32]:
         """Return float32 `[batch, dimension]` for two int64 `[batch, length]`.

@@ -18,10 +18,11 @@ from similarity.feedback.protocol import (
     Verdict,
 )
 from similarity.feedback.rules import microseconds, page_sizes, same_or_conflict, time_of, unknown_list
-from similarity.feedback.sqlite_file import WORKSPACE_FILE, rewrite
+from similarity.feedback.sqlite_file import WORKSPACE_FILE
 from similarity.formats.json_text import read_json
 from similarity.index.name_hashes import CompanyNames
 from similarity.index.sqlite.backup import back_up
+from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.files import damaged_pages
 from similarity.index.sqlite.records import Records, first_lines
@@ -106,7 +107,8 @@ class SqliteWorkspace:
             )
 
     def compact(self) -> bool:
-        rewrite(self._file, self.path)
+        with self._file.borrowed() as connection:
+            rewrite(connection, path=self.path)
         return True
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The file of the embedded workspace: its tables and migrations, and its compaction.
+"""The file of the embedded workspace: its tables and migrations.
 
     events
     lists --< looks
@@ -10,11 +10,10 @@ is never edited.
 import sqlite3
 from pathlib import Path
 
-from similarity.errors import IndexUnavailable
-from similarity.index.sqlite.connections import Connections, FileKind
+from similarity.index.sqlite.connections import FileKind
 from similarity.index.sqlite.files import ADVICE, migrate, refuse_foreign
 from similarity.index.sqlite.records import add_checksums, register_checksum
-from similarity.index.sqlite.write_ahead_log import empty_log, use_write_ahead_log
+from similarity.index.sqlite.write_ahead_log import use_write_ahead_log
 
 APPLICATION_ID = 0x43_53_57_53  # "CSWS": tells our files from those of other programs
 
@@ -93,19 +92,3 @@ WORKSPACE_FILE = FileKind(
     # The advice for an index does not apply: a workspace cannot be filled again.
     advice={**ADVICE, "SQLITE_CORRUPT": "it is damaged; restore a backup"},
 )
-
-
-def rewrite(connections: Connections, path: Path) -> None:
-    """Rewrite the file without deleted data, and empty its write-ahead log.
-
-    Raises:
-        IndexUnavailable: other processes read the file for so long that the log could not be emptied.
-    """
-    with connections.borrowed() as connection:
-        connection.execute("VACUUM")
-        emptied = empty_log(connection)
-    if not emptied:
-        raise IndexUnavailable(
-            f"the write-ahead log of {path} still holds deleted data, because other processes were reading; "
-            "erase again when no process reads the file"
-        )

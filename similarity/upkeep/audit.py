@@ -31,8 +31,10 @@ from typing import Any, TypeVar, cast
 
 from similarity.company import utc_now
 from similarity.errors import AuditUnavailable, InvalidInput
+from similarity.formats.json_text import read_json
 from similarity.index.opening import is_url
 from similarity.index.protocol import CompanyIndex, Generation
+from similarity.index.sqlite.backup import flush
 from similarity.settings import Settings
 from similarity.upkeep.outage import Outage
 
@@ -257,7 +259,7 @@ def read_entries(target: str) -> Iterator[dict[str, Any]]:
 def _entries(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
-            entry = json.loads(line)
+            entry = read_json(line)
             entry["time"] = datetime.fromisoformat(entry["time"])
         except (ValueError, KeyError, TypeError):
             log.warning("%s, line %d is truncated or not an entry of an audit record; it is skipped", name, number)
@@ -285,12 +287,4 @@ def _append(path: Path, content: bytes) -> None:
     finally:
         os.close(file)
     if is_new:
-        _make_durable(path.parent)
-
-
-def _make_durable(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush(path.parent)

@@ -13,10 +13,6 @@ def take(index: CompanyIndex, name: str = "reembed", *, holder: str = "a", secon
     return index.take_lease(name, holder=holder, seconds=seconds)
 
 
-def test_nobody_holds_a_lease_at_first(index: CompanyIndex) -> None:
-    assert index.leases() == []
-
-
 def test_a_free_lease_is_taken_for_a_time(index: CompanyIndex, clock: Clock) -> None:
     lease = index.take_lease("writer:kafka-1.eu_west", holder="host-1:42", seconds=60)
     assert (lease.name, lease.holder, lease.acknowledged) == ("writer:kafka-1.eu_west", "host-1:42", 0)
@@ -115,13 +111,6 @@ def test_what_a_holder_acknowledged_is_kept_until_it_acknowledges_more(index: Co
     assert index.renew_lease(lease, seconds=60).acknowledged == 7
     index.renew_lease(lease, seconds=60, acknowledged=9)
     assert [held.acknowledged for held in index.leases()] == [9]
-
-
-def test_who_takes_over_has_acknowledged_nothing_yet(index: CompanyIndex, clock: Clock) -> None:
-    index.renew_lease(take(index, holder="a"), seconds=60, acknowledged=7)
-    clock.advance(61)
-    assert take(index, holder="b").acknowledged == 0
-    assert [held.acknowledged for held in index.leases()] == [0]
 
 
 def test_an_expired_lease_that_nobody_took_can_be_renewed(index: CompanyIndex, clock: Clock) -> None:

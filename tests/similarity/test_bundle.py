@@ -6,15 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from similarity.bundle import ModelBundle, only_bundle, seed_folder, write_manifest
 from similarity.errors import InvalidBundle
 from similarity.model.calibration import Calibration
-from similarity.model.onnx_graph import summarise_graph
 from similarity.text import TextSettings
-from tests.tiny_bundle import TINY_MANIFEST, TinyGraph, message, node, tensor, write_tiny_bundle
+from tests.tiny_bundle import TINY_MANIFEST, TinyGraph, message, node, write_tiny_bundle
 
 
 @pytest.fixture
@@ -152,8 +150,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "an infinite metric": (lambda f: edit_manifest(f, lambda m: m.update(metrics={"auc": 1e999})), "not a number"),
     "a word as metric": (lambda f: edit_manifest(f, lambda m: m.update(metrics={"auc": "good"})), "not a finite"),
     "half a calibration": (lambda f: edit_manifest(f, lambda m: m.update(calibration={"slope": 1})), "'intercept'"),
-    "another dimension": (lambda f: edit_manifest(f, lambda m: m.update(dimension=5)), r"shape \[any, 4\]"),
-    "another opset": (lambda f: edit_manifest(f, lambda m: m.update(opset=17)), "uses opset 18"),
 }
 
 
@@ -166,47 +162,10 @@ def test_a_damaged_bundle_is_refused_with_the_reason(folder: Path, name: str) ->
     assert str(folder) in str(refusal.value)
 
 
-EXTERNAL = (14, 1)
-EXTERNAL_VALUE = tensor("value", np.zeros(1, dtype=np.float32), EXTERNAL)
-EXTERNAL_CONSTANT = message([(2, "c"), (4, "Constant"), (5, message([(1, "value"), (5, EXTERNAL_VALUE), (20, 4)]))])
-WRONG_GRAPHS: dict[str, tuple[TinyGraph, str]] = {
-    "external data": (TinyGraph(table_extra=(EXTERNAL,)), "tensors in another file"),
-    "a location alone": (TinyGraph(table_extra=((13, message([(1, "location"), (2, "w")])),)), "in another file"),
-    "external data in a constant": (TinyGraph(nodes=(EXTERNAL_CONSTANT,)), "in another file"),
-    "another dimension": (TinyGraph(output_shape=("batch", 5)), r"shape \[any, 5\] instead of \[batch, 4\]"),
-    "no fixed dimension": (TinyGraph(output_shape=("batch", "size")), r"shape \[any, any\]"),
-    "a fixed batch": (TinyGraph(output_shape=(1, 4)), r"shape \[1, 4\]"),
-    "one vector per token": (TinyGraph(output_shape=("batch", "length", 4)), r"shape \[any, any, 4\]"),
-    "another output": (TinyGraph(output="last_hidden_state"), "outputs last_hidden_state instead of embedding"),
-    "another input": (TinyGraph(inputs=("ids", "attention_mask")), "inputs ids, attention_mask instead of"),
-    "a third input": (TinyGraph(inputs=("input_ids", "token_type_ids", "attention_mask")), "token_type_ids"),
-    "inputs of floats": (TinyGraph(input_element=1), "input_ids is not int64"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_GRAPHS)
-def test_a_graph_that_is_not_what_the_encoder_runs_is_refused(tmp_path: Path, name: str) -> None:
-    graph, reason = WRONG_GRAPHS[name]
-    with pytest.raises(InvalidBundle, match=reason):
-        write_tiny_bundle(tmp_path / "bundle", graph)
-
-
-@pytest.mark.parametrize("content", [b"", b"not onnx", b"\x3a\xff\xff\xff\xff\x0f", b"\x08" + b"\xff" * 20])
-def test_bytes_that_are_no_model_are_refused_even_with_the_right_hash(folder: Path, content: bytes) -> None:
-    (folder / "model.onnx").write_bytes(content)
-    with pytest.raises(InvalidBundle, match="not an ONNX model"):
-        write_manifest(folder, TINY_MANIFEST)
-
-
-def test_every_cut_of_a_model_is_noticed() -> None:
-    whole = TinyGraph().to_bytes()
-    for size in range(len(whole) - 1):
-        try:
-            summary = summarise_graph(whole[:size])
-        except ValueError:
-            continue
-        # Cut exactly between two fields of the model: what is left lacks its operator set.
-        assert summary.opset == 0
+def test_tensors_in_another_file_are_refused(tmp_path: Path) -> None:
+    external = (13, message([(1, "location"), (2, "/etc/passwd")]))
+    with pytest.raises(InvalidBundle, match="tensors in another file"):
+        write_tiny_bundle(tmp_path / "bundle", TinyGraph(table_extra=(external, (14, 1))))
 
 
 def test_a_file_changed_after_loading_is_not_handed_out(folder: Path) -> None:

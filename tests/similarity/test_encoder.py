@@ -1,6 +1,8 @@
 """The encoder gives every text its own unit vector, in order, whatever the text and the batch."""
 
+import json
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -14,7 +16,7 @@ from similarity.bundle import ModelBundle, seed_folder, write_manifest
 from similarity.encoder import OnnxRuntimeSession, TextEncoder, TokenIds, batches, padded
 from similarity.errors import InvalidBundle, SimilarityError
 from similarity.settings import RUNTIMES, Runtime
-from tests.tiny_bundle import DIMENSION, TINY_MANIFEST, TinyGraph, expected_vector, write_tiny_bundle
+from tests.tiny_bundle import DIMENSION, TINY_MANIFEST, WORDS, TinyGraph, expected_vector, write_tiny_bundle
 
 
 @pytest.fixture(scope="module")
@@ -186,25 +188,103 @@ def test_the_automatic_runtime_does_without_openvino(bundle: ModelBundle, monkey
     np.testing.assert_allclose(vectors, [expected_vector("cars")], atol=1e-6)
 
 
-def test_a_tokenizer_that_is_none_is_refused(tmp_path: Path) -> None:
-    folder = write_tiny_bundle(tmp_path / "bundle").folder
-    (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(InvalidBundle, match="is not a tokenizer"):
-        TextEncoder(write_manifest(folder, TINY_MANIFEST))
+def bundle_with_tokenizer(folder: Path, **members: object) -> ModelBundle:
+    """A tiny bundle whose tokenizer.json has these members in place of its own; None removes one."""
+    write_tiny_bundle(folder)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text()) | members
+    present = {name: value for name, value in tokenizer.items() if value is not None}
+    (folder / "tokenizer.json").write_text(json.dumps(present))
+    return write_manifest(folder, TINY_MANIFEST)
 
 
-def test_a_tokenizer_with_more_words_than_the_model_is_refused(tmp_path: Path) -> None:
-    folder = write_tiny_bundle(tmp_path / "bundle").folder
-    tokenizer = folder / "tokenizer.json"
-    tokenizer.write_text(tokenizer.read_text().replace('"cars":6', '"cars":6,"drills":7'))
-    with pytest.raises(InvalidBundle, match="do not belong together"):
-        TextEncoder(write_manifest(folder, TINY_MANIFEST))
+def word_level(vocab: Mapping[str, int], unknown: str = "[UNK]") -> object:
+    return {"type": "WordLevel", "vocab": vocab, "unk_token": unknown}
+
+
+def precompiled(charsmap: str) -> object:
+    return {"type": "Precompiled", "precompiled_charsmap": charsmap}
+
+
+NO_SUCH_TOKEN = {"single": [{"SpecialToken": {"id": "[NO]", "type_id": 0}}], "pair": [], "special_tokens": {}}
+BACKTRACKING = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+VOCABULARY = {word: row for row, word in enumerate(WORDS)}
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"model": None}, "is not a tokenizer"),
+        ({"model": []}, "is not a tokenizer"),
+        ({"added_tokens": [{"id": "x"}]}, "is not a tokenizer"),
+        ({"model": word_level({"anvils": -1})}, "is not a tokenizer"),
+        ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a a"]}}, "is not a tokenizer"),
+        ({"normalizer": precompiled("//8AAP//////////")}, "is not a tokenizer"),
+        ({"normalizer": precompiled("AAAAAAAAAAAAAAAA")}, "fails on a text"),
+        ({"post_processor": {"type": "TemplateProcessing", **NO_SUCH_TOKEN}}, "fails on a text"),
+        ({"model": word_level({})}, "fails on a text"),
+        ({"model": word_level(VOCABULARY, unknown="[NO]")}, "fails on a text"),
+        ({"model": word_level(VOCABULARY | {"drills": 7})}, "do not belong together"),
+        ({"model": word_level(VOCABULARY | {"cars": 2**32 - 1})}, "do not belong together"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_used_is_refused(tmp_path: Path, members: dict[str, object], problem: str) -> None:
+    bundle = bundle_with_tokenizer(tmp_path / "bundle", **members)
+    with pytest.raises(InvalidBundle, match=f"{problem}.*; export the bundle again"):
+        TextEncoder(bundle)
+
+
+def test_a_tokenizer_that_fails_on_one_text_encodes_the_others(tmp_path: Path) -> None:
+    encoder = TextEncoder(bundle_with_tokenizer(tmp_path / "bundle", pre_tokenizer=BACKTRACKING))
+    with pytest.raises(InvalidBundle, match=r"fails on a text.*; export the bundle again"):
+        encoder.encode(["a" * 200 + "!"])
+    assert encoder.encode(["cars"]).shape == (1, DIMENSION)
 
 
 def test_a_graph_that_does_not_normalise_is_refused(tmp_path: Path) -> None:
     bundle = write_tiny_bundle(tmp_path / "bundle", TinyGraph(unit_norm=False))
     with pytest.raises(InvalidBundle, match="do not have unit norm"):
         TextEncoder(bundle)
+
+
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        (TinyGraph(output="last_hidden_state"), "last_hidden_state"),
+        (TinyGraph(inputs=("ids", "attention_mask")), "'ids'"),
+        (TinyGraph(inputs=("input_ids", "token_type_ids", "attention_mask")), "token_type_ids"),
+    ],
+)
+def test_a_graph_with_other_inputs_or_outputs_is_refused(tmp_path: Path, graph: TinyGraph, found: str) -> None:
+    with pytest.raises(InvalidBundle, match=f"inputs and outputs .*{found}.* instead of"):
+        TextEncoder(write_tiny_bundle(tmp_path / "bundle", graph))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        TinyGraph(output_shape=("batch", 5)),
+        TinyGraph(output_shape=(1, DIMENSION)),
+        TinyGraph(output_shape=("batch", "length", DIMENSION)),
+        TinyGraph(input_element=1),
+        TinyGraph(table_extra=((14, 1),)),  # a tensor in another file, without a name of one
+    ],
+)
+def test_a_graph_that_contradicts_itself_or_the_manifest_is_refused(tmp_path: Path, graph: TinyGraph) -> None:
+    with pytest.raises(InvalidBundle, match="export"):
+        TextEncoder(write_tiny_bundle(tmp_path / "bundle", graph))
+
+
+@pytest.mark.parametrize("content", [b"", b"not onnx", b"\x3a\xff\xff\xff\xff\x0f", b"\x08" + b"\xff" * 20])
+def test_bytes_that_are_no_model_are_refused_even_with_the_right_hash(tmp_path: Path, content: bytes) -> None:
+    folder = write_tiny_bundle(tmp_path / "bundle").folder
+    (folder / "model.onnx").write_bytes(content)
+    with pytest.raises(InvalidBundle, match="cannot be run"):
+        TextEncoder(write_manifest(folder, TINY_MANIFEST))
+
+
+def test_a_bundle_of_another_dimension_than_its_manifest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidBundle, match="inputs and outputs"):
+        TextEncoder(write_tiny_bundle(tmp_path / "bundle", dimension=5))
 
 
 def test_a_graph_that_cannot_run_is_refused(tmp_path: Path) -> None:

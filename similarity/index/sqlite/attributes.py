@@ -5,7 +5,7 @@ import sqlite3
 from similarity.index.attributes import AttributeSchema, parse_type
 from similarity.index.sqlite.records import Records
 
-_TYPES = Records(
+DECLARED_TYPES = Records(
     table="attributes",
     key=("name",),
     values=("type", "is_size"),
@@ -15,12 +15,13 @@ _TYPES = Records(
 
 def read(connection: sqlite3.Connection) -> AttributeSchema:
     """Return the declared types, and which attribute is the size."""
-    rows = _TYPES.read(connection, "ORDER BY name")
+    rows = DECLARED_TYPES.read(connection, "ORDER BY name")
     size = next((name for name, _, is_size in rows if is_size), "")
     return AttributeSchema({name: declared for name, declared, _ in rows}, size)
 
 
 def declare(connection: sqlite3.Connection, schema: AttributeSchema) -> None:
     """Add the declarations of `schema`; they replace earlier ones of the same attributes, and the size."""
-    schema = read(connection).updated(schema)
-    _TYPES.write(connection, [(name, each.text, int(name == schema.size)) for name, each in schema.types.items()])
+    types = read(connection).updated(schema)
+    rows = [(name, each.text, int(name == types.size)) for name, each in types.types.items()]
+    DECLARED_TYPES.write(connection, rows)

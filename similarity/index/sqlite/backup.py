@@ -1,4 +1,4 @@
-"""A copy of an SQLite file of ours, made while it is in use."""
+"""Copies an SQLite file while it is in use."""
 
 import fcntl
 import glob
@@ -15,10 +15,11 @@ from similarity.errors import IndexUnavailable, InvalidInput
 def back_up(
     connection: sqlite3.Connection, *, kind: str, source: Path, target: Path, overwrite: bool, if_damaged: str
 ) -> None:
-    """Copies the file behind `connection` to `target`: whole and checked, or not at all.
+    """Copy the file of `connection` to `target`: complete and checked, or not at all.
 
-    The copy is made beside the target and takes its name at the very end. A crash leaves at worst a file called
-    `.<target>.….partial`, which the next backup removes. `kind` is what the file holds, `if_damaged` what to do then.
+    The copy is written next to the target, and renamed at the end. A crash leaves at most a file
+    `.<target>.….partial`, which the next backup removes. `kind` is the name of the file in messages, `if_damaged` the
+    advice if it is damaged.
 
     Raises:
         InvalidInput: the target exists (unless `overwrite`), is in use, or is the source itself.
@@ -30,31 +31,33 @@ def back_up(
         with closing(sqlite3.connect(partial, isolation_level=None)) as copy:
             connection.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, with no log beside it
-            _check(copy, source, if_damaged)
-        _flush(partial)
+            found = copy.execute("PRAGMA integrity_check").fetchone()[0]
+            if found != "ok":
+                raise IndexUnavailable(f"{source} is damaged ({found:.200}); {if_damaged}")
+        flush(partial)
         refuse_target(source, target, kind=kind, overwrite=overwrite)
         partial.replace(target)
-        _flush(target.parent)
+        flush(target.parent)
 
 
 def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> None:
-    """Raises InvalidInput where a copy of `source` must not be written to `target`."""
+    """Raise InvalidInput if a copy of `source` must not be written to `target`."""
     if not target.exists():
         return
     if not overwrite:
         raise InvalidInput(f"{target} exists; name another file, or allow it to be overwritten")
     if target.samefile(source):
         raise InvalidInput(f"{target} is the {kind} itself; name another file")
-    # Its pages would be replayed into the copy.
+    # SQLite would apply this log to the copy.
     if target.with_name(target.name + "-wal").exists():
         raise InvalidInput(f"{target} is in use, or was not closed; name another file")
 
 
 @contextmanager
 def _partial(target: Path) -> Iterator[Path]:
-    """A new file beside `target`, locked while the block runs, and gone afterwards unless it was renamed.
+    """Yield a new file next to `target`, locked during the block, and deleted afterwards unless it was renamed.
 
-    Of those that are there already, the ones that nobody has locked were left by killed backups; they are removed.
+    Such files of killed backups are not locked; they are removed.
     """
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
         with suppress(OSError), left.open("rb+") as file:
@@ -66,20 +69,15 @@ def _partial(target: Path) -> Iterator[Path]:
     ) as file:
         partial = Path(file.name)
         try:
-            with suppress(OSError):  # a file system without locks: then nothing is removed either
+            with suppress(OSError):  # a file system without locks, where no such files are removed either
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield partial
         finally:
             partial.unlink(missing_ok=True)
 
 
-def _check(copy: sqlite3.Connection, source: Path, if_damaged: str) -> None:
-    found = copy.execute("PRAGMA integrity_check").fetchone()[0]
-    if found != "ok":
-        raise IndexUnavailable(f"{source} is damaged ({found:.200}); {if_damaged}")
-
-
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Return when a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,49 +1,69 @@
-"""Damage to the embedded index's file, found by reading all of it."""
+"""Finds damage in the file of an embedded index by reading all of it."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 
 from similarity.index.sqlite import generations
+from similarity.index.sqlite.attributes import DECLARED_TYPES
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
-    HEADER_COLUMNS,
-    check_profile,
     checked_header,
+    checked_profile,
     checked_vector,
     document_name,
 )
 from similarity.index.sqlite.files import DamagedRow, damaged_pages
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.leases import LEASES
 from similarity.index.sqlite.ledger import LEDGER_TABLES
-from similarity.index.sqlite.reading import require_companies
+from similarity.index.sqlite.reading import DOCUMENTS, require_companies
 from similarity.index.sqlite.records import any_text, first_lines
-from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, lookup_values
+from similarity.index.sqlite.rows import Row, company_of, lookup_values
 
 CONTENT_OF_NO_COMPANY = (
     "SELECT count(*) FROM {table} WHERE document NOT IN (SELECT document FROM documents WHERE NOT deleted)"
 )
 
+DOCUMENTS_OF_NO_GENERATION = (
+    "SELECT count(*) FROM documents "
+    "WHERE generation NOT IN (SELECT number FROM generations UNION SELECT number FROM retired)"
+)
+CHECK_OF_WORDS = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], timeout=float(sys.argv[2]), isolation_level=None)
+connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+"""
+
 
 def damage(connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with the file but for the words, one line each, the first hundred; empty where nothing is."""
+    """Return a line for each damage in the file, at most a hundred. The words are not checked here."""
     with any_text(connection):
         found = chain(
             damaged_pages(connection),
             _damaged_generations(connection),
+            _damaged_counters(connection),
+            _wrongly_retired(connection),
             *(_orphans(connection, table) for table in ("companies", "vectors", "lookups")),
-            *(table.damage(connection) for table in LEDGER_TABLES),
+            *(table.damage(connection) for table in (*LEDGER_TABLES, LEASES, DECLARED_TYPES)),
         )
         return first_lines(found)
 
 
-def damaged_words(connection: sqlite3.Connection) -> list[str]:
-    """A line if the words differ from the companies. `connection` may write: FTS5 takes its check as an insert."""
-    try:
-        connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
-    except sqlite3.DatabaseError as error:
-        return [f"the words differ from the companies: {error!s:.200}"]
-    return []
+def damaged_words(path: Path, *, busy_timeout: float) -> list[str]:
+    """Return a line if the words in the file at `path` differ from its companies, or cannot be read.
+
+    Another process checks them, because SQLite 3.40 ends with a segmentation fault at some damaged words.
+    """
+    command = [sys.executable, "-I", "-S", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout)]
+    ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if ended.returncode == 0:
+        return []
+    reason = ended.stderr.strip().rpartition("\n")[2] or f"SQLite ended with signal {-ended.returncode}"
+    return [f"the words differ from the companies, or cannot be checked: {reason:.200}"]
 
 
 def _damaged_generations(connection: sqlite3.Connection) -> Iterator[str]:
@@ -54,12 +74,23 @@ def _damaged_generations(connection: sqlite3.Connection) -> Iterator[str]:
         yield str(problem)
 
 
+def _damaged_counters(connection: sqlite3.Connection) -> Iterator[str]:
+    try:
+        generations.counters(connection)
+    except DamagedRow as problem:
+        yield str(problem)
+
+
+def _wrongly_retired(connection: sqlite3.Connection) -> Iterator[str]:
+    for (number,) in connection.execute("SELECT number FROM retired INTERSECT SELECT number FROM generations"):
+        yield f"the generation with the number {number} is among the retired ones too"
+    [documents] = connection.execute(DOCUMENTS_OF_NO_GENERATION).fetchone()
+    if documents:
+        yield f"{documents:,} documents belong to no generation, not even to a retired one"
+
+
 def _damaged_documents(connection: sqlite3.Connection, generation: StoredGeneration) -> Iterator[str]:
-    rows = connection.execute(
-        f"SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS} FROM documents "
-        "LEFT JOIN companies USING (document) LEFT JOIN vectors USING (document) WHERE generation = ?",
-        (generation.number,),
-    )
+    rows = connection.execute(f"{DOCUMENTS} WHERE generation = ?", (generation.number,))
     companies = 0
     for row in rows:
         try:
@@ -73,16 +104,19 @@ def _damaged_documents(connection: sqlite3.Connection, generation: StoredGenerat
 
 
 def _check_document(connection: sqlite3.Connection, generation: StoredGeneration, row: Row) -> bool:
-    """Whether the document is a company. DamagedRow if any of it is not as it was written."""
+    """Return whether the document is a company, not a tombstone.
+
+    Raises:
+        DamagedRow: a part of it differs from what was written.
+    """
     header = checked_header(row)
     if header.sequence > generation.sequence:
         raise DamagedRow(f"{document_name(header.document, header.id)} is later than its generation")
     if header.deleted:
         return False
-    vector, profile = row[AFTER_HEADER], row[AFTER_HEADER + 1 :]
-    check_profile(header, profile)
-    checked_vector(header.document, header.generation, header.id, vector, header.vector_checksum)
-    expected = lookup_values(company_of(header.id, Profile(*profile)))
+    profile = checked_profile(header, row[AFTER_HEADER + 1 :])
+    checked_vector(header.document, header.generation, header.id, row[AFTER_HEADER], header.vector_checksum)
+    expected = lookup_values(company_of(header.id, profile))
     stored = connection.execute(
         "SELECT generation, field, value FROM lookups WHERE document = ?", (header.document,)
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Removing for good what was deleted or replaced in the embedded index's file."""
+"""Removes deleted and replaced data from an SQLite file and from its write-ahead log."""
 
 import sqlite3
 from pathlib import Path
@@ -7,19 +7,17 @@ from similarity.errors import IndexUnavailable
 from similarity.index.sqlite.write_ahead_log import empty_log
 
 
-def compact(connection: sqlite3.Connection, *, path: Path) -> None:
-    """Writes the file anew with nothing in it but what is stored now, and empties its write-ahead log.
+def rewrite(connection: sqlite3.Connection, *, path: Path) -> None:
+    """Rewrite the file without deleted data, and empty its write-ahead log.
 
-    Needs free space of about the file's size; other writers wait meanwhile, readers do not.
+    This needs free space of about the size of the file. Other writers wait meanwhile, readers do not.
 
     Raises:
-        IndexUnavailable: somebody read in the file for so long that the log could not be emptied.
+        IndexUnavailable: other processes read the file for so long that the log could not be emptied.
     """
-    # Merged into one, the word index drops the words of deleted companies; until then it only marks them.
-    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
     connection.execute("VACUUM")
     if not empty_log(connection):
         raise IndexUnavailable(
-            f"the log beside {path} still holds what was removed, because the file was read all the while; "
-            "compact it again when nobody reads, or raise busy_timeout"
+            f"the write-ahead log of {path} still holds deleted data, because other processes were reading; "
+            "try again when no process reads the file, or raise busy_timeout"
         )

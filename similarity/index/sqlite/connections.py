@@ -1,7 +1,7 @@
-"""Connections to one of our SQLite files: opened on demand, reused by any thread, one user at a time.
+"""Connections to an SQLite file: opened on demand and reused, each by one thread at a time.
 
-Every read and every write is one explicit transaction, so each sees one state of the file.
-A process that forks must open its file after the fork: SQLite connections do not survive it.
+Each read and each write is one explicit transaction, so it sees one state of the file. A process that forks must open
+the file after the fork, because SQLite connections cannot be used in a forked process.
 """
 
 import sqlite3
@@ -20,10 +20,10 @@ IDLE_CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """What a file is: its name in messages, how its tables are made, and the settings of each connection.
+    """A kind of file: its name in messages, how its tables are created, and the settings of each connection.
 
-    `prepare` makes a new file ours, or checks and upgrades one; it may raise IndexUnavailable. `advice` says
-    what to do, by SQLite's result codes.
+    `prepare` creates the tables, or checks and migrates them; it may raise IndexUnavailable. `advice` says what to do,
+    by SQLite's result codes.
     """
 
     name: str
@@ -33,7 +33,7 @@ class FileKind:
 
 
 class Connections:
-    """The connections of one file. Opening the first creates the file, or checks and upgrades it.
+    """The connections of one file. The constructor creates the file, or checks and migrates it.
 
     Raises:
         IndexUnavailable: the file or its folder cannot be used; the message says why and what to do.
@@ -66,48 +66,29 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one state of the file, whatever is written meanwhile.
+        """Yield a connection that sees one state of the file, whatever is written meanwhile.
 
         Raises:
             IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
         """
-        with self._transaction("BEGIN") as connection:
-            yield connection
+        with self.borrowed() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:  # some errors, such as SQLITE_NOMEM, have ended it
+                    connection.execute("ROLLBACK")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection that alone may write; on disk when the block ends, undone if it raises.
+        """Yield the only connection that may write. At the end of the block its changes are on the disk; if the block
+        raises, they are rolled back.
 
         Raises:
             IndexUnavailable: at the end of the block, where the file was moved or deleted meanwhile.
         """
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
-
-    @contextmanager
-    def borrowed(self) -> Iterator[sqlite3.Connection]:
-        """A connection outside any transaction."""
-        with self._explained():
-            connection = self._take()
-            try:
-                yield connection
-                # After the commit: what is moved later was acknowledged while the file was in its place.
-                self._file.require_unharmed()
-            finally:
-                self._give_back(connection)
-
-    def close(self) -> None:
-        """Closes every connection; those in use when they come back."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self.borrowed() as connection:
-            connection.execute(begin)
+            connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -116,11 +97,31 @@ class Connections:
                     connection.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def borrowed(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection outside any transaction."""
+        with self._explained():
+            connection = self._take()
+            try:
+                yield connection
+                # After the commit, so that a commit to a file that was moved before is not acknowledged.
+                self._file.require_unharmed()
+            finally:
+                self._give_back(connection)
+
+    def close(self) -> None:
+        """Close all connections; those in use are closed when they are given back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
     def _take(self) -> sqlite3.Connection:
         with self._lock:
             if self._closed:
                 raise IndexUnavailable(f"the {self._kind.name} {self._path} was closed; open it again")
-        # Before any use: SQLite would make a new file where it is missing, and write behind the hole of a log.
+        # Before any use: SQLite would create a missing file, and write behind a gap in the log.
         self._file.require_unharmed()
         with self._lock:
             if self._idle:
@@ -147,6 +148,6 @@ class Connections:
         return sqlite3.connect(
             self._path,
             timeout=self._busy_timeout,
-            isolation_level=None,  # transactions are ours to begin and end
-            check_same_thread=False,  # one user at a time is what this class keeps
+            isolation_level=None,  # transactions are explicit
+            check_same_thread=False,  # this class gives a connection to one thread at a time
         )

@@ -1,7 +1,7 @@
-"""What every SQLite file of ours has in common: whose it is, its migrations, its troubles.
+"""SQLite files of this software: how they are recognised, migrated, and how SQLite's errors are explained.
 
-`PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to a file's
-migrations; one that was published is never edited.
+`PRAGMA user_version` is the number of applied migrations. Releases only append to the migrations of a file; a published
+migration is never edited.
 """
 
 import sqlite3
@@ -13,15 +13,16 @@ from typing import TypeAlias
 from similarity.errors import IndexUnavailable
 
 Migration: TypeAlias = Sequence[str]
-# By SQLite's primary result codes; extended codes (SQLITE_BUSY_SNAPSHOT) start with one of these.
+# By the primary result codes of SQLite; extended codes (SQLITE_BUSY_SNAPSHOT) begin with one of these.
 ADVICE: Mapping[str, str] = {
     "SQLITE_NOTADB": "it is not an SQLite database; name another file",
     "SQLITE_CORRUPT": "it is damaged; restore a backup, or delete it and ingest again",
     "SQLITE_READONLY": "it cannot be written; give this user write access to the file and its folder",
     "SQLITE_CANTOPEN": "it cannot be opened; check that the path is a file in a folder this user can write",
     "SQLITE_PERM": "access is denied; give this user write access to the file and its folder",
-    "SQLITE_BUSY": "another process has been writing all the while; try again, or raise busy_timeout",
+    "SQLITE_BUSY": "another process has been writing for too long; try again, or raise busy_timeout",
     "SQLITE_FULL": "the disk is full; free some space and try again",
+    "SQLITE_NOMEM": "memory ran out, or a damaged page asks for too much of it; free some, and run similarity check",
     "SQLITE_IOERR": "the disk failed to read or write; check the disk and its free space",
 }
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_INTERNAL")
@@ -29,19 +30,19 @@ PUBLIC_DAMAGED = "the {kind} is damaged; the log says where and what to do"
 
 
 class DamagedRow(Exception):
-    """A row that is not what was written; the message names it."""
+    """A row that differs from what was written; the message names it."""
 
 
 @contextmanager
 def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> Iterator[None]:
-    """Turns what SQLite says about the file of this `kind` into an IndexUnavailable that says what to do.
+    """Turn SQLite's errors about a file of this `kind` into an IndexUnavailable that says what to do.
 
-    Mistakes of our own (broken constraints, misuse of the module) pass through unchanged.
+    Errors that are bugs (violated constraints, misuse of the module) are not changed.
     """
     try:
         yield
-    except (sqlite3.DatabaseError, DamagedRow, UnicodeDecodeError) as error:
-        code = "SQLITE_CORRUPT" if _is_damage(error) else getattr(error, "sqlite_errorname", "")
+    except (sqlite3.DatabaseError, DamagedRow, UnicodeDecodeError, MemoryError) as error:
+        code = "SQLITE_CORRUPT" if _is_damage(error) else _error_name(error)
         for prefix, what_to_do in advice.items():
             if code.startswith(prefix):
                 reason = PUBLIC_DAMAGED.format(kind=kind) if prefix == "SQLITE_CORRUPT" else ""
@@ -51,7 +52,7 @@ def explained(path: Path, *, kind: str, advice: Mapping[str, str] = ADVICE) -> I
 
 
 def refuse_foreign(connection: sqlite3.Connection, *, path: Path, application_id: int, what_to_do: str) -> None:
-    """Raises IndexUnavailable where the file holds another program's tables."""
+    """Raise IndexUnavailable if the file contains tables of another program."""
     holds_tables = _number(connection, "SELECT count(*) FROM sqlite_master")
     if holds_tables and _number(connection, "PRAGMA application_id") != application_id:
         raise IndexUnavailable(f"{path} is a database of another program; {what_to_do}")
@@ -60,14 +61,14 @@ def refuse_foreign(connection: sqlite3.Connection, *, path: Path, application_id
 def migrate(
     connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path, application_id: int, what_to_do: str
 ) -> None:
-    """Applies the migrations that the file has not seen yet, in order, all or none.
+    """Apply the missing migrations in order, all or none.
 
-    The version is written back even where nothing is missing, and then undone: it is the only way to
-    learn at opening, and not at the first write, that a file cannot be written. While another process
-    writes (it may be compacting, for minutes), that is left out: readers do not wait for writers.
+    If none is missing, a write is tried and rolled back: only this shows already at opening that a file cannot be
+    written. It is not tried while another process writes, which may take minutes (a compaction), because readers do
+    not wait for writers.
 
     Raises:
-        IndexUnavailable: the file has seen more migrations than this release knows.
+        IndexUnavailable: a newer release has applied more migrations than this release knows.
     """
     is_current = _number(connection, "PRAGMA user_version") == len(migrations)
     if not _begun(connection, waiting=not is_current):
@@ -91,24 +92,29 @@ def migrate(
 
 
 def damaged_pages(connection: sqlite3.Connection, table: str = "") -> Iterator[str]:
-    """What SQLite's own check finds wrong with pages, tables and their indexes, or with one table, one line each."""
+    """Yield a line for each damage that SQLite's own check finds in pages, tables and indexes, or in one table."""
     check = f"PRAGMA integrity_check({table})" if table else "PRAGMA integrity_check"
     return (line for (line,) in connection.execute(check) if line != "ok")
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether only a damaged file explains the error.
+    """Return whether the error can only come from a damaged file.
 
-    Every statement of ours is tested, so one that SQLite cannot run (SQLITE_ERROR) found other tables than ours.
-    Text that is not UTF-8 is an OperationalError without a code in a row, a UnicodeDecodeError in SQLite's message.
+    All our statements are tested, so SQLITE_ERROR means that the tables are not as we created them. Text that is not
+    UTF-8 raises an OperationalError without a code if it is in a row, and a UnicodeDecodeError if it is in a message.
     """
-    if not isinstance(error, sqlite3.Error) or str(error).startswith("Could not decode to UTF-8"):
+    if isinstance(error, (DamagedRow, UnicodeDecodeError)) or str(error).startswith("Could not decode to UTF-8"):
         return True
-    return getattr(error, "sqlite_errorname", "").startswith(DAMAGE)
+    return _error_name(error).startswith(DAMAGE)
+
+
+def _error_name(error: Exception) -> str:
+    """Return SQLite's name of a result code. For SQLITE_NOMEM, Python raises a MemoryError without one."""
+    return "SQLITE_NOMEM" if isinstance(error, MemoryError) else getattr(error, "sqlite_errorname", "")
 
 
 def _begun(connection: sqlite3.Connection, *, waiting: bool) -> bool:
-    """Begins to write, for which SQLite waits; without `waiting`, False where another connection writes now."""
+    """Begin a write transaction. Without `waiting`, return False if another connection is writing."""
     if waiting:
         connection.execute("BEGIN IMMEDIATE")
         return True

@@ -1,4 +1,4 @@
-"""Filters in the form that `lookups` is compared with: for the rows of a matrix, and as SQL."""
+"""Filters in the form in which they are compared with `lookups`: for the rows of a matrix, and as SQL."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -18,12 +18,13 @@ HAS_VALUE = """
         AND lookups.field = ? AND lookups.value {compared}
     )
 """
-HAS_ANY = HAS_VALUE.format(compared="IN (SELECT value FROM json_each(?))")
-IN_RANGE = HAS_VALUE.format(compared="BETWEEN ? AND ?")
+ANY_OF, BETWEEN = "IN (SELECT value FROM json_each(?))", "BETWEEN ? AND ?"
+HAS_ANY = HAS_VALUE.format(compared=ANY_OF)
+IN_RANGE = HAS_VALUE.format(compared=BETWEEN)
 
 
 class KeyRange(NamedTuple):
-    """The lowest and the highest key (`index.numbers`) that pass, both included, and the field that holds keys."""
+    """A range of keys (`index.numbers`), both limits inclusive, and the field of `lookups` with the keys."""
 
     field: str
     lowest: str
@@ -31,7 +32,7 @@ class KeyRange(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A filter whose values are as stored, sorted and distinct; equal for filters of equal meaning."""
+    """A filter with its values in stored form, sorted and distinct; filters of equal meaning are equal."""
 
     field: str
     any_of: tuple[str, ...] = ()
@@ -43,14 +44,14 @@ Conditions: TypeAlias = tuple[Condition, ...]
 
 
 def conditions(filters: Sequence[FieldFilter]) -> Conditions:
-    """What all of these filters ask of a company."""
+    """Return the conditions of these filters."""
     return tuple(
         Condition(held.field, _stored(held.any_of), _stored(held.none_of), _key_range(held)) for held in filters
     )
 
 
 def where(asked: Conditions) -> tuple[str, list[str]]:
-    """The conditions on a row of `documents` as SQL, " AND ..." or empty, and the values to bind."""
+    """Return the conditions on a row of `documents` as SQL (" AND ..." or empty), and the values to bind."""
     terms = ""
     values = []
     for condition in asked:
@@ -65,7 +66,7 @@ def where(asked: Conditions) -> tuple[str, list[str]]:
 
 
 def require_passing(asked: Sequence[Condition], hits: Iterable[Company]) -> None:
-    """Raises DamagedRow if a hit's profile breaks a condition: then `lookups` let it pass wrongly."""
+    """Raise DamagedRow if the profile of a hit does not match a condition: then `lookups` is damaged."""
     for company in hits if asked else ():
         held = lookup_values(company)
         if not all(_passes(condition, held) for condition in asked):

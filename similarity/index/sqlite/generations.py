@@ -1,9 +1,10 @@
-"""Generations of the embedded index: the state machine that `protocol` draws, one transaction a step."""
+"""Generations of the embedded index and their state machine (`index.protocol`). Each step is one transaction."""
 
 import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 
+from similarity.errors import UnknownGeneration
 from similarity.index import rules
 from similarity.index.protocol import Generation, GenerationState
 from similarity.index.sqlite.checksums import checksum
@@ -17,7 +18,7 @@ COLUMNS = f"{GENERATION_COLUMNS}, checksum"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGeneration:
-    """A generation and what the file counts for it; `number` is never given to another one."""
+    """A generation with its counters. Its `number` is never used again."""
 
     number: int
     sequence: int
@@ -27,7 +28,7 @@ class StoredGeneration:
 
 
 def add(connection: sqlite3.Connection, generation: Generation) -> None:
-    """Adds an empty generation in state building.
+    """Add an empty generation in state building.
 
     Raises:
         InvalidInput: its name, dimension or state cannot be stored.
@@ -56,35 +57,50 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
 
 
 def every(connection: sqlite3.Connection) -> list[StoredGeneration]:
-    """All generations, oldest first."""
+    """Return all generations, oldest first."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM generations NOT INDEXED ORDER BY created_at, number")
     return [_stored(row) for row in rows]
 
 
 def named(connection: sqlite3.Connection, name: str) -> StoredGeneration:
-    """The generation of this name. UnknownGeneration if there is none."""
-    # From all rows, which are few: a damaged name would hide its row from a query by name.
+    """Return the generation with this name. Raises UnknownGeneration if there is none."""
+    # Read all rows, which are few: a damaged name would hide its row from a query by name.
     known = {stored.record.name: stored for stored in every(connection)}
     if name not in known:
         raise rules.unknown_generation(name, list(known))
     return known[name]
 
 
+def current(connection: sqlite3.Connection, generation: StoredGeneration) -> StoredGeneration:
+    """Return the current state of a generation. Raises UnknownGeneration if it was retired, or replaced by another."""
+    now = named(connection, generation.record.name)
+    if now.number != generation.number:
+        raise UnknownGeneration(f"generation {now.record.name!r} was retired and made anew meanwhile; begin again")
+    return now
+
+
 def live(connection: sqlite3.Connection) -> StoredGeneration:
-    """The live generation. NoLiveGeneration if there is none yet."""
+    """Return the live generation. Raises NoLiveGeneration if there is none yet."""
     found = _live(connection)
     if found is None:
         raise rules.no_live_generation()
     return found
 
 
-def revision(connection: sqlite3.Connection) -> int:
-    """How many changes of generations this file has seen; the triggers of `schema` count them."""
-    return int(connection.execute("SELECT revision FROM registry").fetchone()[0])
+def counters(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number of changes of generations and of leases taken; triggers of `schema` count the former.
+
+    Raises:
+        DamagedRow: one of them differs from what was written.
+    """
+    row = connection.execute("SELECT revision, fence, revision + fence IS counted FROM registry").fetchone()
+    if row is None or not row[2]:
+        raise DamagedRow("the counters of registry differ from their sum")
+    return row[0], row[1]
 
 
 def change(connection: sqlite3.Connection, number: int, assignments: str, *values: object) -> None:
-    """Updates the row of a generation: `assignments` is SQL such as "state = ?"."""
+    """Update the row of a generation. `assignments` is SQL such as "state = ?"."""
     connection.execute(
         f"UPDATE generations SET {assignments}, checksum = {UNSEALED} WHERE number = ?", (*values, number)
     )
@@ -92,21 +108,24 @@ def change(connection: sqlite3.Connection, number: int, assignments: str, *value
 
 
 def register_candidate(connection: sqlite3.Connection, name: str) -> None:
-    """building -> candidate. GenerationConflict from any other state."""
+    """Change a generation from building to candidate. Raises GenerationConflict in any other state."""
     generation = named(connection, name)
     rules.require_state(generation.record, GenerationState.BUILDING, "be registered as candidate")
     _set_state(connection, generation, GenerationState.CANDIDATE)
 
 
 def promote(connection: sqlite3.Connection, name: str, *, now: datetime) -> None:
-    """candidate -> live, and the live one, if any, -> previous. GenerationConflict from any other state."""
+    """Change a generation from candidate to live, and the live one to previous.
+
+    Raises GenerationConflict in any other state.
+    """
     generation = named(connection, name)
     rules.require_state(generation.record, GenerationState.CANDIDATE, "be promoted")
     _go_live(connection, generation, replacing=_live(connection), now=now)
 
 
 def before_live(connection: sqlite3.Connection) -> StoredGeneration:
-    """The generation that was live last. GenerationConflict if there is none."""
+    """Return the generation that was live before. Raises GenerationConflict if there is none."""
     current = live(connection)
     row = connection.execute(
         f"SELECT {COLUMNS} FROM generations WHERE state = ? ORDER BY promotion DESC LIMIT 1",
@@ -118,9 +137,9 @@ def before_live(connection: sqlite3.Connection) -> StoredGeneration:
 
 
 def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int, now: datetime) -> Generation:
-    """The generation that was live last becomes live again.
+    """Make the generation live again that was live before, and return it.
 
-    GenerationConflict if the two generations are not those of these numbers any more.
+    Raises GenerationConflict if the live one and the one before no longer have these numbers.
     """
     current, target = live(connection), before_live(connection)
     if (current.number, target.number) != (from_number, to_number):
@@ -130,7 +149,7 @@ def rollback(connection: sqlite3.Connection, *, from_number: int, to_number: int
 
 
 def retire(connection: sqlite3.Connection, name: str) -> None:
-    """Makes a generation vanish at once; its documents are for `sweep`. GenerationConflict if it is live."""
+    """Remove a generation; `writing.sweep` removes its documents. Raises GenerationConflict if it is live."""
     generation = named(connection, name)
     if generation.record.state is GenerationState.LIVE:
         raise rules.live_retired(name)
@@ -161,7 +180,7 @@ def _set_state(connection: sqlite3.Connection, generation: StoredGeneration, sta
 
 
 def _seal(connection: sqlite3.Connection, number: int | None) -> None:
-    """Stores the checksum over a row that was just written."""
+    """Store the checksum of a row that was just written."""
     row = connection.execute(f"SELECT {COLUMNS} FROM generations WHERE number = ?", (number,)).fetchone()
     connection.execute("UPDATE generations SET checksum = ? WHERE number = ?", (checksum(*row[:-1]), number))
 

@@ -1,29 +1,30 @@
-"""The embedded index: one SQLite file, exact search in memory, nothing to install or to run.
+"""The embedded index: one SQLite file, searched exactly in memory. It needs no server.
 
-The file is the only truth. Threads of one process and processes of one machine may use it at once:
-writes are short transactions that wait for each other, and every read sees the newest commit, so a
-promote elsewhere counts from the next request on. It must lie on a local disk. Good to a few hundred
-thousand companies; beyond that use Elasticsearch.
+Threads of a process and processes of a machine may use the file at the same time: writes are short transactions that
+wait for each other, and each read sees the newest commit, so a promotion by another process is effective from the next
+request on. The file must be on a local disk. For more than a few hundred thousand companies, use Elasticsearch.
 
-    schema       tables and migrations        rows      documents <-> rows
-    connections  transactions, errors         writing   upsert, purge, sweep
-    generations  the state machine            reading   get, scan, stats
-    search       exact search on a matrix     words     resolve, find, words of a hybrid search
-    hybrid       both, fused                  filters   filters as `lookups` holds them
-    leases       who may do what, until when  compaction  removing for good
-    checksums    over each row                checking    finding damage
-    ledger       what erasures need to know   records    tables with checksums
-    write_ahead_log  what must not happen to the log
+    schema           tables and migrations            rows        documents <-> rows
+    connections      transactions                     writing     upsert, purge, sweep
+    generations      the state machine                reading     get, scan, stats
+    search           exact and hybrid search          words       resolve, find, full-text search
+    matrix           the vectors in memory            filters     filters as conditions on `lookups`
+    leases           leases of writers and re-embeds  ledger      the erasure ledger
+    attributes       declared types of attributes     vocabulary  corrects typing errors
+    checksums        checksums of rows                records     tables with a checksum of each row
+    checking         finding damage                   backup      copies while in use
+    write_ahead_log  watching and emptying the log    compaction  removing deleted data
+    files            recognising, migrating, errors
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from sqlite3 import Connection
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
-from similarity.errors import UnknownGeneration
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, utc_now
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema
 from similarity.index.comparing import refuse_lagging
@@ -38,42 +39,32 @@ from similarity.index.protocol import (
     SimilarCompanies,
     WriteResult,
 )
-from similarity.index.sqlite import (
-    attributes,
-    checking,
-    compaction,
-    generations,
-    hybrid,
-    leases,
-    reading,
-    words,
-    writing,
-)
+from similarity.index.sqlite import attributes, checking, generations, leases, reading, words, writing
 from similarity.index.sqlite.backup import back_up
+from similarity.index.sqlite.compaction import rewrite
 from similarity.index.sqlite.connections import Connections
 from similarity.index.sqlite.filters import conditions, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow
 from similarity.index.sqlite.schema import INDEX_FILE
-from similarity.index.sqlite.search import ExactSearch
+from similarity.index.sqlite.search import ExactSearch, hybrid_nearest
 from similarity.index.sqlite.vocabulary import Vocabulary
 
-# Documents per transaction: other writers wait for about a quarter of a second at most.
+# Documents per transaction; other writers then wait for at most about a quarter of a second.
 BATCH_DOCUMENTS = 2000
 
-Item = TypeVar("Item", EmbeddedCompany | DeletedCompany, DocumentVersion)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+Document: TypeAlias = EmbeddedCompany | DeletedCompany
+Item = TypeVar("Item", Document, DocumentVersion)
+DocumentPages: TypeAlias = Iterator[list[Document]]
+VersionPages: TypeAlias = Iterator[list[DocumentVersion]]
 
 
 class SqliteIndex:
-    """A `CompanyIndex` in the file `path`, made with its folder if it is not there yet.
+    """A `CompanyIndex` in the file `path`, which is created with its folder if it does not exist.
 
-    `busy_timeout`: seconds a write waits for another process's write. `clock` gives the time, with its
-    zone: leases end and generations go live by it.
+    `busy_timeout`: how many seconds a write waits for the writes of other processes. `clock` returns the time, with
+    its zone, for the ends of leases and the times of promotions.
 
     Raises:
         IndexUnavailable: the file cannot be used; the message says why and what to do.
@@ -84,10 +75,11 @@ class SqliteIndex:
         path: str | Path,
         *,
         busy_timeout: float = 30.0,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.path = Path(path)
         self._clock = clock
+        self._busy_timeout = busy_timeout
         self._connections = Connections(self.path, INDEX_FILE, busy_timeout=busy_timeout)
         self._search = ExactSearch()
         self._vocabulary = Vocabulary()
@@ -132,7 +124,7 @@ class SqliteIndex:
             return generations.rollback(connection, from_number=live.number, to_number=target.number, now=self._clock())
 
     def retire(self, name: str) -> None:
-        """The generation vanishes at once, its documents go bit by bit; a crash between is made good next time."""
+        """The generation is removed at once, and its documents in steps; after a crash the next call goes on."""
         with self._connections.writing() as connection:
             generations.retire(connection, name)
         self._repeat(writing.sweep)
@@ -147,7 +139,7 @@ class SqliteIndex:
 
     def revision(self) -> int:
         with self._connections.reading() as connection:
-            return generations.revision(connection)
+            return generations.counters(connection)[0]
 
     def take_lease(self, name: str, *, holder: str, seconds: float) -> Lease:
         rules.check_lease_request(name, holder, seconds)
@@ -168,10 +160,10 @@ class SqliteIndex:
             return leases.held(connection, now=self._clock())
 
     def stats(self, generation: str) -> GenerationStats:
-        with self._connections.reading() as connection:
-            return reading.stats(connection, generations.named(connection, generation))
+        with self._reading(generation) as (connection, stored):
+            return reading.stats(connection, stored)
 
-    def upsert(self, generation: str, documents: Sequence[EmbeddedCompany | DeletedCompany]) -> list[WriteResult]:
+    def upsert(self, generation: str, documents: Sequence[Document]) -> list[WriteResult]:
         with self._connections.reading() as connection:
             target = generations.named(connection, generation)
         rules.refuse_other_encoders(target.record, documents)
@@ -181,37 +173,31 @@ class SqliteIndex:
         return results
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
+        with self._reading(generation) as (connection, stored):
             found = reading.documents_with_ids(connection, stored, ids)
             self._versions(connection, stored, set(ids).difference(found))
             return found
 
     def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
-        with self._connections.reading() as connection:
-            return self._versions(connection, generations.named(connection, generation), ids)
+        with self._reading(generation) as (connection, stored):
+            return self._versions(connection, stored, ids)
 
     def resolve(self, generation: str, reference: str) -> list[str]:
         return self.resolve_many(generation, [reference])[reference]
 
     def resolve_many(self, generation: str, references: Collection[str]) -> dict[str, list[str]]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
+        with self._reading(generation) as (connection, stored):
             found = {reference: words.resolve(connection, stored, reference) for reference in references}
             self._versions(connection, stored, [reference for reference, ids in found.items() if not ids])
             return found
 
     def find(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
-            documents = words.find(connection, stored, query, limit=limit)
-            return [facts.company for facts in reading.company_facts(connection, documents)]
+        with self._reading(generation) as (connection, stored):
+            return words.find(connection, stored, query, limit=limit)
 
     def find_misspelled(self, generation: str, query: str, *, limit: int = 10) -> list[Company]:
-        with self._connections.reading() as connection:
-            stored = generations.named(connection, generation)
-            documents = words.find_misspelled(connection, stored, self._vocabulary, query, limit=limit)
-            return [facts.company for facts in reading.company_facts(connection, documents)]
+        with self._reading(generation) as (connection, stored):
+            return words.find_misspelled(connection, stored, self._vocabulary, query, limit=limit)
 
     def similar(
         self,
@@ -227,7 +213,7 @@ class SqliteIndex:
         looked_for = query_words(words)
         with self._connections.reading() as connection:
             if looked_for:
-                neighbours = hybrid.nearest(
+                neighbours = hybrid_nearest(
                     self._search, connection, generation, vector, looked_for, k=k, conditions=asked, exclude=exclude
                 )
             else:
@@ -248,27 +234,25 @@ class SqliteIndex:
         )
         return SimilarCompanies(hits=tuple(hits), approximate=False)
 
-    def scan(
-        self, generation: str, *, after: str = "", batch_size: int = 1000
-    ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
-        """Each batch is a transaction of its own: what is written meanwhile may or may not be seen."""
+    def scan(self, generation: str, *, after: str = "", batch_size: int = 1000) -> DocumentPages:
+        """Each batch is a transaction of its own: documents that are written meanwhile may or may not be included."""
         return self._pages(generation, reading.documents_after, after=after, batch_size=batch_size)
 
-    def versions(
-        self, generation: str, *, after: str = "", batch_size: int = 10_000
-    ) -> Iterator[list[DocumentVersion]]:
+    def versions(self, generation: str, *, after: str = "", batch_size: int = 10_000) -> VersionPages:
         return self._pages(generation, reading.versions_after, after=after, batch_size=batch_size)
 
     def compact(self, generation: str) -> bool:
-        """Rewrites the whole file, because all generations share it; writers wait meanwhile, readers do not.
+        """Rewrite the whole file, which all generations share. Writers wait meanwhile, readers do not.
 
-        What lay in it before this was called is then neither in the file nor in its write-ahead log.
+        Data that was deleted before this call is then neither in the file nor in its write-ahead log.
         """
         with self._connections.reading() as connection:
             generations.named(connection, generation)
         self._repeat(writing.sweep)
         with self._connections.borrowed() as connection:
-            compaction.compact(connection, path=self.path)
+            # Merges the full-text index, which until then only marks the words of deleted companies.
+            connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+            rewrite(connection, path=self.path)
         return True
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
@@ -277,17 +261,16 @@ class SqliteIndex:
         return self._repeat(lambda connection: writing.purge_tombstones(connection, stored, before=before))
 
     def damage(self) -> list[str]:
-        """What is wrong with the file, one line each, the first hundred; empty where nothing is.
+        """Return a line for each damage in the file, about a hundred at most; it is empty for an undamaged file.
 
         Reads the whole file. Writers wait while the words are checked.
         """
-        with self._connections.writing() as connection:
-            found = checking.damaged_words(connection)
         with self._connections.reading() as connection:
-            return found + checking.damage(connection)
+            found = checking.damage(connection)
+        return found + checking.damaged_words(self.path, busy_timeout=self._busy_timeout)
 
     def backup(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Copies the index to another file while it is in use, and checks the copy.
+        """Copy the index to another file while it is in use, and check the copy.
 
         Raises:
             InvalidInput: the file exists (unless `overwrite`), is in use, or is the index itself.
@@ -307,21 +290,24 @@ class SqliteIndex:
         self._connections.close()
         self._search.clear()
 
-    def _write(
-        self, target: StoredGeneration, documents: Sequence[EmbeddedCompany | DeletedCompany]
-    ) -> list[WriteResult]:
-        # Everything that needs no file is done before the transaction, because others wait for it.
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[tuple[Connection, StoredGeneration]]:
+        with self._connections.reading() as connection:
+            yield connection, generations.named(connection, name)
+
+    def _write(self, target: StoredGeneration, documents: Sequence[Document]) -> list[WriteResult]:
+        # Before the transaction, because other writers wait for it.
         prepared = [writing.prepare(document, dimension=target.record.dimension) for document in documents]
         rows = [row for row in prepared if isinstance(row, DocumentRow)]
         with self._connections.writing() as connection:
-            generation = _same(connection, target)
+            generation = generations.current(connection, target)
             stored = writing.read_stored(connection, generation, {row.id for row in rows})
             self._search.require_unknown(generation, {row.id for row in rows}.difference(stored))
             written = iter(writing.write(connection, generation, rows, stored))
         return [next(written) if isinstance(row, DocumentRow) else row for row in prepared]
 
     def _versions(self, connection: Connection, generation: StoredGeneration, ids: Collection[str]) -> dict[str, int]:
-        """The versions of those of `ids` that are stored. DamagedRow if damage hides one."""
+        """Return the stored versions of `ids`, by id. Raises DamagedRow if damage hides one."""
         found = reading.versions_with_ids(connection, generation, ids) if ids else {}
         self._search.require_unknown(generation, set(ids).difference(found))
         return found
@@ -329,7 +315,7 @@ class SqliteIndex:
     def _pages(
         self, generation: str, read: Callable[..., list[Item]], *, after: str, batch_size: int
     ) -> Iterator[list[Item]]:
-        # Not a generator itself: what is wrong with the request is said now, not at the first batch.
+        # Not a generator, so that an invalid argument raises at once and not at the first batch.
         rules.check_batch_size(batch_size)
         with self._connections.reading() as connection:
             stored = generations.named(connection, generation)
@@ -340,7 +326,7 @@ class SqliteIndex:
     ) -> Iterator[list[Item]]:
         while True:
             with self._connections.reading() as connection:
-                page = read(connection, _same(connection, stored), after=after, limit=batch_size)
+                page = read(connection, generations.current(connection, stored), after=after, limit=batch_size)
             if page:
                 yield page
             if len(page) < batch_size:
@@ -348,7 +334,7 @@ class SqliteIndex:
             after = page[-1].id
 
     def _repeat(self, step: Callable[[Connection], int]) -> int:
-        """Runs a step, a transaction each time, until it has nothing left to do; the sum of what it did."""
+        """Run a step, each time in a transaction, until it returns 0; return the sum of its results."""
         total = 0
         while True:
             with self._connections.writing() as connection:
@@ -356,12 +342,3 @@ class SqliteIndex:
             if not done:
                 return total
             total += done
-
-
-def _same(connection: Connection, generation: StoredGeneration) -> StoredGeneration:
-    """The generation as it is now; UnknownGeneration if it was retired, even if another took its name."""
-    name = generation.record.name
-    now = generations.named(connection, name)
-    if now.number != generation.number:
-        raise UnknownGeneration(f"generation {name!r} was retired and made anew meanwhile; begin again")
-    return now

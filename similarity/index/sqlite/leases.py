@@ -1,7 +1,7 @@
-"""Leases of the embedded index: who may do what, and until when. Each step is one transaction.
+"""Leases in the embedded index. Each function is called in one transaction.
 
-`rules.is_held` says whether a lease is held. Its row stays until it is released or taken over: that is
-how a holder that slept past the end learns whether anybody came in between.
+`rules.is_held` decides whether a lease is held. The row of an expired lease remains until the lease is released or
+taken over, so its holder can still renew it if no other holder took it meanwhile.
 """
 
 import sqlite3
@@ -11,25 +11,33 @@ from datetime import UTC, datetime, timedelta
 from similarity.errors import LeaseHeld, LeaseLost
 from similarity.index.protocol import Lease
 from similarity.index.rules import is_held, lease_held_text, lease_lost_text
-from similarity.index.sqlite.rows import microseconds, moment
+from similarity.index.sqlite import generations
+from similarity.index.sqlite.records import Records
+from similarity.index.sqlite.rows import Row, microseconds, moment
 
-COLUMNS = "name, holder, fence, expires_at, acknowledged"
+
+def _lease(row: Row) -> Lease:
+    name, holder, fence, expires_at, acknowledged = row
+    return Lease(name=name, holder=holder, fence=fence, expires_at=moment(expires_at), acknowledged=acknowledged)
+
+
+LEASES = Records("leases", key=("name",), values=("holder", "fence", "expires_at", "acknowledged"), decode=_lease)
 
 
 def take(connection: sqlite3.Connection, name: str, *, holder: str, seconds: float, now: datetime) -> Lease:
-    """A new lease, of a higher fence than any before. LeaseHeld if another holder has it."""
+    """Return a new lease with a higher fence than any before. Raises LeaseHeld if another holder has it."""
     current = _stored(connection, name)
     if current and current.holder != holder and is_held(current, now=now):
         raise LeaseHeld(lease_held_text(current))
     connection.execute("UPDATE registry SET fence = fence + 1")
-    [fence] = connection.execute("SELECT fence FROM registry").fetchone()
+    _, fence = generations.counters(connection)
     return _store(connection, Lease(name=name, holder=holder, fence=fence, expires_at=_end(now, seconds)))
 
 
 def renew(
     connection: sqlite3.Connection, lease: Lease, *, seconds: float, acknowledged: int | None, now: datetime
 ) -> Lease:
-    """The same lease with a later end. LeaseLost if it was released or taken over."""
+    """Return the lease with a later end. Raises LeaseLost if it was released or taken over."""
     current = _same(connection, lease)
     return _store(
         connection,
@@ -42,24 +50,23 @@ def renew(
 
 
 def release(connection: sqlite3.Connection, lease: Lease) -> None:
-    """Makes the lease free, unless another has taken it over."""
+    """Delete the lease, unless another holder has taken it over."""
     connection.execute("DELETE FROM leases WHERE name = ? AND fence = ?", (lease.name, lease.fence))
 
 
 def held(connection: sqlite3.Connection, *, now: datetime) -> list[Lease]:
-    """The leases that have not expired, by name."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM leases ORDER BY name")
-    return [lease for row in rows if is_held(lease := _lease(*row), now=now)]
+    """Return the leases that have not expired, by name."""
+    return [lease for lease in LEASES.read(connection, "ORDER BY name") if is_held(lease, now=now)]
 
 
 def require_held(connection: sqlite3.Connection, lease: Lease, *, now: datetime) -> None:
-    """Raises LeaseLost if the lease was released, taken over, or has expired."""
+    """Raise LeaseLost if the lease was released or taken over, or has expired."""
     if not is_held(_same(connection, lease), now=now):
         raise LeaseLost(lease_lost_text(lease))
 
 
 def _same(connection: sqlite3.Connection, lease: Lease) -> Lease:
-    """The lease as it is stored now. LeaseLost if it is not there or of another fence."""
+    """Return the stored lease. Raises LeaseLost if there is none, or it has another fence."""
     current = _stored(connection, lease.name)
     if current is None or current.fence != lease.fence:
         raise LeaseLost(lease_lost_text(lease))
@@ -67,20 +74,13 @@ def _same(connection: sqlite3.Connection, lease: Lease) -> Lease:
 
 
 def _stored(connection: sqlite3.Connection, name: str) -> Lease | None:
-    row = connection.execute(f"SELECT {COLUMNS} FROM leases WHERE name = ?", (name,)).fetchone()
-    return _lease(*row) if row else None
+    return next(iter(LEASES.read(connection, "WHERE name = ?", (name,))), None)
 
 
 def _store(connection: sqlite3.Connection, lease: Lease) -> Lease:
-    connection.execute(
-        f"INSERT OR REPLACE INTO leases ({COLUMNS}) VALUES (?, ?, ?, ?, ?)",
-        (lease.name, lease.holder, lease.fence, microseconds(lease.expires_at), lease.acknowledged),
-    )
+    row = (lease.name, lease.holder, lease.fence, microseconds(lease.expires_at), lease.acknowledged)
+    LEASES.write(connection, [row])
     return lease
-
-
-def _lease(name: str, holder: str, fence: int, expires_at: int, acknowledged: int) -> Lease:
-    return Lease(name=name, holder=holder, fence=fence, expires_at=moment(expires_at), acknowledged=acknowledged)
 
 
 def _end(now: datetime, seconds: float) -> datetime:

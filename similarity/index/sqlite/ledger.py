@@ -1,4 +1,4 @@
-"""The erasure ledger in the embedded index's file: `former_names`, `erasures` and the key in `registry`."""
+"""The erasure ledger of the embedded index: the tables `former_names` and `erasures`, and the key in `registry`."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -59,7 +59,7 @@ class SqliteLedger:
         with self._connections.reading() as connection:
             _require_whole(connection)
             rows = FORMER_NAMES.stored(connection)
-        # Of all rows, because a damaged id would hide its row from a query by id. Its checksum still tells whose it is.
+        # A damaged id hides its row from a query by id. So read all rows: the checksum shows which id was written.
         hashes = frozenset(each for _, each, expected in rows if checksum(company_id, each) == expected)
         for row in rows:
             if row[0] == company_id and row[1] not in hashes:
@@ -75,7 +75,8 @@ class SqliteLedger:
     def save_erasure(self, record: ErasureRecord) -> None:
         with self._connections.writing() as connection:
             ERASURES.write(connection, [(record.id, record.state.value, json.dumps(erasure_members(record)))])
-            # The index of ids may point to a row whose own id is damaged, which `running_erasures` would leave out.
+            # SQLite found the row by the index of ids. If the id in the row itself is damaged, `running_erasures`
+            # would not return the erasure.
             if not ERASURES.read(connection, "NOT INDEXED WHERE id = ?", (record.id,)):
                 raise DamagedRow(f"the id of the row {record.id!r:.140} of erasures is not what its index says")
 
@@ -107,13 +108,13 @@ class SqliteLedger:
 
 
 def _require_whole(connection: Connection) -> None:
-    """Raises DamagedRow where a page of `former_names` is damaged: it may hide rows, which no row's checksum tells."""
+    """Raise DamagedRow if a page of `former_names` is damaged: checksums of rows do not show that rows are missing."""
     if found := next(damaged_pages(connection, "former_names"), ""):
         raise DamagedRow(f"the table former_names: {found:.200}")
 
 
 def _readable(row: Row) -> ErasureRecord:
-    """The erasure of a stored row. DamagedErasure if it is not as it was written."""
+    """Return the erasure of a stored row. Raises DamagedErasure if it differs from what was written."""
     try:
         return ERASURES.record(row)
     except DamagedRow as error:

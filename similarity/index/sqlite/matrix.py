@@ -1,4 +1,4 @@
-"""The exact scan of the embedded index: all vectors of a generation in one block of memory."""
+"""Exact nearest neighbours in memory: all vectors of a generation in one array."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from similarity.company import Vector
 
 Rows: TypeAlias = NDArray[np.int64]
 
-# Float32 sums of a few hundred products differ by less than this from the exact ones; whatever scores
-# this close to the k-th place is scored again in float64 before the places are given.
+# Sums of a few hundred products in float32 differ from the exact ones by less than this. Rows whose score is this close
+# to the k-th best are scored again in float64.
 ROUNDING = 1e-5
-# Rows gathered at a time: few enough that the copy stays in the processor's cache (six times faster).
+# Rows that are copied at a time: the copy fits into the cache of the processor, which is six times faster.
 BLOCK_ROWS = 512
-# A filter that leaves less than this share of the rows is scored on them alone, not on everything.
+# If a filter keeps less than this share of the rows, only these are scored.
 GATHER_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """One place of a search: the company, its document's number in the file, and its exact cosine."""
+    """A hit: the id of the company, the number of its document, and its exact cosine."""
 
     id: str
     document: int
@@ -30,17 +30,17 @@ class Neighbour:
 
 
 def exact_cosines(vectors: Vector, query: Vector) -> NDArray[np.float64]:
-    """The cosines of unit vectors `[n, dimension]` to the unit vector `query`, in float64 `[n]`."""
-    # A sum per row, not a matrix product: BLAS adds in an order that depends on where a row lies, so
-    # equal vectors would not always tie.
+    """Return the cosines of unit vectors `[n, dimension]` to the unit vector `query`, float64 `[n]`."""
+    # Not a matrix product: BLAS adds in an order that depends on the position of a row, so equal vectors could get
+    # different scores.
     cosines: NDArray[np.float64] = np.clip((vectors * query.astype(np.float64)).sum(axis=1), -1.0, 1.0)
     return cosines
 
 
 class VectorMatrix:
-    """Unit vectors by company id, float32 `[n, dimension]`, contiguous. Not safe for several threads.
+    """Unit vectors by company id, in one array, float32 `[n, dimension]`. Not thread-safe.
 
-    Removing moves the last row into the gap, so row numbers are good until the next change only.
+    Removing a row moves the last row to its place, so row numbers are only valid until the next change.
     """
 
     def __init__(self, dimension: int, *, capacity: int = 0) -> None:
@@ -56,7 +56,7 @@ class VectorMatrix:
         return company_id in self._row_of
 
     def put(self, company_id: str, document: int, vector: Vector) -> None:
-        """Adds or replaces the vector of a company."""
+        """Add or replace the vector of a company."""
         row = self._row_of.get(company_id)
         if row is None:
             row = len(self._ids)
@@ -68,7 +68,7 @@ class VectorMatrix:
         self._documents[row] = document
 
     def remove(self, company_id: str) -> None:
-        """Forgets a company; one that is not here is no error."""
+        """Remove a company if it is present."""
         row = self._row_of.pop(company_id, None)
         if row is None:
             return
@@ -81,15 +81,15 @@ class VectorMatrix:
             self._row_of[last_id] = row
 
     def mask(self, documents: Rows) -> NDArray[np.bool_]:
-        """Which rows hold one of these documents, `[n]`."""
+        """Return for each row whether it is one of these documents, `[n]`."""
         return np.isin(self._documents[: len(self)], documents)
 
     def nearest(
         self, vector: Vector, *, k: int, rows: Rows | None = None, exclude: Iterable[str] = ()
     ) -> list[Neighbour]:
-        """The k rows of highest cosine to the unit `vector`, best first, equal scores by id.
+        """Return the k companies with the highest cosine to the unit `vector`, best first, ties by id.
 
-        `rows` limits the search to these rows; `exclude` are ids to leave out.
+        `rows`: only these rows are searched. `exclude`: ids that are left out.
         """
         scores = self._scores(vector, rows)
         excluded = [self._row_of[company_id] for company_id in exclude if company_id in self._row_of]
@@ -131,7 +131,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _highest(scores: Vector, k: int) -> Rows:
-    """The positions of the k highest scores and of all that rounding might have kept out of them."""
+    """Return the positions of the k highest scores, and of those that could be among them but for rounding."""
     if k < len(scores):
         threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
         return np.flatnonzero((scores >= threshold - ROUNDING) & np.isfinite(scores))

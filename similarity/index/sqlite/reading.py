@@ -1,4 +1,4 @@
-"""Reading documents of the embedded index: by id, by page, by number, and counting them."""
+"""Reads documents of the embedded index by id, by page and by number, and counts them."""
 
 import json
 import sqlite3
@@ -13,20 +13,30 @@ from similarity.index.sqlite.checksums import (
     HEADER_COLUMNS,
     VECTOR_COLUMNS,
     Header,
-    check_profile,
     checked_header,
+    checked_profile,
     checked_vector,
 )
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
-from similarity.index.sqlite.rows import PROFILE_COLUMNS, Profile, Row, company_of, moment
+from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, moment
 
-DOCUMENT_COLUMNS = f"{HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}"
+DOCUMENTS = (
+    f"SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS} FROM documents "
+    "LEFT JOIN companies USING (document) LEFT JOIN vectors USING (document)"
+)
+DOCUMENTS_WITH_IDS = f"""
+    SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
+    FROM (SELECT value AS wanted FROM json_each(?))
+    CROSS JOIN documents ON generation = ? AND id = wanted
+    LEFT JOIN companies USING (document)
+    LEFT JOIN vectors USING (document)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CompanyFacts:
-    """What an answer says about a company beside its score."""
+    """A company and the stored values that a search returns with it."""
 
     company: Company
     version: int
@@ -37,15 +47,8 @@ class CompanyFacts:
 def documents_with_ids(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
 ) -> dict[str, EmbeddedCompany]:
-    """The companies among `ids`, by id; deleted and unknown ones are left out."""
-    query = f"""
-        SELECT {DOCUMENT_COLUMNS}
-        FROM (SELECT value AS wanted FROM json_each(?))
-        CROSS JOIN documents ON generation = ? AND id = wanted
-        LEFT JOIN companies USING (document)
-        LEFT JOIN vectors USING (document)
-    """
-    rows = connection.execute(query, (_possible(ids), generation.number))
+    """Return the companies among `ids`, by id, without deleted and unknown ones."""
+    rows = connection.execute(DOCUMENTS_WITH_IDS, (_possible(ids), generation.number))
     documents = [_document(generation, row) for row in rows]
     return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
 
@@ -53,22 +56,15 @@ def documents_with_ids(
 def documents_after(
     connection: sqlite3.Connection, generation: StoredGeneration, *, after: str, limit: int
 ) -> list[EmbeddedCompany | DeletedCompany]:
-    """The documents of the next ids after `after`, ascending, tombstones included."""
-    query = f"""
-        SELECT {DOCUMENT_COLUMNS}
-        FROM documents
-        LEFT JOIN companies USING (document)
-        LEFT JOIN vectors USING (document)
-        WHERE documents.generation = ? AND documents.id > ?
-        ORDER BY documents.id LIMIT ?
-    """
+    """Return the documents with the next ids after `after`, ascending, tombstones included."""
+    query = f"{DOCUMENTS} WHERE documents.generation = ? AND documents.id > ? ORDER BY documents.id LIMIT ?"
     return [_document(generation, row) for row in connection.execute(query, (generation.number, after, limit))]
 
 
 def versions_after(
     connection: sqlite3.Connection, generation: StoredGeneration, *, after: str, limit: int
 ) -> list[DocumentVersion]:
-    """The versions of what `documents_after` reads."""
+    """Return the versions of the documents that `documents_after` returns."""
     rows = connection.execute(
         f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id > ? ORDER BY id LIMIT ?",
         (generation.number, after, limit),
@@ -79,7 +75,7 @@ def versions_after(
 def versions_with_ids(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
 ) -> dict[str, int]:
-    """The versions of the documents among `ids`, tombstones included."""
+    """Return the versions of the documents among `ids`, by id, tombstones included."""
     rows = connection.execute(
         f"SELECT {HEADER_COLUMNS} FROM (SELECT value AS wanted FROM json_each(?))"
         " CROSS JOIN documents ON generation = ? AND id = wanted",
@@ -89,7 +85,7 @@ def versions_with_ids(
 
 
 def vectors(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Vector]:
-    """The vectors of these document numbers, in their order."""
+    """Return the vectors of the documents with these numbers, in their order."""
     rows = connection.execute(
         f"SELECT {VECTOR_COLUMNS} FROM documents LEFT JOIN vectors USING (document) "
         "WHERE document IN (SELECT value FROM json_each(?))",
@@ -100,7 +96,7 @@ def vectors(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Ve
 
 
 def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> list[CompanyFacts]:
-    """The companies of these document numbers, in their order."""
+    """Return the companies of the documents with these numbers, in their order."""
     query = f"""
         SELECT {HEADER_COLUMNS}, {PROFILE_COLUMNS}
         FROM (SELECT value AS wanted FROM json_each(?))
@@ -119,7 +115,7 @@ def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> l
 
 
 def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> GenerationStats:
-    """Counts of one generation. DamagedRow if its companies are not as many as were written."""
+    """Return the counts of a generation. Raises DamagedRow if a company is missing."""
     total, deleted, last_version, not_english = connection.execute(
         "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0),"
         " coalesce(sum(NOT deleted AND language NOT IN ('en', 'und')), 0) FROM documents WHERE generation = ?",
@@ -132,12 +128,12 @@ def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> Gener
 
 
 def _possible(ids: Collection[str]) -> str:
-    """Those of `ids` that a company can have, as JSON."""
+    """Return the valid ids among `ids`, as JSON."""
     return json.dumps([company_id for company_id in ids if ID_PATTERN.fullmatch(company_id)])
 
 
 def require_companies(generation: StoredGeneration, found: int) -> None:
-    """Raises DamagedRow unless so many companies can be read as were written."""
+    """Raise DamagedRow unless the number of companies `found` is the number that was written."""
     if found != generation.companies:
         raise DamagedRow(
             f"generation {generation.record.name!r} holds {generation.companies:,} companies, of which "
@@ -146,7 +142,7 @@ def require_companies(generation: StoredGeneration, found: int) -> None:
 
 
 def _document(generation: StoredGeneration, row: Row) -> EmbeddedCompany | DeletedCompany:
-    header, vector = checked_header(row), row[AFTER_HEADER]
+    header = checked_header(row)
     if header.deleted:
         return DeletedCompany(id=header.id, version=header.version)
     return EmbeddedCompany(
@@ -154,12 +150,11 @@ def _document(generation: StoredGeneration, row: Row) -> EmbeddedCompany | Delet
         version=header.version,
         text_hash=header.text_hash,
         encoder_id=generation.record.encoder_id,
-        vector=checked_vector(header.document, header.generation, header.id, vector, header.vector_checksum),
+        vector=checked_vector(header.document, header.generation, header.id, row[AFTER_HEADER], header.vector_checksum),
         embedded_at=moment(header.embedded_at),
         language=header.language,
     )
 
 
 def _company(header: Header, columns: Row) -> Company:
-    check_profile(header, columns)
-    return company_of(header.id, Profile(*columns))
+    return company_of(header.id, checked_profile(header, columns))

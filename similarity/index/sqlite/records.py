@@ -1,7 +1,7 @@
-"""Tables whose rows hold a checksum over their other columns: those of the workspace and of the erasure ledger.
+"""Tables with a checksum of each row: those of the workspace, of the erasure ledger, and leases.
 
-Every read compares the checksum, so a changed bit is an error and never an answer. A damaged key can hide a row from
-a look-up by that key; `damage` reads all rows and finds it.
+Every read compares the checksums, so a flipped bit is an error and never part of an answer. Damage to a key can hide
+a row from a query by this key; `damage` reads all rows and finds it.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from similarity.errors import SimilarityError
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.files import DamagedRow, Migration
-from similarity.index.sqlite.rows import Row
+from similarity.index.sqlite.rows import Row, upsert_statement
 
 MOST_LINES = 100
 
@@ -25,7 +25,7 @@ Record = TypeVar("Record")
 class Records(Generic[Record]):
     """A table with a column `checksum`. `key` are the columns of its primary key, `values` the others.
 
-    `decode` makes a record of a row without its checksum.
+    `decode` returns the record of a row without its checksum.
     """
 
     table: str
@@ -38,39 +38,34 @@ class Records(Generic[Record]):
         return *self.key, *self.values
 
     def write(self, connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
-        """Stores rows, without checksums, in place of those of the same key. Each value must have its column's type."""
-        stored = (*self.columns, "checksum")
-        replaced = ", ".join(f"{name} = excluded.{name}" for name in (*self.values, "checksum"))
-        connection.executemany(
-            f"INSERT INTO {self.table} ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))}) "
-            f"ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {replaced}",
-            [(*row, checksum(*row)) for row in rows],
-        )
+        """Store rows with checksums; rows with the same key are replaced. A value must have the type of its column."""
+        statement = upsert_statement(self.table, (*self.columns, "checksum"), key=self.key)
+        connection.executemany(statement, [(*row, checksum(*row)) for row in rows])
 
     def read(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Record]:
-        """The records of `stored`. DamagedRow if one of them is damaged."""
+        """Return the records of the rows of `stored`. Raises DamagedRow if one of them is damaged."""
         return [self.record(row) for row in self.stored(connection, clause, values)]
 
     def stored(self, connection: sqlite3.Connection, clause: str = "", values: Sequence[object] = ()) -> list[Row]:
-        """Rows with their checksums, which are not compared. `clause` follows the name of the table in the query."""
+        """Return rows with their checksums, not compared. `clause` follows the name of the table in the query."""
         with any_text(connection):
             query = f"SELECT {', '.join(self.columns)}, checksum FROM {self.table} {clause}"
             return connection.execute(query, values).fetchall()
 
     def record(self, row: Row) -> Record:
-        """The record of a row that `stored` returned. DamagedRow if it is not as it was written."""
+        """Return the record of a row of `stored`. Raises DamagedRow if it differs from what was written."""
         *values, expected = row
         if checksum(*values) != expected:
             raise DamagedRow(f"{self._name(row)} differs from its checksum")
         try:
             return self.decode(tuple(values))
-        # The row was damaged before it got its checksum.
+        # The row was damaged before its checksum was computed.
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, SimilarityError) as error:
             raise DamagedRow(f"{self._name(row)} cannot be read: {error!s:.200}") from error
 
     def damage(self, connection: sqlite3.Connection) -> Iterator[str]:
-        """A line for each row that is damaged."""
-        # Indexes hold copies of some columns, which would be read instead.
+        """Yield a line for each damaged row."""
+        # Without NOT INDEXED, SQLite may read the copies of some columns in an index.
         for row in self.stored(connection, "NOT INDEXED"):
             try:
                 self.record(row)
@@ -84,7 +79,7 @@ class Records(Generic[Record]):
 
 @contextmanager
 def any_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """Lets text that is not UTF-8 be read, so that the row that holds it can be named."""
+    """Let the connection read text that is not UTF-8, so that messages can name the damaged row."""
     before = connection.text_factory
     connection.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
     try:
@@ -94,21 +89,21 @@ def any_text(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def first_lines(damage: Iterator[str]) -> list[str]:
-    """The first `MOST_LINES` lines about damage. Where SQLite cannot read on, the last line says so."""
+    """Return the first `MOST_LINES` lines about damage. If SQLite cannot read further, the last line says so."""
     return list(islice(_until_broken(damage), MOST_LINES))
 
 
 def _until_broken(lines: Iterator[str]) -> Iterator[str]:
     try:
         yield from lines
-    except sqlite3.DatabaseError as error:
-        yield f"the rest cannot be read: {error!s:.200}"
+    except (sqlite3.DatabaseError, MemoryError) as error:
+        yield f"the rest cannot be read: {str(error) or 'a damaged page asks for too much memory':.200}"
 
 
 def add_checksums(table: str, columns: str, *, refused: str) -> Migration:
-    """Gives each row of a table a checksum over these columns.
+    """Return the migration that gives each row of a table a checksum of these columns.
 
-    A process of an older release, which leaves checksums out, cannot write any more: `refused` is its error.
+    Processes of older releases do not write checksums; their writes are then refused with the error `refused`.
     """
     refusal = f"BEGIN SELECT RAISE(ABORT, '{refused}'); END"
     new, old = (", ".join(f"{row}.{name}" for name in columns.split(", ")) for row in ("new", "old"))
@@ -123,5 +118,5 @@ def add_checksums(table: str, columns: str, *, refused: str) -> Migration:
 
 
 def register_checksum(connection: sqlite3.Connection) -> None:
-    """Lets the statements of `add_checksums` call `checksum`."""
+    """Define the SQL function `checksum`, which the migrations of `add_checksums` call."""
     connection.create_function("checksum", -1, checksum, deterministic=True)

@@ -1,7 +1,7 @@
-"""Documents as rows of the embedded index, and rows as documents again."""
+"""Converts documents to rows of the embedded index, and back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -18,12 +18,13 @@ from similarity.index.numbers import number_keys
 Row: TypeAlias = tuple[Any, ...]
 
 PROFILE_COLUMNS = "name, description, aliases, domain, country, industry, tags, attributes"
-NAME_FIELD = "name"  # of lookups, beside the filter fields and those of `number_lookups`
+NAME_FIELD = "name"
+"""The field of names in `lookups`; the others are the filter fields and those of `number_lookups`."""
 LITTLE_ENDIAN_FLOAT32 = np.dtype("<f4")
 
 
 class Profile(NamedTuple):
-    """The columns of `companies`, in the order of `PROFILE_COLUMNS`; equal for equal companies."""
+    """The columns of `companies`, in the order of `PROFILE_COLUMNS`. Equal companies have equal profiles."""
 
     name: str
     description: str
@@ -37,7 +38,7 @@ class Profile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document as it is to be stored. A tombstone has neither company, profile nor vector."""
+    """A document in the form in which it is stored. A tombstone has no company, profile or vector."""
 
     id: str
     version: int
@@ -53,8 +54,17 @@ class DocumentRow:
         return self.profile is None
 
 
+def upsert_statement(table: str, columns: Sequence[str], *, key: Sequence[str], kept: Sequence[str] = ()) -> str:
+    """Return the statement that inserts a row, or replaces the one with the same key except for the `kept` columns."""
+    replaced = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (*key, *kept))
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {replaced}"
+    )
+
+
 def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow:
-    """The row of a document. UnstorableDocument if `rules.check_document` refuses it."""
+    """Return the row of a document. Raises UnstorableDocument if `rules.check_document` refuses it."""
     rules.check_document(document, dimension=dimension)
     if isinstance(document, DeletedCompany):
         return DocumentRow(id=document.id, version=document.version)
@@ -71,7 +81,7 @@ def document_row(document: EmbeddedCompany | DeletedCompany, *, dimension: int) 
 
 
 def company_of(company_id: str, profile: Profile) -> Company:
-    """The company whose profile this is. IndexUnavailable where it cannot be read."""
+    """Return the company with this profile. Raises IndexUnavailable if it cannot be read."""
     try:
         return Company(
             id=company_id,
@@ -89,12 +99,12 @@ def company_of(company_id: str, profile: Profile) -> Company:
 
 
 def vector_of(stored: bytes) -> Vector:
-    """The vector of a row of `vectors`, float32 `[dimension]`, read-only."""
+    """Return a stored vector as a read-only array, float32 `[dimension]`."""
     return np.frombuffer(stored, dtype=LITTLE_ENDIAN_FLOAT32).astype(np.float32, copy=False)
 
 
 def lookup_values(company: Company) -> set[tuple[str, str]]:
-    """The (field, value) pairs that a company is found by: values in `name_key` form, and keys of numbers."""
+    """Return the (field, value) pairs by which a company is found: values in `name_key` form, and keys of numbers."""
     pairs = {(NAME_FIELD, name_key(name)) for name in (company.name, *company.aliases)}
     for field, values in filter_values(company).items():
         pairs.update((field, name_key(value)) for value in values)
@@ -102,17 +112,17 @@ def lookup_values(company: Company) -> set[tuple[str, str]]:
 
 
 def number_lookups(attributes: Mapping[str, object]) -> dict[str, str]:
-    """The key of each attribute that is a number, by the field of lookups that ranges look into."""
+    """Return the key of each attribute that is a number, by the field of `lookups` that range filters search."""
     return {f"attributes.{name}": key for name, key in number_keys(attributes).items()}
 
 
 def microseconds(moment: datetime) -> int:
-    """A time as this file stores it: UTC microseconds since 1970."""
+    """Return a time in the stored form: UTC microseconds since 1970."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def moment(stored: int) -> datetime:
-    """The time, in UTC, of stored microseconds."""
+    """Return the time, in UTC, of stored microseconds."""
     return (EPOCH + timedelta(microseconds=stored)).astimezone(UTC)
 
 
@@ -130,5 +140,5 @@ def _profile(company: Company) -> Profile:
 
 
 def _json(items: tuple[str, ...]) -> str:
-    # Not escaped, because the word index reads aliases as they stand.
+    # Not escaped, because the full-text index reads this column.
     return json.dumps(items, ensure_ascii=False) if items else "[]"

@@ -1,17 +1,16 @@
-"""The embedded index's file: its tables, and how a file of an older release is brought up to date.
+"""The file of the embedded index: its tables, and the migrations of older files.
 
     generations --< documents --- companies (words: FTS5 over it)
                               --- vectors
                               --< lookups
     registry, leases, former_names, erasures
 
-A tombstone is a row of `documents` alone. `lookups` holds what a company is found by exactly: its
-names and every filter value, all in `company.name_key` form, and the key of every number
-(`index.numbers`). The wide columns live apart from `documents`, so that a newer version of the same
-words rewrites a hundred bytes and not the profile.
+A tombstone has only a row of `documents`. `lookups` contains the values by which a company is found exactly: its names
+and all filter values in `company.name_key` form, and the key of each number (`index.numbers`). Wide columns are not in
+`documents`, so that a newer version of the same text rewrites a hundred bytes and not the profile.
 
-`PRAGMA user_version` counts the migrations a file has seen. A release only ever appends to
-`MIGRATIONS`; one that was published is never edited.
+`PRAGMA user_version` is the number of applied migrations. Releases only append to `MIGRATIONS`; a published migration
+is never edited.
 """
 
 import json
@@ -166,8 +165,8 @@ SECOND_VERSION: Migration = (
     """,
 )
 
-# A process of an older release that has the file open writes companies without the keys of their numbers,
-# which ranges would then miss in silence; so the file refuses them.
+# A process of an older release does not write the keys of numbers, so range filters would miss its companies without an
+# error. The file refuses its writes.
 LACKS_NUMBERS = """
     EXISTS (
         SELECT 1 FROM json_each(new.attributes) AS attribute
@@ -207,10 +206,10 @@ FORMER_NAMES: Migration = (
 )
 
 UNSEALED = 0
-"""Where a statement writes a row of `generations`, its `checksum`, until the next statement stores it.
+"""The `checksum` that a statement writes to a row of `generations`; the next statement stores the real one.
 
-A process of an older release knows no checksums and does not say this; so the file refuses its writes, each of which
-counts in a row of `generations`.
+A process of an older release does not write this value, so the file refuses its writes: each of them changes a row of
+`generations`.
 """
 LIVE_DOCUMENTS = "SELECT count(*) FROM documents WHERE documents.generation = generations.number AND NOT deleted"
 CHECKSUMS: Migration = (
@@ -251,6 +250,18 @@ LEDGER_CHECKSUMS: Migration = (
     *add_checksums("erasures", "id, state, record", refused=REFUSED),
 )
 
+# The trigger adds the change of each counter to the sum, so damage to a counter remains visible as a difference.
+COORDINATION_CHECKSUMS: Migration = (
+    *add_checksums("leases", "name, holder, fence, expires_at, acknowledged", refused=REFUSED),
+    "ALTER TABLE registry ADD COLUMN counted INTEGER",  # revision + fence
+    "UPDATE registry SET counted = revision + fence",
+    """
+    CREATE TRIGGER registry_counted AFTER UPDATE OF revision, fence ON registry BEGIN
+        UPDATE registry SET counted = counted + (new.revision - old.revision) + (new.fence - old.fence);
+    END
+    """,
+)
+
 ATTRIBUTES: Migration = (
     "CREATE TABLE attributes (name TEXT PRIMARY KEY, type TEXT NOT NULL, is_size INTEGER NOT NULL, checksum INTEGER)",
 )
@@ -262,12 +273,13 @@ MIGRATIONS: tuple[Migration, ...] = (
     FORMER_NAMES,
     CHECKSUMS,
     LEDGER_CHECKSUMS,
+    COORDINATION_CHECKSUMS,
     ATTRIBUTES,
 )
 
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
-    """Makes a new file an index, and brings an older one up to date.
+    """Create the tables in a new file, and migrate an older one.
 
     Raises:
         IndexUnavailable: the file belongs to another program or to a newer release, its file system cannot hold
@@ -294,7 +306,7 @@ INDEX_FILE = FileKind(
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, path: Path) -> None:
-    """Applies the migrations that the index has not seen yet, as `sqlite_files.migrate` does."""
+    """Apply the missing migrations, as `sqlite_files.migrate` does."""
     connection.create_function("number_lookups", 1, _number_lookups, deterministic=True)
     register_checksum(connection)
     connection.create_function("vector_checksum", 4, vector_checksum, deterministic=True)
@@ -308,9 +320,9 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration], *, 
 
 
 def _number_lookups(attributes: str) -> str:
-    """`rows.number_lookups` of attributes as they are stored, as JSON; SQLite itself reads decimals inexactly."""
+    """Return `rows.number_lookups` of stored attributes as JSON; SQLite itself does not read decimals exactly."""
     try:
         return json.dumps(number_lookups(read_json(attributes)))
     except ValueError:
-        # Whoever reads the company hears of it.
+        # Reading the company raises an error.
         return "{}"

@@ -1,33 +1,38 @@
-"""Exact search in the embedded index: the matrices in memory, kept level with the file, and filters.
+"""Exact and hybrid search in the embedded index, with the vectors of generations in memory.
 
-The caller holds one read transaction around a search, so the matrix, the filters and the companies
-that the answer names all come from the same state of the file.
+The caller opens one read transaction for a search, so vectors, filters and the companies of the hits come from the same
+state of the file.
 """
 
+import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import Vector
 from similarity.index import rules
-from similarity.index.sqlite import generations
+from similarity.index.fusion import DEPTH, fuse
+from similarity.index.sqlite import generations, reading, words
 from similarity.index.sqlite.checksums import VECTOR_COLUMNS, checked_vector
 from similarity.index.sqlite.files import DamagedRow
-from similarity.index.sqlite.filters import Conditions, KeyRange
+from similarity.index.sqlite.filters import ANY_OF, BETWEEN, Conditions
 from similarity.index.sqlite.generations import StoredGeneration
-from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
-from similarity.index.sqlite.reading import require_companies
+from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix, exact_cosines
 
-MATRICES_KEPT = 2  # the live generation's and one that is compared with it
+MATRICES_KEPT = 2  # of the live generation, and of one that is compared with it
 FILTERS_KEPT = 32
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class ExactSearch:
-    """The searches of one index, safe for several threads: one scans while the others wait."""
+    """The searches in one index. Thread-safe; one thread searches at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,14 +49,14 @@ class ExactSearch:
         exclude: Collection[str],
         depth: int = 0,
     ) -> list[Neighbour]:
-        """The k documents (`depth`, if that is more) of highest cosine in the generation `name`, best first.
+        """Return the k documents (or `depth`, if larger) with the highest cosine in the generation `name`, best first.
 
-        `connection` is in a transaction that has read nothing yet: the file must not be older than
-        the matrix, and another thread may have brought that up to date a moment ago.
+        `connection` must be in a transaction that has not read anything yet. Otherwise its state of the file could be
+        older than the matrix, which another thread may just have updated.
 
         Raises:
             UnknownGeneration: there is no such generation.
-            DamagedRow: a vector is not what was written, or a company cannot be found any more.
+            DamagedRow: a vector differs from what was written, or a company is missing.
             InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         """
         with self._lock:
@@ -62,10 +67,10 @@ class ExactSearch:
             return matrix.nearest(connection, vector, k=max(k, depth), conditions=conditions, exclude=exclude)
 
     def require_unknown(self, generation: StoredGeneration, ids: Collection[str]) -> None:
-        """Raises DamagedRow for an id that the file does not find, though the matrix read it from there.
+        """Raise DamagedRow if one of `ids`, which the caller did not find in the file, is in the matrix.
 
-        The caller has looked for `ids` in the transaction that read `generation`. A matrix that is not loaded yet, or
-        not at a state of the file that lets it tell, says nothing.
+        The caller must have searched `ids` in the transaction that read `generation`. If the matrix is not loaded, or
+        its state cannot be compared with that of the file, this does nothing.
         """
         if not ids:
             return
@@ -76,22 +81,16 @@ class ExactSearch:
             raise DamagedRow(f"company {hidden!r} is in the file, but an index of the file does not name it")
 
     def clear(self) -> None:
-        """Frees the memory."""
+        """Release the memory."""
         with self._lock:
             self._matrices.clear()
 
     def _matrix(self, generation: StoredGeneration) -> "_LevelMatrix":
-        matrix = self._matrices.get(generation.number)
-        if matrix is None:
-            matrix = self._matrices[generation.number] = _LevelMatrix(generation)
-        self._matrices.move_to_end(generation.number)
-        while len(self._matrices) > MATRICES_KEPT:
-            self._matrices.popitem(last=False)
-        return matrix
+        return _cached(self._matrices, generation.number, lambda: _LevelMatrix(generation), most=MATRICES_KEPT)
 
 
 class _LevelMatrix:
-    """A generation's matrix and how far into its sequence of writes it has read."""
+    """The matrix of a generation, and the number of the last write that it contains."""
 
     def __init__(self, generation: StoredGeneration) -> None:
         self._number = generation.number
@@ -106,12 +105,12 @@ class _LevelMatrix:
             self._follow(connection)
         else:
             return
-        require_companies(generation, len(self._matrix))
+        reading.require_companies(generation, len(self._matrix))
         self._filtered.clear()
         self._sequence = generation.sequence
 
     def known(self, generation: StoredGeneration, ids: Collection[str]) -> str | None:
-        """One of `ids` that the file must hold in the state `generation`, a tombstone perhaps."""
+        """Return one of `ids` that must be in the file in the state `generation`, perhaps as a tombstone; or None."""
         if not generation.purged <= self._sequence <= generation.sequence:
             return None
         return next((company_id for company_id in ids if company_id in self._matrix), None)
@@ -125,11 +124,15 @@ class _LevelMatrix:
         conditions: Conditions,
         exclude: Collection[str],
     ) -> list[Neighbour]:
-        rows = self._rows(connection, conditions) if conditions else None
+        rows = None
+        if conditions:
+            rows = _cached(
+                self._filtered, conditions, lambda: self._matching_rows(connection, conditions), most=FILTERS_KEPT
+            )
         return self._matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
 
     def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
-        # Afresh: a tombstone that this matrix had not read was purged, so changes alone are not enough.
+        # From the beginning, because a tombstone that this matrix has not read may have been purged.
         count = connection.execute("SELECT count(*) FROM documents WHERE generation = ?", (self._number,)).fetchone()[0]
         self._matrix = VectorMatrix(generation.record.dimension, capacity=count)
         self._sequence = -1
@@ -148,40 +151,66 @@ class _LevelMatrix:
             else:
                 self._matrix.put(company_id, document, checked_vector(*row))
 
-    def _rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
-        rows = self._filtered.get(conditions)
-        if rows is None:
-            rows = self._filtered[conditions] = self._matching_rows(connection, conditions)
-        self._filtered.move_to_end(conditions)
-        while len(self._filtered) > FILTERS_KEPT:
-            self._filtered.popitem(last=False)
-        return rows
-
     def _matching_rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
         kept: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
         for condition in conditions:
             if condition.any_of:
-                kept &= self._matrix.mask(self._documents(connection, condition.field, condition.any_of))
+                kept &= self._has(connection, condition.field, ANY_OF, json.dumps(condition.any_of))
             if condition.none_of:
-                kept &= ~self._matrix.mask(self._documents(connection, condition.field, condition.none_of))
+                kept &= ~self._has(connection, condition.field, ANY_OF, json.dumps(condition.none_of))
             if condition.range:
-                kept &= self._matrix.mask(self._documents_in(connection, condition.range))
+                field, *limits = condition.range
+                kept &= self._has(connection, field, BETWEEN, *limits)
         return np.flatnonzero(kept)
 
-    def _documents(self, connection: sqlite3.Connection, field: str, values: tuple[str, ...]) -> Rows:
-        documents = [
-            document
-            for value in values
-            for (document,) in connection.execute(
-                "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ?",
-                (self._number, field, value),
-            )
-        ]
-        return np.array(documents, dtype=np.int64)
-
-    def _documents_in(self, connection: sqlite3.Connection, keys: KeyRange) -> Rows:
+    def _has(self, connection: sqlite3.Connection, field: str, compared: str, *values: str) -> NDArray[np.bool_]:
+        """Return for each row whether `lookups` contains such a value of the field."""
         found = connection.execute(
-            "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value BETWEEN ? AND ?",
-            (self._number, *keys),
+            f"SELECT document FROM lookups WHERE generation = ? AND field = ? AND value {compared}",
+            (self._number, field, *values),
         )
-        return np.array([document for (document,) in found], dtype=np.int64)
+        return self._matrix.mask(np.array([document for (document,) in found], dtype=np.int64))
+
+
+def _cached(cache: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], *, most: int) -> Value:
+    """Return the value of `key`, made if it is missing; only the `most` recently used values are kept."""
+    if key not in cache:
+        cache[key] = make()
+    cache.move_to_end(key)
+    while len(cache) > most:
+        cache.popitem(last=False)
+    return cache[key]
+
+
+def hybrid_nearest(
+    search: ExactSearch,
+    connection: sqlite3.Connection,
+    name: str,
+    vector: Vector,
+    looked_for: Sequence[str],
+    *,
+    k: int,
+    conditions: Conditions,
+    exclude: Collection[str],
+) -> list[Neighbour]:
+    """Return the k best documents by the fused ranking of vectors and words, with their exact cosines.
+
+    `looked_for`: the words from `fusion.query_words`, at least one. Raises the same errors as `ExactSearch.nearest`.
+    """
+    by_vector = search.nearest(connection, name, vector, k=k, depth=DEPTH, conditions=conditions, exclude=exclude)
+    by_words = words.with_any_word(
+        connection,
+        generations.named(connection, name),
+        looked_for,
+        conditions=conditions,
+        exclude=exclude,
+        limit=max(k, DEPTH),
+    )
+    places = {neighbour.id: neighbour for neighbour in by_vector}
+    best = fuse([list(places), list(by_words)])[:k]
+    only_by_words = {company_id: by_words[company_id] for company_id in best if company_id not in places}
+    if only_by_words:
+        vectors = np.stack(reading.vectors(connection, list(only_by_words.values())))
+        for (company_id, document), score in zip(only_by_words.items(), exact_cosines(vectors, vector), strict=True):
+            places[company_id] = Neighbour(company_id, document, float(score))
+    return [places[company_id] for company_id in best]

@@ -1,4 +1,4 @@
-"""Companies by name, domain and words in the embedded index. Any text is a query; there is no syntax."""
+"""Finds companies by name, domain and words in the embedded index. Any text is allowed; there is no query syntax."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from itertools import combinations
 
-from similarity.company import ID_PATTERN, name_key, normalize_domain
+from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
 from similarity.index.rules import filter_key, storable
 from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
@@ -19,12 +19,12 @@ from similarity.index.sqlite.vocabulary import Vocabulary
 
 MAX_MISSPELLED_WORDS = 8
 LAST_CHARACTER = "\U0010ffff"
-# How much a word counts in name, aliases, domain and description.
+# The weights of name, aliases, domain and description.
 WORD_WEIGHTS = "10.0, 8.0, 5.0, 1.0"
 
 
 def resolve(connection: sqlite3.Connection, generation: StoredGeneration, reference: str) -> list[str]:
-    """Ids of the companies whose id, else domain, else name or alias is `reference`, sorted."""
+    """Return the sorted ids of the companies whose id, else domain, else name or alias is `reference`."""
     if ID_PATTERN.fullmatch(reference):
         row = connection.execute(
             f"SELECT {HEADER_COLUMNS} FROM documents WHERE generation = ? AND id = ?", (generation.number, reference)
@@ -34,34 +34,37 @@ def resolve(connection: sqlite3.Connection, generation: StoredGeneration, refere
     for field, value in (("domain", _domain_key(reference)), (NAME_FIELD, filter_key(reference))):
         documents = _with_value(connection, generation, field=field, value=value)
         if documents:
-            companies = [facts.company for facts in company_facts(connection, documents)]
+            companies = _companies(connection, documents)
             require_passing([Condition(field, any_of=(value,))], companies)
             return sorted(company.id for company in companies)
     return []
 
 
-def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
-    """Document numbers for a search box: by domain, by prefix of a name, by words; better ones first."""
+def find(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[Company]:
+    """Return companies found by domain, by prefix of a name, then by words; best first."""
     text = storable(query)
     found = dict.fromkeys(_with_value(connection, generation, field="domain", value=_domain_key(text)))
     for step in (_with_name_prefix, _with_words):
         if len(found) < limit:
-            # The step may repeat what was found before, so it is asked for enough to fill up all the same.
+            # The step may find the same documents again, so it gets the full limit.
             found.update(dict.fromkeys(step(connection, generation, text, limit=limit)))
-    return list(found)[:limit]
+    return _companies(connection, list(found)[:limit])
 
 
 def find_misspelled(
     connection: sqlite3.Connection, generation: StoredGeneration, vocabulary: Vocabulary, query: str, *, limit: int
-) -> list[int]:
-    """Document numbers of the companies with a name that has the words of `query`, but for typing errors and a word."""
+) -> list[Company]:
+    """Return companies with a name that has the words of `query`, but for typing errors and one word; best first."""
     state = (generation.number, generation.sequence)
     words = tokens(query)[:MAX_MISSPELLED_WORDS]
-    terms = [_any_of(near) for word in words if (near := vocabulary.corrections(connection, word, state=state))]
+    near = (vocabulary.corrections(connection, word, state=state) for word in words)
+    terms = [" OR ".join(f'"{correction}"' for correction in corrections) for corrections in near if corrections]
     least = max(len(words) - 1, 1)
     some = [" AND ".join(f"({term})" for term in chosen) for chosen in combinations(terms, least)]
     expression = " OR ".join(f"({each})" for each in some)
-    return _matching(connection, generation, f"{{name aliases}} : ({expression})", limit=limit) if some else []
+    if not some:
+        return []
+    return _companies(connection, _matching(connection, generation, f"{{name aliases}} : ({expression})", limit=limit))
 
 
 def with_any_word(
@@ -73,35 +76,31 @@ def with_any_word(
     exclude: Collection[str],
     limit: int,
 ) -> dict[str, int]:
-    """Document numbers by id of the companies with at least one of the words, by BM25, equal ones by id."""
+    """Return document numbers by id of the companies with at least one of the words, by BM25, ties by id."""
     terms, values = where(conditions)
     rows = connection.execute(
         "SELECT id, document FROM words JOIN documents ON documents.document = words.rowid "
         "WHERE words MATCH ? AND documents.generation = ? AND id NOT IN (SELECT value FROM json_each(?))"
         f"{terms} ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
-        (_any_of(words), generation.number, json.dumps(list(exclude)), *values, limit),
+        (" OR ".join(f'"{word}"' for word in words), generation.number, json.dumps(list(exclude)), *values, limit),
     )
     return dict(rows)
 
 
 def word_query(text: str) -> str:
-    """The FTS5 expression for "all of these words, the last one perhaps not finished"; empty without words."""
+    """Return the FTS5 expression for all words of `text`, the last one as a prefix; empty if it has no words."""
     words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
     return " ".join(f'"{word}"' for word in words) + "*" if words else ""
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text as the tokenizer of `words` makes them: without case and accents."""
+    """Return the words of a text as the tokenizer of `words` makes them: without case and accents."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     return re.findall(r"\w+", "".join(letter for letter in decomposed if not unicodedata.combining(letter)))
 
 
-def _any_of(words: Sequence[str]) -> str:
-    return " OR ".join(f'"{word}"' for word in words)
-
-
 def _domain_key(text: str) -> str:
-    """The domain that a text names, as lookups hold it; empty where it names none."""
+    """Return the domain in a text as stored in `lookups`; empty if the text is no domain."""
     try:
         return name_key(normalize_domain(text))
     except InvalidCompany:
@@ -111,11 +110,8 @@ def _domain_key(text: str) -> str:
 def _with_value(connection: sqlite3.Connection, generation: StoredGeneration, *, field: str, value: str) -> list[int]:
     if not value:
         return []
-    rows = connection.execute(
-        "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ? ORDER BY document",
-        (generation.number, field, value),
-    )
-    return [document for (document,) in rows]
+    query = "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value = ? ORDER BY document"
+    return _documents(connection, query, generation.number, field, value)
 
 
 def _with_name_prefix(
@@ -124,23 +120,29 @@ def _with_name_prefix(
     prefix = name_key(text)
     if not prefix:
         return []
-    rows = connection.execute(
+    query = (
         "SELECT document FROM lookups WHERE generation = ? AND field = ? AND value >= ? AND value < ? "
-        "GROUP BY document ORDER BY min(length(value)), min(value), document LIMIT ?",
-        (generation.number, NAME_FIELD, prefix, prefix + LAST_CHARACTER, limit),
+        "GROUP BY document ORDER BY min(length(value)), min(value), document LIMIT ?"
     )
-    return [document for (document,) in rows]
+    return _documents(connection, query, generation.number, NAME_FIELD, prefix, prefix + LAST_CHARACTER, limit)
 
 
 def _with_words(connection: sqlite3.Connection, generation: StoredGeneration, text: str, *, limit: int) -> list[int]:
-    query = word_query(text)
-    return _matching(connection, generation, query, limit=limit) if query else []
+    expression = word_query(text)
+    return _matching(connection, generation, expression, limit=limit) if expression else []
 
 
-def _matching(connection: sqlite3.Connection, generation: StoredGeneration, query: str, *, limit: int) -> list[int]:
-    rows = connection.execute(
+def _matching(connection: sqlite3.Connection, generation: StoredGeneration, words: str, *, limit: int) -> list[int]:
+    query = (
         "SELECT document FROM words JOIN documents ON documents.document = words.rowid "
-        f"WHERE words MATCH ? AND generation = ? ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
-        (query, generation.number, limit),
+        f"WHERE words MATCH ? AND generation = ? ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?"
     )
-    return [document for (document,) in rows]
+    return _documents(connection, query, words, generation.number, limit)
+
+
+def _documents(connection: sqlite3.Connection, query: str, *values: object) -> list[int]:
+    return [document for (document,) in connection.execute(query, values)]
+
+
+def _companies(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Company]:
+    return [facts.company for facts in company_facts(connection, documents)]

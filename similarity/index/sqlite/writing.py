@@ -1,8 +1,8 @@
-"""What a bulk write does to the embedded index: decide per document, then change only what differs."""
+"""Bulk writes to the embedded index: the outcome of each document is decided, then only differences are written."""
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,31 +12,36 @@ from similarity.index.rules import UnstorableDocument, same_version_reason
 from similarity.index.sqlite import generations
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
-    HEADER_COLUMNS,
     Header,
-    check_profile,
     checked_header,
+    checked_profile,
     checksum,
     sealed,
     vector_checksum,
 )
 from similarity.index.sqlite.generations import StoredGeneration
+from similarity.index.sqlite.reading import DOCUMENTS_WITH_IDS
 from similarity.index.sqlite.rows import (
-    PROFILE_COLUMNS,
     DocumentRow,
     Profile,
     document_row,
     lookup_values,
     microseconds,
+    upsert_statement,
 )
 
 SWEEP_DOCUMENTS = 500
 CONTENT_TABLES = ("companies", "vectors", "lookups")
+WRITE_DOCUMENT = upsert_statement(
+    "documents", (*Header._fields, "checksum"), key=("document",), kept=("generation", "id")
+)
+WRITE_PROFILE = upsert_statement("companies", ("document", *Profile._fields), key=("document",))
+WRITE_VECTOR = upsert_statement("vectors", ("document", "vector"), key=("document",))
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The document that is in the file before a batch; `profile` is None of a tombstone."""
+    """A document in the file before a batch. The `profile` of a tombstone is None."""
 
     document: int
     version: int
@@ -46,7 +51,7 @@ class Stored:
 
 
 def prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
-    """What is written for a document, or why it is rejected."""
+    """Return the row that is written for a document, or the result with the reason of its rejection."""
     try:
         return document_row(document, dimension=dimension)
     except UnstorableDocument as problem:
@@ -59,9 +64,9 @@ def write(
     documents: Sequence[DocumentRow],
     stored: Mapping[str, Stored],
 ) -> list[WriteResult]:
-    """Applies the documents that are newer than `stored`, what is in the file by id; one result each, in order.
+    """Write the documents that are newer than those in `stored` (by id); return one result per document, in order.
 
-    An id that comes twice is decided twice, in order; only its last applied document is written.
+    If an id occurs twice, both documents are decided, in order, and only the last applied one is written.
     """
     newest: dict[str, Stored | DocumentRow] = dict(stored)
     applied: dict[str, DocumentRow] = {}
@@ -77,7 +82,7 @@ def write(
 
 
 def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneration, *, before: datetime) -> int:
-    """Forgets some of the tombstones of deletes before a time; returns how many, 0 when none is left."""
+    """Delete some tombstones of deletes before a time; return their number, 0 if none is left."""
     rows = connection.execute(
         "SELECT document, sequence FROM documents WHERE generation = ? AND deleted AND version < ? LIMIT ?",
         (generation.number, 2 * microseconds(before), SWEEP_DOCUMENTS),
@@ -89,8 +94,11 @@ def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneratio
 
 
 def sweep(connection: sqlite3.Connection) -> bool:
-    """Removes some documents of retired generations; False when nothing is left to remove."""
-    retired = connection.execute("SELECT number FROM retired LIMIT 1").fetchone()
+    """Delete some documents of retired generations. Returns False if none is left."""
+    # Damage could turn the number of a retired generation into that of another.
+    retired = connection.execute(
+        "SELECT number FROM retired WHERE number NOT IN (SELECT number FROM generations) LIMIT 1"
+    ).fetchone()
     if retired is None:
         return False
     documents = connection.execute(
@@ -118,21 +126,11 @@ def _decide(document: DocumentRow, before: Stored | DocumentRow | None) -> Write
 def read_stored(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
 ) -> dict[str, Stored]:
-    """The documents in the file among `ids`, tombstones included."""
-    query = f"""
-        SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS}
-        FROM (SELECT value AS wanted FROM json_each(?))
-        CROSS JOIN documents ON generation = ? AND id = wanted
-        LEFT JOIN companies USING (document)
-        LEFT JOIN vectors USING (document)
-    """
+    """Return the stored documents among `ids`, by id, tombstones included."""
     stored = {}
-    for row in connection.execute(query, (json.dumps(list(ids)), generation.number)):
+    for row in connection.execute(DOCUMENTS_WITH_IDS, (json.dumps(list(ids)), generation.number)):
         header = checked_header(row)
-        profile = None
-        if not header.deleted:
-            profile = Profile(*row[AFTER_HEADER + 1 :])
-            check_profile(header, profile)
+        profile = None if header.deleted else checked_profile(header, row[AFTER_HEADER + 1 :])
         vector = row[AFTER_HEADER] or b""
         stored[header.id] = Stored(header.document, header.version, header.text_hash, profile, vector)
     return stored
@@ -152,35 +150,18 @@ def _apply(
     changed = [(row, stored[company_id]) for company_id, row in applied.items() if company_id in stored]
     first = connection.execute("SELECT coalesce(max(document), 0) + 1 FROM documents").fetchone()[0]
     numbered = list(enumerate(added, start=first))
-    _insert_documents(connection, generation.number, sequence, numbered)
-    _update_documents(connection, generation.number, sequence, changed)
+    documents = [*numbered, *((old.document, row) for row, old in changed)]
+    connection.executemany(
+        WRITE_DOCUMENT, [sealed(_header(document, generation.number, sequence, row)) for document, row in documents]
+    )
     _remove_content(connection, [(old.document,) for row, old in changed if row.deleted and old.profile])
     replaced = [(old.document, row) for row, old in changed if row.profile != old.profile]
     connection.executemany(
         "DELETE FROM lookups WHERE document = ?", [(document,) for document, row in replaced if not row.deleted]
     )
     _write_profiles(connection, generation.number, [*numbered, *replaced])
-    _write_vectors(connection, [*numbered, *((old.document, row) for row, old in changed if row.vector != old.vector)])
-
-
-def _insert_documents(
-    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[int, DocumentRow]]
-) -> None:
-    connection.executemany(
-        "INSERT INTO documents (document, generation, id, sequence, version, deleted, text_hash, language, embedded_at,"
-        " profile_checksum, vector_checksum, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [sealed(_header(document, generation, sequence, row)) for document, row in rows],
-    )
-
-
-def _update_documents(
-    connection: sqlite3.Connection, generation: int, sequence: int, rows: Iterable[tuple[DocumentRow, Stored]]
-) -> None:
-    connection.executemany(
-        "UPDATE documents SET sequence = ?4, version = ?5, deleted = ?6, text_hash = ?7, language = ?8,"
-        " embedded_at = ?9, profile_checksum = ?10, vector_checksum = ?11, checksum = ?12 WHERE document = ?1",
-        [sealed(_header(old.document, generation, sequence, row)) for row, old in rows],
-    )
+    vectors = [*numbered, *((old.document, row) for row, old in changed if row.vector != old.vector)]
+    connection.executemany(WRITE_VECTOR, [(document, row.vector) for document, row in vectors if not row.deleted])
 
 
 def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> Header:
@@ -200,8 +181,8 @@ def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> 
 
 
 def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Sequence[tuple[int, DocumentRow]]) -> None:
-    # Lookups first: the file takes no company whose numbers are not there (`schema.THIRD_VERSION`).
-    # Sorted, because neighbours in the table then share a page.
+    # Lookups first: a trigger refuses a company whose numbers are not in `lookups` (`schema.THIRD_VERSION`).
+    # Sorted, because rows that are neighbours in the table are then on the same page.
     lookups = sorted(
         (generation, field, value, document)
         for document, row in rows
@@ -209,20 +190,7 @@ def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Seque
         for field, value in lookup_values(row.company)
     )
     connection.executemany("INSERT INTO lookups VALUES (?, ?, ?, ?)", lookups)
-    connection.executemany(
-        "INSERT INTO companies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (document) DO UPDATE SET "
-        "name = excluded.name, description = excluded.description, aliases = excluded.aliases, "
-        "domain = excluded.domain, country = excluded.country, industry = excluded.industry, "
-        "tags = excluded.tags, attributes = excluded.attributes",
-        [(document, *row.profile) for document, row in rows if row.profile],
-    )
-
-
-def _write_vectors(connection: sqlite3.Connection, rows: Iterable[tuple[int, DocumentRow]]) -> None:
-    connection.executemany(
-        "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (document) DO UPDATE SET vector = excluded.vector",
-        [(document, row.vector) for document, row in rows if not row.deleted],
-    )
+    connection.executemany(WRITE_PROFILE, [(document, *row.profile) for document, row in rows if row.profile])
 
 
 def _remove_content(connection: sqlite3.Connection, documents: Sequence[tuple[int]]) -> None:

@@ -86,7 +86,7 @@ def test_it_says_when_the_log_could_not_be_emptied(tmp_path: Path) -> None:
         workspace.add_event(make_event())
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM events").fetchall()
-        with pytest.raises(IndexUnavailable, match="erase again when no process reads"):
+        with pytest.raises(IndexUnavailable, match="try again when no process reads"):
             workspace.compact()
 
 

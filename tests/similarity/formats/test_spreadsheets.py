@@ -37,6 +37,7 @@ INVISIBLE = {
     "braille blank": "\u2800",
     "variation selector": "\ufe0f",
     "tag": "\U000e0041",
+    "quotation mark": '"',
     "several": " \u200b\ufeff\t\u00ad",
 }
 
@@ -53,6 +54,12 @@ def test_a_formula_is_only_shown(before: str, sign: str) -> None:
 )
 def test_other_cells_are_left_as_they_are(cell: object) -> None:
     assert spreadsheet_cell(cell) == cell
+
+
+@pytest.mark.parametrize("name", ['a;"=1+1;b', 'a";"=1+1', 'a;""=1+1;b', "a;=1+1", 'a; "\u200b=1+1'])
+def test_no_cell_is_a_formula_where_cells_are_split_at_semicolons(name: str) -> None:
+    [row] = csv.reader(csv_lines([["id", name]]), delimiter=";")
+    assert [cell for cell in row if cell.strip(' "\u200b').startswith("=")] == []
 
 
 @given(st.text())

@@ -65,23 +65,6 @@ def test_what_a_killed_process_left_goes_after_an_hour(
     assert {folder.name for folder in store.iterdir()} == {".snapshot", "ab" * 8, bundle.encoder_id}
 
 
-def test_who_keeps_a_bundle_beside_another_loses_nothing(
-    index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = store_folder(index.path)
-    copy = shutil.copytree
-
-    def copy_beside_another(source: Path, target: str, *, dirs_exist_ok: bool = False) -> str:
-        monkeypatch.undo()
-        keep_bundle(bundle, store)  # the other one is faster
-        return copy(source, target, dirs_exist_ok=dirs_exist_ok)
-
-    monkeypatch.setattr(shutil, "copytree", copy_beside_another)
-    keep_bundle(bundle, store)
-    assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
-    assert ModelBundle.load(store / bundle.encoder_id).encoder_id == bundle.encoder_id
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
@@ -113,24 +96,28 @@ def test_a_sound_bundle_of_the_store_is_left_alone(index: SqliteIndex, bundle: M
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_half_a_bundle_that_another_process_replaces_meanwhile_is_replaced_once(
-    index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("half", [True, False])
+def test_of_two_who_keep_a_bundle_at_once_the_first_wins(
+    index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch, *, half: bool
 ) -> None:
     store = store_folder(index.path)
-    keep_bundle(bundle, store)
-    (store / bundle.encoder_id / "model.onnx").unlink()
+    kept = store / bundle.encoder_id
+    if half:
+        keep_bundle(bundle, store)
+        (kept / "model.onnx").unlink()
     copy, inodes = shutil.copytree, []
 
     def copy_beside_another(source: Path, target: str, *, dirs_exist_ok: bool = False) -> str:
         monkeypatch.undo()
-        keep_bundle(bundle, store)
-        inodes.append((store / bundle.encoder_id).stat().st_ino)
+        keep_bundle(bundle, store)  # the other one is faster
+        inodes.append(kept.stat().st_ino)
         return copy(source, target, dirs_exist_ok=dirs_exist_ok)
 
     monkeypatch.setattr(shutil, "copytree", copy_beside_another)
     keep_bundle(bundle, store)
-    assert [(store / bundle.encoder_id).stat().st_ino] == inodes
+    assert [kept.stat().st_ino] == inodes
     assert [folder.name for folder in store.iterdir()] == [bundle.encoder_id]
+    assert files(kept) == files(bundle.folder)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o555])
@@ -183,13 +170,6 @@ def test_a_damaged_stored_bundle_is_refused_not_replaced(index: SqliteIndex, bun
         bundle_for(index, store)
 
 
-def test_a_copy_that_was_cut_short_is_made_again(index: SqliteIndex, bundle: ModelBundle) -> None:
-    store = store_folder(index.path)
-    (store / f".{bundle.encoder_id}.part").mkdir(parents=True)
-    keep_bundle(bundle, store)
-    assert ModelBundle.load(store / bundle.encoder_id).bundle_id == bundle.bundle_id
-
-
 @pytest.mark.parametrize(
     ("target", "folder"),
     [
@@ -200,10 +180,7 @@ def test_a_copy_that_was_cut_short_is_made_again(index: SqliteIndex, bundle: Mod
 )
 def test_the_store_lies_beside_the_file_or_here_for_a_url(target: str, folder: str) -> None:
     assert store_folder(target) == Path(folder)
-
-
-def test_a_chosen_store_wins(tmp_path: Path) -> None:
-    assert store_folder("similarity.db", tmp_path) == tmp_path
+    assert store_folder(target, Path("chosen")) == Path("chosen")
 
 
 def test_the_bundle_that_ships_needs_no_copy(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Damage to an index file is noticed where it is read, or found by the check; see also `tests/faults/bit_flips.py`."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -11,9 +12,11 @@ from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
-from tests.contract.steps import add_live, found
+from similarity.index.sqlite.schema import PAGE_BYTES
+from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.faults.bit_flips import run_campaign
+from tests.similarity.index.inspection import tamper
 
 FRENCH = (FieldFilter(field="country", any_of=("fr",)),)
 OTHER_TEXT = "CAST(X'4d80ff' AS TEXT)"
@@ -34,6 +37,12 @@ def change(index: SqliteIndex, statement: str) -> None:
     """Damages the file behind the index's back."""
     with closing(sqlite3.connect(index.path, isolation_level=None)) as connection:
         connection.execute(statement)
+
+
+def root_page(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        [page] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return int(page)
 
 
 def similar(index: SqliteIndex) -> object:
@@ -152,6 +161,8 @@ def test_a_lookup_that_lets_a_company_pass_wrongly_is_noticed(index: SqliteIndex
         (f"UPDATE companies SET name = {OTHER_TEXT} WHERE document = 2", "the profile of company 'b' (document 2)"),
         ("UPDATE documents SET sequence = 99 WHERE document = 5", "company 'e' (document 5) differs from its"),
         ("UPDATE generations SET purged = 3, checksum = 0", "the row of generation 'first' differs"),
+        ("INSERT INTO retired (number) VALUES (1)", "the generation with the number 1 is among the retired ones too"),
+        ("UPDATE documents SET generation = 5 WHERE deleted", "1 documents belong to no generation"),
     ],
 )
 def test_the_check_finds_and_names(index: SqliteIndex, statement: str, line: str) -> None:
@@ -161,10 +172,73 @@ def test_the_check_finds_and_names(index: SqliteIndex, statement: str, line: str
     assert index.damage() == damage
 
 
+DAMAGED_LEASES = [
+    ("UPDATE leases SET expires_at = expires_at + 65536", "the row ('reembed',) of leases differs"),
+    ("UPDATE leases SET holder = 'b'", "the row ('reembed',) of leases differs"),
+    ("UPDATE leases SET name = 'rdembed'", "the row ('rdembed',) of leases differs"),
+    # The file's trigger brings `counted` back to what it was.
+    ("UPDATE registry SET fence = fence + 8, counted = counted - 8", "the counters of registry differ from their sum"),
+    ("UPDATE registry SET revision = 0, counted = counted + revision", "the counters of registry differ from their"),
+    ("UPDATE registry SET counted = 0", "the counters of registry differ from their sum"),
+]
+
+
+@pytest.mark.parametrize(("statement", "line"), DAMAGED_LEASES)
+def test_damage_to_leases_and_counters_is_noticed(index: SqliteIndex, statement: str, line: str) -> None:
+    index.take_lease("reembed", holder="a", seconds=60)
+    tamper(index.path, statement)
+    with pytest.raises(IndexUnavailable, match=re.escape(line)):
+        index.leases(), index.revision()
+    add_candidate(index, "second")  # counts on, and does not hide it
+    assert line in " ".join(index.damage())
+
+
+def test_damage_to_the_list_of_retired_generations_removes_no_documents(index: SqliteIndex) -> None:
+    add_candidate(index, "second")
+    change(index, "INSERT INTO retired (number) VALUES (1)")
+    index.retire("second")
+    assert index.stats("first").companies == 4
+
+
 def test_the_check_lists_a_hundred_lines_at_most(index: SqliteIndex) -> None:
     index.upsert("first", [make_embedded(f"c{number}") for number in range(200)])
     change(index, "UPDATE companies SET industry = 'Other'")
     assert len(index.damage()) == 100
+
+
+ALL_ONES = "X'FFFFFFFFFFFFFFFF'"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"substr(block, 1, 4) || {ALL_ONES} || substr(block, 13)",
+        # SQLite 3.40 ends with a segmentation fault when it checks these.
+        f"substr(block, 1, length(block) - 20) || {ALL_ONES} || substr(block, -12)",
+    ],
+)
+def test_damaged_words_do_not_end_the_check(index: SqliteIndex, block: str) -> None:
+    long = [make_embedded(f"c{number}", description=f"Makes {number}. " * 300) for number in range(100)]
+    index.upsert("first", long)
+    change(index, f"UPDATE words_data SET block = CAST({block} AS BLOB) WHERE length(block) > 4000")
+    assert index.damage()[0].startswith("the words differ from the companies, or cannot be checked: ")
+
+
+def test_a_page_that_asks_for_too_much_memory_does_not_end_the_check(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with closing(SqliteIndex(path)) as index:
+        index.upsert(add_live(index, "first"), [make_embedded(f"c{number}") for number in range(200)])
+    with path.open("r+b") as file:
+        file.seek(PAGE_BYTES * (root_page(path, "vectors") - 1) + 512)
+        file.write(b"\xff" * 1024)
+    with closing(SqliteIndex(path)) as index:
+        assert "the rest cannot be read: a damaged page asks for too much memory" in index.damage()
+
+
+def test_words_that_ask_for_too_much_memory_are_reported(index: SqliteIndex) -> None:
+    change(index, f"UPDATE words_data SET block = CAST(substr(block, 1, 8) || {ALL_ONES} AS BLOB) WHERE id = 10")
+    with pytest.raises(IndexUnavailable, match="a damaged page asks for too much of it; free some, and run similarity"):
+        find(index)
 
 
 def test_flipped_bits_change_no_ranking_in_silence(tmp_path: Path) -> None:
@@ -176,14 +250,9 @@ def test_flipped_bits_change_no_ranking_in_silence(tmp_path: Path) -> None:
 
 def hide(path: Path, company_id: str) -> None:
     """Flips a bit of a company's id in the index by which SQLite finds ids."""
-    with closing(sqlite3.connect(path)) as connection:
-        [root] = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_documents_1'"
-        ).fetchone()
-        [page_bytes] = connection.execute("PRAGMA page_size").fetchone()
     content = bytearray(path.read_bytes())
-    start = (root - 1) * page_bytes
-    place = content.index(company_id.encode(), start, start + page_bytes)
+    start = PAGE_BYTES * (root_page(path, "sqlite_autoindex_documents_1") - 1)
+    place = content.index(company_id.encode(), start, start + PAGE_BYTES)
     content[place] ^= 0x10
     path.write_bytes(content)
 

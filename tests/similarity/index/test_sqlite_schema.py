@@ -18,7 +18,7 @@ from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 7)]
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 9)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 
@@ -200,6 +200,7 @@ def test_a_process_of_an_older_release_cannot_write_numbers_that_ranges_would_mi
         " VALUES ('second', 'encoder-1', 'bundle-1', 8, 1, 'building')",
         "INSERT OR IGNORE INTO former_names (id, hash) VALUES ('acme', '1:ab')",
         "INSERT OR REPLACE INTO erasures (id, state, record) VALUES ('acme', 'running', '{}')",
+        "INSERT OR REPLACE INTO leases (name, holder, fence, expires_at, acknowledged) VALUES ('x', 'x', 1, 1, 0)",
     ],
 )
 def test_a_process_of_an_older_release_cannot_write_without_checksums(old_file: Path, statement: str) -> None:

@@ -88,6 +88,14 @@ def test_half_a_line_costs_nothing_but_itself(file: Path, audit: AuditRecord, ca
     assert companies(file) == [hashed("a"), hashed("b")]
 
 
+def test_a_line_that_is_no_entry_is_skipped(file: Path, audit: AuditRecord, caplog: pytest.LogCaptureFixture) -> None:
+    audit.write([entry("a")])
+    with file.open("ab") as stream:
+        stream.write(b"[" * 100_000 + b'\n[1]\n"x"\n{}\n{"time": 5}\n\xff\n' + b"1" * 5000 + b"\n")
+    assert companies(file) == [hashed("a")]
+    assert [record.args[1] for record in caplog.records if isinstance(record.args, tuple)] == [*range(2, 9)]
+
+
 def test_several_processes_append_whole_lines(file: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", APPEND_MUCH, str(file), str(number)], cwd=ROOT)
