@@ -88,7 +88,9 @@ def add_column_options(parser: ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     add = parser.add_argument_group("columns").add_argument
     add("--column", metavar="FIELD=COLUMN", help="column of a field (repeatable)", **repeated)
-    add("--attribute", metavar="NAME[:number][=COLUMN]", help="column to keep for filters (repeatable)", **repeated)
+    attribute = "column to keep as a fact; TYPE is number or ordinal=LOW,...,HIGH (repeatable)"
+    add("--attribute", metavar="NAME[:TYPE][=COLUMN]", help=attribute, **repeated)
+    add("--size", metavar="NAME", default="", help="which attribute is the size of a company")
 
 
 def add_stream_options(parser: ArgumentParser) -> None:
@@ -129,7 +131,7 @@ def stream_options(given: Namespace) -> StreamOptions:
         "dead_letters": given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
         "source": source_of(given),
         "workplace": Workplace(**same_named(given, Workplace)),
-        "columns": Columns.from_pairs(given.column, given.attribute),
+        "columns": Columns.from_pairs(given.column, given.attribute, given.size),
     }
     return StreamOptions(**taken)
 

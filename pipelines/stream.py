@@ -53,6 +53,7 @@ from pipelines.workplace import Workplace
 from similarity.company import utc_now
 from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.generations.first import ensure_generation, promote_first
+from similarity.index.attributes import AttributeSchema
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
 from similarity.index.opening import open_index
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
@@ -102,14 +103,20 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
     )
 
 
-def ensure_write_target(workplace: Workplace, environ: Mapping[str, str], *, now: datetime) -> None:
-    """Create the first generation if the index has no generation to write to.
+NO_TYPES = AttributeSchema()
+
+
+def ensure_write_target(
+    workplace: Workplace, environ: Mapping[str, str], *, now: datetime, schema: AttributeSchema = NO_TYPES
+) -> None:
+    """Declare the types of attributes, and create the first generation if the index has none to write to.
 
     Raises:
         SimilarityError: the index cannot be opened, or its bundle is damaged.
     """
     settings = workplace.settings(environ)
     with closing(open_index(settings.index, environ, create=True)) as index:
+        index.declare(schema)
         if index.write_targets():
             return
         store = store_folder(settings.index, settings.bundles)
@@ -136,7 +143,7 @@ def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[st
         SimilarityError: an option or a setting is invalid.
         StreamFailed: a streaming job ended by itself.
     """
-    ensure_write_target(options.workplace, environ, now=utc_now())
+    ensure_write_target(options.workplace, environ, now=utc_now(), schema=options.columns.schema)
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
     if options.source.bounded:

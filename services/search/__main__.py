@@ -25,6 +25,7 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidBundle, NoLiveGeneration, SimilarityError
 from similarity.feedback.opening import open_workspace
 from similarity.feedback.protocol import Workspace
+from similarity.index.attributes import parse_schema
 from similarity.index.bundle_store import StoredEncoders, bundle_for, store_folder
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
@@ -84,6 +85,7 @@ def serve(
         workspace = opened.enter_context(closing(open_workspace(settings.index, os.environ)))
         encoders = encoders_of(settings, index, guards.metrics)
         warm_up(index)
+        index.declare(parse_schema(filter(None, service.attributes.split(";")), service.size))
         # Until here an absent store ends the start.
         index, workspace = watched(index, Outage("the index")), watched(workspace, Outage(WORKSPACE))
         writing = writing_of(service, index, encoders, workspace, AuditRecord(audit_target(settings)))

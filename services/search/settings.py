@@ -90,6 +90,10 @@ class ServiceSettings:
         "direct", "`direct`: companies are written before the answer; `kafka`: published; `off`: refused"
     )
     kafka_topic: str = _setting("companies", "topic that writes are published to")
+    attributes: str = _setting(
+        "", "declared types of attributes, each NAME:TYPE as `similarity ingest --attribute` takes them, by semicolons"
+    )
+    size: str = _setting("", "which of these attributes is the size of a company")
     cursor_secret: str = _setting(
         "", "signs cursors; processes that share it go on with each other's pages", secret=True
     )

@@ -33,8 +33,14 @@ ColumnOption = Annotated[
 ]
 AttributeOption = Annotated[
     list[str] | None,
-    typer.Option("--attribute", "-a", metavar="NAME[:number][=COLUMN]", help="Keep a column as a free filter"),
+    typer.Option(
+        "--attribute",
+        "-a",
+        metavar="NAME[:TYPE][=COLUMN]",
+        help="Keep a column as a fact; TYPE: number or ordinal=LOW,...,HIGH",
+    ),
 ]
+SizeOption = Annotated[str, typer.Option("--size", metavar="NAME", help="Which attribute is a company's size")]
 FilterOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -108,15 +114,15 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
         index.close()
 
 
-def columns_of(column: list[str] | None, attribute: list[str] | None) -> "Columns":
-    """Return the column mapping of --column and --attribute.
+def columns_of(column: list[str] | None, attribute: list[str] | None, size: str = "") -> "Columns":
+    """Return the column mapping of --column, --attribute and --size.
 
     Raises:
         InvalidInput: an option does not have the form FIELD=COLUMN.
     """
     from similarity.ingest.records import Columns
 
-    return Columns.from_pairs(column or (), attribute or ())
+    return Columns.from_pairs(column or (), attribute or (), size)
 
 
 def rejects_path(file: Path) -> Path:

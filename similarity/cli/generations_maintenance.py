@@ -13,6 +13,7 @@ from similarity.cli.context import (
     IndexOption,
     Opened,
     RejectsOption,
+    SizeOption,
     columns_of,
     fail,
     opened,
@@ -110,6 +111,7 @@ def import_vectors(
     ] = None,
     column: ColumnOption = None,
     attribute: AttributeOption = None,
+    size: SizeOption = "",
     rejects: RejectsOption = None,
     dry_run: DryRunOption = False,
     index: IndexOption = None,
@@ -126,7 +128,7 @@ def import_vectors(
     from similarity.ingest.load import check_columns
     from similarity.upkeep.audit import Action, file_subject, system_user
 
-    columns = columns_of(column, attribute)
+    columns = columns_of(column, attribute, size)
     check_columns(file, columns)
     dimension = vector_dimension(file)
     if dry_run:  # before the index is opened, which would create it
@@ -137,6 +139,7 @@ def import_vectors(
         if into is None:
             work.index.create_generation(new)
         generation = generation_named(work.index, into or new.name)
+        work.index.declare(columns.schema)
         with (
             work.audit.recorded(
                 Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"

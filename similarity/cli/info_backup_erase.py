@@ -23,6 +23,9 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
         typer.echo(f"bundle      {base_model}, {loaded.manifest.dimension} dimensions, {folder}")
         typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
         typer.echo(f"index       {printable(work.settings.index)}")
+        schema = work.index.attributes()
+        for name, declared in schema.types.items():
+            typer.echo(f"attribute   {name}: {declared.text}{', the size of a company' if name == schema.size else ''}")
         for generation in work.index.generations():
             stats = work.index.stats(generation.name)
             typer.echo(

@@ -12,6 +12,7 @@ from similarity.cli.context import (
     ColumnOption,
     IndexOption,
     RejectsOption,
+    SizeOption,
     columns_of,
     fail,
     opened,
@@ -34,6 +35,7 @@ def ingest(
     file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL (also .gz) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
+    size: SizeOption = "",
     rejects: RejectsOption = None,
     only_if_new: Annotated[
         bool,
@@ -48,14 +50,15 @@ def ingest(
 
     Columns named like the fields are found by themselves: id, name, description, aliases, domain (or
     website), country, industry, tags, event_time, deleted. Map others with --column, for example
-    `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |.
+    `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |. Other columns are kept as facts by
+    --attribute, for example `-a market_cap:ordinal=small,mid,large --size market_cap`.
 
     Running it again is cheap and safe: only new or changed texts are encoded.
     """
     if only_if_new and (live := _live_generation(index)):
         typer.echo(f"nothing was done: generation {live} is live already")
         return
-    columns = columns_of(column, attribute)
+    columns = columns_of(column, attribute, size)
     _load(file, columns=columns, rejects=rejects, index=index, bundle=bundle, is_first=only_if_new)
 
 
@@ -64,13 +67,14 @@ def sync(
     file: Annotated[Path, typer.Argument(help="A full snapshot: CSV, TSV, JSONL (also .gz) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
+    size: SizeOption = "",
     rejects: RejectsOption = None,
     force: Annotated[bool, typer.Option("--force", help="Also if more than 5 % would be deleted")] = False,
     index: IndexOption = None,
     bundle: BundleOption = None,
 ) -> None:
     """Make the index hold exactly a file's companies: ingest it and delete those that it lacks."""
-    columns = columns_of(column, attribute)
+    columns = columns_of(column, attribute, size)
     _load(file, columns=columns, rejects=rejects, index=index, bundle=bundle, sync=True, force=force)
 
 
@@ -124,6 +128,7 @@ def _load(
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
+        work.index.declare(columns.schema)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
             RejectsFile(rejects or rejects_path(file)) as rejected,

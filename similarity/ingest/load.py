@@ -15,7 +15,7 @@ from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, utc_now, ve
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.files import RejectsFile, Row, column_names, has_late_column, read_rows
-from similarity.ingest.records import COMPANY_FIELDS, Change, Columns, parse_record
+from similarity.ingest.records import Change, Columns, parse_record
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -63,9 +63,6 @@ def check_columns(path: Path, columns: Columns) -> None:
     """Raise InvalidInput if the file lacks a mapped or a required column; the message lists its columns."""
     present = column_names(path)
     listed = f"the file has the columns: {', '.join(present) or 'none'}"
-    unknown = sorted(set(columns.fields) - set(COMPANY_FIELDS))
-    if unknown:
-        raise InvalidInput(f"{unknown[0]!r} is not a company field; map {', '.join(COMPANY_FIELDS)}")
     for name, column in (*columns.fields.items(), *columns.attributes.items()):
         if column not in present and not has_late_column(path, column):
             raise InvalidInput(f"there is no column {column!r} for {name}; {listed}")

@@ -19,14 +19,19 @@ from similarity.errors import (
     InvalidCompany,
     InvalidInput,
 )
+from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
 from similarity.index.numbers import is_finite, number_of
+from similarity.ingest.markup import without_markup
 
 Record: TypeAlias = Mapping[str, object]
 TEXT_FIELDS = ("id", "name", "description", "country", "industry")
 LIST_FIELDS = ("aliases", "tags")
 COMPANY_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS, "domain", "event_time", "deleted")
+# Ways to write that a value is missing.
+MISSING = frozenset({"null", "none", "nan", "n/a", "n.a.", "#n/a", "tbd", "-", "--"})
 # The second column to try if the column named like the field is missing or empty.
 FALLBACK_COLUMNS = {"domain": "website"}
+FIELD_SYNONYMS = {column: name for name, column in FALLBACK_COLUMNS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,37 +58,41 @@ Change: TypeAlias = VersionedCompany | DeletedCompany
 class Columns:
     """Maps fields to the columns of a record; a field that is not listed is read from the column of its name.
 
-    `attributes` maps attribute names to columns. Those in `numbers` are parsed as numbers: range filters match
-    numbers only, and every cell of a CSV file is text.
+    `attributes` maps attribute names to columns, and `schema` holds the types of those that have one. Values of the
+    type number are parsed: range filters match numbers only, and every cell of a CSV file is text.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
-    numbers: frozenset[str] = frozenset()
+    schema: AttributeSchema = field(default_factory=AttributeSchema)
 
     @classmethod
-    def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str]) -> "Columns":
-        """Parse options of the forms FIELD=COLUMN and NAME[:number][=COLUMN].
+    def from_pairs(cls, columns: Sequence[str], attributes: Sequence[str], size: str = "") -> "Columns":
+        """Parse options of the forms FIELD=COLUMN and NAME[:TYPE][=COLUMN]; TYPE is `number` or `ordinal=LOW,...,HIGH`.
+
+        `size`: the name of the attribute that is the size of a company.
 
         Raises:
-            InvalidInput: an option does not have this form.
+            InvalidInput: an option does not have this form, or the size has no type.
         """
         fields: dict[str, str] = {}
         for pair in columns:
             name, equals, column = pair.partition("=")
             if not (name and equals and column):
                 raise InvalidInput(f"--column {pair!r} must read FIELD=COLUMN, for example --column id=ticker")
+            name = FIELD_SYNONYMS.get(name, name)
+            if name not in COMPANY_FIELDS:
+                known = ", ".join(COMPANY_FIELDS)
+                raise InvalidInput(f"--column {pair!r}: there is no field {name!r}; the fields are {known}")
             fields[name] = column
         named: dict[str, str] = {}
-        numbers: set[str] = set()
+        types: dict[str, AttributeType] = {}
         for pair in attributes:
-            typed, _, column = pair.partition("=")
-            name, colon, kind = typed.partition(":")
-            if colon and kind != "number":
-                raise InvalidInput(f"--attribute {pair!r} must read NAME[:number][=COLUMN], as employees:number=staff")
+            name, type_text, column = _parts_of(pair)
             named[name] = column or name
-            numbers |= {name} if colon else set()
-        return cls(fields=fields, attributes=named, numbers=frozenset(numbers))
+            if type_text:
+                types[name] = parse_type(name, type_text)
+        return cls(fields=fields, attributes=named, schema=AttributeSchema(types, size))
 
     def value(self, record: Record, field_name: str) -> object:
         """Return the raw value of a field; None if the record has no such column."""
@@ -111,8 +120,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     """Return the change of a raw record: texts stripped and in Unicode NFC, the website as a bare domain.
 
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
-    whose `deleted` is true needs only its id. A website without a host name, and an attribute that is declared as a
-    number but is not numeric, are ignored with a warning; the company is still accepted.
+    whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have
+    its declared type, are ignored with a warning; the company is still accepted.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -138,8 +147,20 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
     return ParsedRecord(change=change, warnings=warnings + number_warnings)
 
 
+def _parts_of(pair: str) -> tuple[str, str, str]:
+    """Return name, type and column of NAME[:TYPE][=COLUMN]; the type of an ordinal has a "=" of its own."""
+    head, _, column = pair.partition("=")
+    name, _, kind = head.partition(":")
+    if kind == "ordinal":
+        levels, _, column = column.partition("=")
+        kind = f"ordinal={levels}"
+    return name, kind, column
+
+
 def clean_text(value: object, field_name: str) -> str:
-    """Return a text field, stripped and in NFC. Numbers become text; None and NaN (a data frame's None) become empty.
+    """Return a text field, stripped, in NFC and without HTML. Numbers become text.
+
+    None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
 
     Raises:
         InvalidCompany: the value is a list, an object, an infinite number or the like.
@@ -150,7 +171,10 @@ def clean_text(value: object, field_name: str) -> str:
         raise InvalidCompany(field_name, f"must be text, not {type(value).__name__}")
     if isinstance(value, float) and not is_finite(value):
         raise InvalidCompany(field_name, "is an infinite number")
-    return unicodedata.normalize("NFC", str(value)).strip()
+    text = unicodedata.normalize("NFC", str(value)).strip()
+    if field_name == "id":
+        return text
+    return "" if text.casefold() in MISSING else without_markup(text)
 
 
 def clean_list(value: object, field_name: str) -> tuple[str, ...]:
@@ -170,7 +194,7 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
 
 
 def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...]]:
-    """Return the attributes, and a warning for each that is declared as a number but is not numeric."""
+    """Return the attributes, and a warning for each value that does not have the declared type."""
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
     for name, column in columns.attributes.items():
@@ -178,8 +202,11 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
         if isinstance(value, bool | int | float) and not _is_nan(value):
             attributes[name] = value
         elif text := clean_text(value, f"attributes.{name}"):
-            if name not in columns.numbers:
+            declared = columns.schema.types.get(name)
+            if declared is None or (declared.step(text) is not None and declared.levels):
                 attributes[name] = text
+            elif declared.levels:
+                warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
             elif (number := number_of(text)) is not None and _is_storable(number):
                 attributes[name] = number
             else:

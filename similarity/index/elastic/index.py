@@ -126,7 +126,8 @@ class ElasticIndex:
         return self._registry.read().schema
 
     def declare(self, schema: AttributeSchema) -> None:
-        self._registry.change(lambda registry: registry.declare(schema))
+        if schema.types:
+            self._registry.change(lambda registry: registry.declare(schema))
 
     def revision(self) -> int:
         return self._registry.read().revision

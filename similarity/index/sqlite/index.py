@@ -134,6 +134,8 @@ class SqliteIndex:
             return attributes.read(connection)
 
     def declare(self, schema: AttributeSchema) -> None:
+        if not schema.types:
+            return
         with self._connections.writing() as connection:
             attributes.declare(connection, schema)
 

@@ -297,7 +297,6 @@ def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_pat
     [
         (Columns(), "give its name with --column name=COLUMN; the file has the columns: id, title, description"),
         (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
-        (Columns(fields={"nmae": "title"}), "'nmae' is not a company field"),
         (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> 
     assert parsed.change.company.attributes == {"employees": number}
 
 
-@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "nan", "inf", "1e999", "12 people", "9" * 309, "9" * 20])
+@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "inf", "1e999", "12 people", "9" * 309, "9" * 20])
 def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
     columns = Columns.from_pairs([], ["employees:number=staff"])
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
@@ -190,6 +190,39 @@ def test_nan_is_a_missing_value_and_infinity_is_refused() -> None:
         parse_record(RECORD | {"country": float("inf")}, columns=columns, now=NOW)
 
 
-def test_an_unknown_kind_of_attribute_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="must read NAME"):
-        Columns.from_pairs([], ["employees:integer"])
+@pytest.mark.parametrize("option", ["employees:integer", "size:ordinal=one", "size:ordinal"])
+def test_an_unknown_type_of_attribute_is_refused(option: str) -> None:
+    with pytest.raises(InvalidInput, match="it must be number, or ordinal=LOW"):
+        Columns.from_pairs([], [option])
+
+
+def test_an_ordinal_is_one_of_its_levels() -> None:
+    columns = Columns.from_pairs([], ["cap:ordinal=small,large=market_cap"], size="cap")
+    assert columns.attributes == {"cap": "market_cap"}
+    large, other = (
+        parse_record(RECORD | {"market_cap": cap}, columns=columns, now=NOW) for cap in ("Large Cap", "Huge")
+    )
+    assert isinstance(large.change, VersionedCompany)
+    assert (large.change.company.attributes, large.warnings) == ({"cap": "Large Cap"}, ())
+    assert other.warnings == ("attributes.cap: 'Huge' is none of small, large; ignored",)
+
+
+@pytest.mark.parametrize("missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--"])
+def test_a_word_for_a_missing_value_is_no_value(missing: str) -> None:
+    parsed = parse_record(RECORD | {"country": missing, "tags": f"{missing};steel"}, columns=Columns(), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert (parsed.change.company.country, parsed.change.company.tags) == ("", ("steel",))
+    with pytest.raises(InvalidCompany, match="name"):
+        parse_record(RECORD | {"name": missing}, columns=Columns(), now=NOW)
+
+
+def test_a_website_may_be_in_a_column_of_any_name() -> None:
+    columns = Columns.from_pairs(["website=url"], [])
+    parsed = parse_record(RECORD | {"url": "https://www.acme.com/about"}, columns=columns, now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.domain == "acme.com"
+
+
+def test_a_column_of_a_field_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="there is no field 'sector'; the fields are id, name"):
+        Columns.from_pairs(["sector=industry_group"], [])
