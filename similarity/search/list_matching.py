@@ -28,7 +28,7 @@ from similarity.search.name_matching import (
 )
 
 MAX_FOUND = 50
-MIN_CANDIDATE_SIMILARITY = 0.4
+MIN_CANDIDATE_SIMILARITY = 0.6
 MAX_DROPPED_WORDS = 4
 MIN_SEEN = 20
 """Further queries run until this number of candidates is known."""

@@ -132,8 +132,11 @@ def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> 
 
 
 def name_similarity(one: str, other: str) -> float:
-    """Return how similar two cores are, 0 to 1, whatever the order of their words."""
-    return fuzz.token_sort_ratio(one, other) / 100
+    """Return how similar two cores are, 0 to 1, in any order of their words.
+
+    It is at least .9 if one has all words of the other.
+    """
+    return max(fuzz.token_sort_ratio(one, other), 0.9 * fuzz.token_set_ratio(one, other)) / 100
 
 
 def _words_of(name: str) -> list[str]:

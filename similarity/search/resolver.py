@@ -76,12 +76,12 @@ class Resolver:
                 found[reference] = FoundCompany(documents[ids[0]])
             elif similar > 0:
                 similar -= 1
-                found[reference] = self._similar(reference, ids)
+                found[reference] = self._similar(reference, ids, suggest_any=len(distinct) == 1)
             else:
                 found[reference] = self._error(reference, ids, Match())
         return {reference: found[reference] for reference in distinct}
 
-    def _similar(self, reference: str, ids: Sequence[str]) -> Resolved:
+    def _similar(self, reference: str, ids: Sequence[str], *, suggest_any: bool) -> Resolved:
         """Return the company with the most similar name; if `ids` are several exact matches, the largest of them."""
         sizes = self.index.attributes()
         if len(ids) > 1:
@@ -94,15 +94,16 @@ class Resolver:
             documents = self._with_ids([match.company.id])
             if match.company.id in documents:
                 return FoundCompany(documents[match.company.id], match.confidence or 0.0)
-        return self._error(reference, ids, match)
+        error = self._error(reference, ids, match)
+        if suggest_any and isinstance(error, UnknownCompany) and not error.suggestions:
+            return UnknownCompany(reference, self._with_beginning(reference), are_similar=False)
+        return error
 
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
         if len(ids) > 1 or (match.is_contested and not self.exact):
             candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
             return AmbiguousCompany(reference, candidates[:CANDIDATES_SHOWN], count=max(len(ids), len(candidates)))
         near = [match.company] if match.company else list(match.candidates)
-        if not near:
-            return UnknownCompany(reference, self._with_beginning(reference), are_similar=False)
         return UnknownCompany(reference, near[:SUGGESTIONS_SHOWN])
 
     def _with_beginning(self, reference: str) -> list[Company]:

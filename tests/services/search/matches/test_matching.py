@@ -110,10 +110,10 @@ def test_the_surest_evidence_decides(
 
 
 def test_the_beginning_of_one_companys_name_only_is_a_match(client: TestClient) -> None:
-    one, several, word = match(client, {"name": "Wayne Heavy"}, {"name": "Stark Tower"}, {"name": "Wayne"})
+    one, several, word = match(client, {"name": "Wayne Heavy"}, {"name": "Stark Tower"}, {"name": "Stark"})
     assert (one["id"], one["how"]) == ("wayne", "prefix")
     assert several["miss"].startswith("2 companies go by 'Stark Tower'")
-    assert (word["id"], [each["id"] for each in word["candidates"]]) == (None, ["wayne"])
+    assert word["id"] is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_beginning_of_one_companys_name_only_is_a_match(client: TestClient) 
         ({"name": "delta", "country": "Spain"}, "2 companies have the name", ["delta", "delta-gr"]),
         ({"domain": "globex.com"}, "2 companies have the domain globex.com", ["globex", "globex-labs"]),
         ({"name": "Volvo Group", "domain": "delta.gr"}, "the domain is one company's", ["delta-gr", "volvo"]),
-        ({"name": "Globex Foods"}, "the most similar name is 'Globex Corporation'", ["globex"]),
+        ({"name": "Globex Foods"}, "the most similar name is 'Globex Corporation'", ["globex", "globex-labs"]),
         ({"domain": "globex.org"}, "no company has the domain globex.org", ["globex", "globex-labs"]),
         ({"domain": "not a website"}, "is not a website", []),
         ({"name": "Zyzzyva"}, "no company has that name or a similar one", []),
