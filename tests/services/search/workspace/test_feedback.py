@@ -72,6 +72,7 @@ def test_other_names_are_kept_as_ids(client: TestClient) -> None:
     [
         ({"hit": "nobody"}, 404, "unknown-company"),
         ({"anchor": "nobody"}, 404, "unknown-company"),
+        ({"hit": "Zapatos"}, 404, "unknown-company"),  # similar to "Zapatos SA", but a verdict needs an exact name
         ({"hit": "Delta"}, 409, "contested-name"),
         ({"hit": "acme.com"}, 422, "invalid-request"),
         ({"verdict": "maybe"}, 422, "invalid-request"),

@@ -120,6 +120,7 @@ def test_other_names_are_kept_as_ids(client: TestClient) -> None:
     ("name", "question", "expected"),
     [
         ("shoes", {"anchors": [{"company": "nobody"}]}, (404, "unknown-company")),
+        ("shoes", {"anchors": [{"company": "Zapatos"}]}, (404, "unknown-company")),  # only similar to "Zapatos SA"
         ("shoes", {"anchors": [{"company": "acme"}], "negatives": [{"company": "Delta"}]}, (409, "contested-name")),
         ("shoes", {"anchors": []}, (422, "invalid-request")),
         ("shoes", QUESTION | {"cursor": "abc"}, (422, "invalid-request")),
