@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from similarity.index.protocol import CompanyIndex
     from similarity.ingest.records import Columns
     from similarity.upkeep.audit import AuditRecord
+
+PROGRESS_SECONDS = 10.0
 
 IndexOption = Annotated[
     str | None, typer.Option("--index", help="Index file, or https://HOST:9200/NAME [default: similarity.db]")
@@ -133,7 +136,7 @@ def rejects_path(file: Path) -> Path:
 
 @contextmanager
 def progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error, if that is a terminal.
+    """Show progress on standard error: a bar on a terminal, elsewhere a line every PROGRESS_SECONDS.
 
     Yields a function to call with the number of additional units that are done.
     """
@@ -147,11 +150,28 @@ def progress(unit: str, total: int) -> Iterator[Callable[[int], None]]:
         TimeRemainingColumn,
     )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    if not console.is_terminal:
+        yield progress_lines(unit, total)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
         task = bar.add_task(unit, total=total)
         yield lambda done: bar.update(task, advance=done)
+
+
+def progress_lines(unit: str, total: int, clock: Callable[[], float] = time.monotonic) -> Callable[[int], None]:
+    """Return a function that prints a line every PROGRESS_SECONDS; call it with the number of additional units."""
+    done, next_line = 0, clock() + PROGRESS_SECONDS
+
+    def advance(more: int) -> None:
+        nonlocal done, next_line
+        done += more
+        if clock() >= next_line:
+            next_line = clock() + PROGRESS_SECONDS
+            typer.echo(f"similarity: {done:,} of {total:,} {unit}", err=True)
+
+    return advance
 
 
 def fail(message: str) -> NoReturn:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from similarity.cli.context import progress_lines
 from similarity.feedback.sqlite import SqliteWorkspace
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -77,6 +78,14 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
+
+
+def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 4.0, 10.0, 10.0, 12.0])
+    advance = progress_lines("rows", 3_000, clock=lambda: next(times))
+    for _ in range(3):
+        advance(1_000)
+    assert capsys.readouterr().err == "similarity: 2,000 of 3,000 rows\n"
 
 
 def test_help_teaches_with_examples(shell: Shell) -> None:
