@@ -22,7 +22,7 @@ from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, Un
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
 from similarity.ingest.files import RejectsFile, Row, column_names, read_rows
-from similarity.ingest.former_names import remember_lost_names
+from similarity.ingest.former_names import remember_changed_names
 from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
 from similarity.ingest.records import Change, Columns, parse_record
 from similarity.preparation.language import detect_language
@@ -164,7 +164,7 @@ def _write(
     # Also the live generation: after a promotion and its retirement, the names that only it holds would be lost.
     for name in {generation, *(target.name for target in index.write_targets())}:
         with suppress(UnknownGeneration):
-            remember_lost_names(index.ledger, documents, index.get(name, {document.id for document in documents}))
+            remember_changed_names(index.ledger, documents, index.get(name, {document.id for document in documents}))
     results = index.upsert(generation, documents)
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):
         raise IndexUnavailable(

@@ -1,4 +1,4 @@
-"""Stores hashes of the names that a write removes from a company, so that a later erasure can find them."""
+"""Stores hashes of the names that a write changes, so that a later erasure can find them."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -11,30 +11,31 @@ if TYPE_CHECKING:
     from similarity.ingest.records import Change
 
 
-def remember_lost_names(
+def remember_changed_names(
     ledger: ErasureLedger, changes: "Iterable[Change | EmbeddedCompany]", stored: Mapping[str, EmbeddedCompany]
 ) -> None:
-    """Store hashes of the names in `stored` that the changes replace or delete. Call it before the write.
+    """Store hashes of the names in which the changes differ from `stored` and from each other. Call before the write.
 
-    Before the write it is not known which of several changes of one company wins: a name that one of the changes
-    lacks counts as lost. An additional hash does no harm. If no name is lost, the ledger is not accessed.
+    New names are stored too: another process that has read the company before this write may replace them without
+    having seen them. An additional hash does no harm. If no name changes, the ledger is not accessed.
     """
     by_id: dict[str, list[Change | EmbeddedCompany]] = {}
     for change in changes:
         by_id.setdefault(change.id, []).append(change)
-    lost: dict[str, set[str]] = {}
+    changed: dict[str, set[str]] = {}
     for company_id, group in by_id.items():
         known = stored.get(company_id)
         if known is None and len(group) == 1:
             continue
-        given: list[set[str]] = [
+        versions: list[set[str]] = [
             set() if isinstance(change, DeletedCompany) else names_of(change.company) for change in group
         ]
-        before = set() if known is None else names_of(known.company)
-        lost[company_id] = before.union(*given) - given[0].intersection(*given)
-    if any(lost.values()):
+        if known is not None:
+            versions.append(names_of(known.company))
+        changed[company_id] = set().union(*versions) - versions[0].intersection(*versions)
+    if any(changed.values()):
         key = ledger.key()
-        ledger.remember({company_id: hashes_of(key, names) for company_id, names in lost.items() if names})
+        ledger.remember({company_id: hashes_of(key, names) for company_id, names in changed.items() if names})
 
 
 def remember_names_of_erased(ledger: ErasureLedger, changes: "Iterable[Change | EmbeddedCompany]") -> None:

@@ -30,7 +30,7 @@ from similarity.errors import (
     UnknownGeneration,
 )
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
-from similarity.ingest.former_names import remember_lost_names, remember_names_of_erased
+from similarity.ingest.former_names import remember_changed_names, remember_names_of_erased
 from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -128,14 +128,18 @@ def write_changes(
             require_encoder(encoders, target)
         for encoder_id in dict.fromkeys(target.encoder_id for target in missing):
             stored = _stored(writer.index, [target for target in targets if target.encoder_id == encoder_id], ids)
-            remember_lost_names(writer.index.ledger, changes, stored)
+            remember_changed_names(writer.index.ledger, changes, stored)
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
+            # Other processes may have written these companies while texts were encoded.
+            remember_changed_names(writer.index.ledger, changes, _changed_since(writer.index, targets, stored, ids))
         targets = _live_last(writer.targets())  # a generation may have been added while texts were encoded
     results = _write(writer.index, targets, documents)
     for _ in range(MAX_VERSION_RETRIES):
         bumped = _bumped_versions(changes, results, above=bump_above)
         if not bumped:
             break
+        replaced = writer.index.get(targets[-1].name, {changes[position].id for position in bumped})
+        remember_changed_names(writer.index.ledger, [changes[position] for position in bumped], replaced)
         again = {
             encoder_id: [replace(embedded[position], version=version) for position, version in bumped.items()]
             for encoder_id, embedded in documents.items()
@@ -144,6 +148,15 @@ def write_changes(
             results[position] = result
     remember_names_of_erased(writer.index.ledger, changes)
     return [_one_result(of_change) for of_change in results]
+
+
+def _changed_since(
+    index: CompanyIndex, targets: Sequence[Generation], stored: Mapping[str, EmbeddedCompany], ids: Collection[str]
+) -> dict[str, EmbeddedCompany]:
+    """Return the companies among `ids` whose version in the last of `targets` is not that of `stored`."""
+    name = targets[-1].name
+    versions = index.stored_versions(name, ids)
+    return index.get(name, [each for each in versions if each not in stored or stored[each].version != versions[each]])
 
 
 def require_encoder(encoders: Mapping[str, Encoder], generation: Generation) -> None:

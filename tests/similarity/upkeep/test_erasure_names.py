@@ -1,11 +1,13 @@
 """An erasure finds the names that a company had, and completes what was cut short."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import IndexUnavailable
@@ -25,6 +27,7 @@ from tests.fakes import CountingEncoder
 from tests.workspace_records import make_event, make_list
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(minutes=2)
 ACME = Company(
     id="c1", name="Zyzzyva GmbH", description="Makes anvils.", aliases=("Zyz Works",), domain="zyzzyva.example"
 )
@@ -106,6 +109,34 @@ def test_names_between_two_renames_of_one_batch_are_found(index: SqliteIndex, wo
     ]
     with WriterLease(index) as writer:
         write_changes(writer, {ENCODER_ID: CountingEncoder()}, changes, now=NOON + timedelta(minutes=1))
+    assert erase(index, workspace) == ALL
+
+
+class InterruptedEncoder(CountingEncoder):
+    """Another process writes while this encoder works for the first time."""
+
+    def __init__(self, interruption: Callable[[], None]) -> None:
+        super().__init__()
+        self.interruptions = [interruption]
+
+    def encode(self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None) -> NDArray[np.float32]:
+        while self.interruptions:
+            self.interruptions.pop()()
+        return super().encode(texts, progress)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_names_that_another_process_writes_meanwhile_are_found(
+    index: SqliteIndex, workspace: SqliteWorkspace, *, is_new: bool
+) -> None:
+    other = replace(ACME, name="Other", aliases=(), domain="")
+    if not is_new:
+        write(index, replace(other, name="Start"))
+    encoder = InterruptedEncoder(lambda: write(index, ACME, at=NOON + timedelta(minutes=1)))
+    change = VersionedCompany(company=replace(other, description="Rents."), version=version_of(LATER, now=LATER))
+    with WriterLease(index) as writer:
+        write_changes(writer, {ENCODER_ID: encoder}, [change], now=LATER)
+    assert index.get("live", ["c1"])["c1"].company.name == "Other"
     assert erase(index, workspace) == ALL
 
 
