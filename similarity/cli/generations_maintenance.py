@@ -144,7 +144,7 @@ def import_vectors(
             work.audit.recorded(
                 Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"
             ) as act,
-            RejectsFile(rejects or rejects_path(file)) as rejected,
+            RejectsFile(rejects or rejects_path(file), source=file) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = run(

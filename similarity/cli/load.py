@@ -131,7 +131,7 @@ def _load(
         work.index.declare(columns.schema)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
-            RejectsFile(rejects or rejects_path(file)) as rejected,
+            RejectsFile(rejects or rejects_path(file), source=file) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = load_file(

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
+from similarity.formats.output_files import refuse_database
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, LinesOfRow, bounded_lines, unpacked
 
 if TYPE_CHECKING:
@@ -131,10 +132,14 @@ class RejectsFile:
     """A JSONL file of rejected rows, each with its number and reason; created at the first reject.
 
     Raises:
-        InvalidInput: the file could not be written; it is checked before the load starts.
+        InvalidInput: the file could not be written, or is `source` (the file that is read) or a database. It is checked
+            before the load starts.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, source: Path | None = None) -> None:
+        if source is not None and path.exists() and path.samefile(source):
+            raise InvalidInput(f"rejected rows cannot be written to {path}, which is being read; name another file")
+        refuse_database(path)
         if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
             raise InvalidInput(
                 f"rejected rows cannot be written to {path}; give --rejects FILE in an existing, writable folder"

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from similarity.formats.output_files import refuse_database
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.calibration import probability_of
 from similarity.search.neighbours import all_neighbours
@@ -35,7 +36,11 @@ def export_neighbours(
     """Write a row for each neighbour and return the number of rows; probability is null without a calibrator.
 
     The file appears under its name only when it is complete; its metadata holds generation and encoder.
+
+    Raises:
+        InvalidInput: the file is a database.
     """
+    refuse_database(file)
     names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     draft = file.with_name(f".{file.name}.part")
     calibration = generation.calibration

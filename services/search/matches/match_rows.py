@@ -15,6 +15,8 @@ from ..wire.problem_documents import Problem, invalid_request
 from ..wire.strict_json import strict_json
 from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
+GZIP_MAGIC = b"\x1f\x8b"
+
 # Usual column headings of such lists, in lower case.
 HEADINGS: Mapping[str, frozenset[str]] = {
     "name": frozenset({"name", "company", "company name", "company_name", "organisation", "organization", "firm"}),
@@ -53,6 +55,8 @@ def rows_of_table(raw: bytes) -> list[ListRow]:
     Raises:
         Problem: no column is a name or a website, or there are too many rows.
     """
+    if raw.startswith(GZIP_MAGIC):  # which the reader of files would unpack: 10 MB can become gigabytes
+        raise _invalid("the table is compressed; send it uncompressed")
     try:
         rows = list(islice(read_stream(io.BytesIO(raw), name="rows.csv"), MAX_ROWS + 1))
     except InvalidInput as error:

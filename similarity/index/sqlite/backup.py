@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable, InvalidInput
+from similarity.formats.output_files import is_other_database
 
 
 def back_up(
@@ -48,6 +49,8 @@ def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> 
         raise InvalidInput(f"{target} exists; name another file, or allow it to be overwritten")
     if target.samefile(source):
         raise InvalidInput(f"{target} is the {kind} itself; name another file")
+    if is_other_database(target, source):
+        raise InvalidInput(f"{target} is another kind of file than the {kind}; name another file")
     # SQLite would apply this log to the copy.
     if target.with_name(target.name + "-wal").exists():
         raise InvalidInput(f"{target} is in use, or was not closed; name another file")

@@ -1,6 +1,7 @@
 """Matching a list over HTTP, on a small real index."""
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Iterator
@@ -260,3 +261,10 @@ def test_whatever_is_sent_is_answered_and_never_a_fault(client: TestClient, cont
     for kind in ("application/json", "text/csv", "text/plain"):
         assert send(client, content, kind).status_code in {200, 422}
     assert send(client, b"name,domain\n" + content, "text/csv").status_code in {200, 422}
+
+
+def test_a_compressed_table_is_refused_before_it_is_unpacked(client: TestClient) -> None:
+    bomb = gzip.compress(b"name\n" + b"a" * 50_000_000)
+    answer = send(client, bomb, "text/csv")
+    assert answer.status_code == 422
+    assert "send it uncompressed" in answer.json()["detail"]
