@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from similarity.errors import InvalidInput
 from similarity.formats.json_text import read_json
-from similarity.formats.output_files import refuse_database
+from similarity.index.sqlite.files import refuse_database
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, LinesOfRow, bounded_lines, unpacked
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, utc_now, version_of
+from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, check_stored_id, utc_now, version_of
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.files import RejectsFile, Row, column_names, has_late_column, read_rows
-from similarity.ingest.records import Change, Columns, parse_record
+from similarity.ingest.records import Change, Columns, clean_text, parse_record
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -117,16 +117,14 @@ def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: b
     """Return the ids of stored companies that no row of a snapshot has, not even a rejected row."""
     named: set[str] = set()
     for row in read_rows(path):
-        # The cells of an unreadable row may be in the wrong columns, so its id is not known.
-        company_id = None if row.unreadable else columns.value(row.record, "id")
-        if company_id is not None and str(company_id).strip():
-            named.add(str(company_id).strip())
-        elif not force:
-            reason = row.unreadable or "it has no id"
-            raise InvalidInput(
-                f"row {row.number} has no readable id ({reason}), so the companies to delete are not certain; "
-                "correct the row, or use --force to delete anyway"
-            )
+        try:
+            named.add(_id_of(row, columns))
+        except InvalidCompany as error:
+            if not force:
+                raise InvalidInput(
+                    f"row {row.number} has no usable id ({error}), so the companies to delete are not certain; correct "
+                    "the row, or use --force to delete anyway"
+                ) from error
     targets = index.write_targets()
     stored = {
         document.id
@@ -142,6 +140,15 @@ def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: b
             "If this is intended, use --force"
         )
     return missing
+
+
+def _id_of(row: Row, columns: Columns) -> str:
+    """Return the id of a row. Raises InvalidCompany if it is missing, or no company can have it."""
+    if row.unreadable:  # its cells may be in the wrong columns
+        raise InvalidCompany("id", row.unreadable)
+    company_id = clean_text(columns.value(row.record, "id"), "id")
+    check_stored_id(company_id)
+    return company_id
 
 
 def _load_chunk(

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from similarity.formats.output_files import refuse_database
 from similarity.index.protocol import CompanyIndex, Generation
+from similarity.index.sqlite.files import refuse_database
 from similarity.model.calibration import probability_of
 from similarity.search.neighbours import all_neighbours
 

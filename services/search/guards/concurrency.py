@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from .rate_limits import PAY_THE_REST
-from .refusals import REFUSED, header, is_open, refuse
+from .refusals import REFUSED, header, is_open, refuse, secret_in
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
 BUSY = "as many requests as the service can work on are under way; ask again in a second"
@@ -125,7 +125,7 @@ class Permit:
     def __init__(self, gates: Gates, scope: Scope) -> None:
         self._gates = gates
         self._scope = scope
-        self._key = header(scope, b"authorization")
+        self._key = secret_in(header(scope, b"authorization"))
         self._gate: Gate | None = None
 
     @property

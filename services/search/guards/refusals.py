@@ -38,6 +38,12 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
+def secret_in(authorization: bytes | None) -> bytes | None:
+    """The secret in an `Authorization` header, which may write its scheme in any case and with any spaces before it."""
+    words = (authorization or b"").split()
+    return words[-1] if words else None
+
+
 def client_address(scope: Scope) -> str:
     """The client's network address, as limits count it."""
     client = scope.get("client")

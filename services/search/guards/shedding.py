@@ -18,7 +18,7 @@ from .concurrency import BUSY, Gates
 from .connections import BEYOND_LIMIT
 from .envelope import SECURITY_HEADERS
 from .heads import ambiguous_length
-from .refusals import HEALTH_PATHS, header, is_open
+from .refusals import HEALTH_PATHS, header, is_open, secret_in
 
 BUSY_BODY = problem_document(Problem(problems.OVERLOADED, BUSY), path="/").model_dump_json().encode()[:-4] + b"%s}"
 BUSY_HEADERS = [
@@ -55,7 +55,9 @@ class Shedding:
         elif beyond:
             shed = scope["path"] not in HEALTH_PATHS
         else:
-            shed = not is_open(scope["path"]) and self._gates.of(scope).refuses(header(scope, b"authorization"))
+            shed = not is_open(scope["path"]) and self._gates.of(scope).refuses(
+                secret_in(header(scope, b"authorization"))
+            )
         if not shed:
             await self._app(scope, receive, send)
             return
@@ -79,7 +81,7 @@ def early_refusal(gates: Gates, shed: Callable[[], None]) -> Callable[[bytes], b
             return None
         path = unquote(plain["path"].decode("latin-1"))
         key = KEY.search(data)
-        if is_open(path) or not gates.of({"path": path, "method": "GET"}).refuses(key and key[1]):
+        if is_open(path) or not gates.of({"path": path, "method": "GET"}).refuses(secret_in(key[1] if key else None)):
             return None
         shed()
         body = BUSY_BODY % json.dumps(path).encode()

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable, InvalidInput
-from similarity.formats.output_files import is_other_database
+from similarity.index.sqlite.files import application_id
 
 
 def back_up(
@@ -49,7 +49,7 @@ def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> 
         raise InvalidInput(f"{target} exists; name another file, or allow it to be overwritten")
     if target.samefile(source):
         raise InvalidInput(f"{target} is the {kind} itself; name another file")
-    if is_other_database(target, source):
+    if application_id(target) not in (None, application_id(source)):
         raise InvalidInput(f"{target} is another kind of file than the {kind}; name another file")
     # SQLite would apply this log to the copy.
     if target.with_name(target.name + "-wal").exists():

@@ -6,11 +6,11 @@ migration is never edited.
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from similarity.errors import IndexUnavailable
+from similarity.errors import IndexUnavailable, InvalidInput
 
 Migration: TypeAlias = Sequence[str]
 # By the primary result codes of SQLite; extended codes (SQLITE_BUSY_SNAPSHOT) begin with one of these.
@@ -31,6 +31,29 @@ PUBLIC_DAMAGED = "the {kind} is damaged; the log says where and what to do"
 
 class DamagedRow(Exception):
     """A row that differs from what was written; the message names it."""
+
+
+def application_id(path: Path) -> int | None:
+    """Return the application id of an SQLite database (https://www.sqlite.org/pragma.html#pragma_application_id).
+
+    None if the file is no database, is empty or does not exist. SQLite reads the file: if this process has the database
+    open, closing a handle of our own would drop SQLite's locks. It is not opened read-only, because SQLite would then
+    leave an empty log beside it.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:
+            found: int = connection.execute("PRAGMA application_id").fetchone()[0]
+            return found
+    except sqlite3.DatabaseError:
+        return None
+
+
+def refuse_database(path: Path) -> None:
+    """Raise InvalidInput if the file is an SQLite database, such as an index, which an output would replace."""
+    if application_id(path) is not None:
+        raise InvalidInput(f"{path} is a database, which would be lost; name another file")
 
 
 @contextmanager

@@ -153,11 +153,19 @@ def test_a_sync_refuses_to_guess_whose_row_an_odd_one_is(loader: Loader, row: st
     snapshot = loader.folder / "snapshot.csv"
     rows = [f"c{number:03},Firm c{number:03},Makes c{number:03} things." for number in range(39)]
     snapshot.write_text("\n".join(["ticker,name,description", *rows, row]))
-    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 has no readable id"):
+    with RejectsFile(loader.rejects) as rejects, pytest.raises(InvalidInput, match="row 40 has no usable id"):
         load_file(
             snapshot, sync=True, index=loader.index, encoders={"encoder-1": loader.encoder},
             columns=Columns(fields={"id": "ticker"}), rejects=rejects, now=NOW + timedelta(minutes=5),
         )  # fmt: skip
+    assert loader.companies() == 40
+
+
+@pytest.mark.parametrize("company_id", [["c039"], "c039\u200b", "c 039", {"$oid": "c039"}, False, None])
+def test_a_sync_deletes_nothing_if_an_id_in_the_snapshot_is_not_usable(loader: Loader, company_id: object) -> None:
+    loader.load(many(40))
+    with pytest.raises(InvalidInput, match="row 40 has no usable id"):
+        loader.load([*many(39), record("c039", id=company_id)], sync=True)
     assert loader.companies() == 40
 
 

@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from services.search.guards.concurrency import Admission, Gate, Gates, is_heavy
 from services.search.guards.connections import BEYOND_LIMIT
 from services.search.guards.envelope import Envelope
+from services.search.guards.refusals import secret_in
 from services.search.guards.shedding import Shedding
 from tests.services.search.asgi import Answer, Inner, asked, http
 
@@ -98,6 +99,11 @@ def test_one_key_cannot_keep_the_others_out_of_the_queue() -> None:
 
     floods = [("ann", b"ann", 9), ("bob", b"bob", 1), ("again", b"ann", 3)]
     assert asyncio.run(served()) == [[True] * 5 + [False] * 4, [True], [False] * 3]
+
+
+@pytest.mark.parametrize("header", [b"Bearer secret", b"bEaReR  secret", b"bearer\tsecret", b" Bearer secret "])
+def test_a_key_is_one_key_however_its_header_is_written(header: bytes) -> None:
+    assert secret_in(header) == b"secret"
 
 
 def test_a_place_is_not_lost_when_its_request_fails_or_is_cancelled_while_it_waits_or_works() -> None:
