@@ -86,9 +86,15 @@ class ResolvedQuestion:
 
 
 def resolve_question(
-    question: Question, resolver: Resolver, encode: Callable[[Sequence[str]], dict[str, Vector]]
+    question: Question,
+    resolver: Resolver,
+    encode: Callable[[Sequence[str]], dict[str, Vector]],
+    *,
+    max_similar_names: int = MAX_SIMILAR_NAMES,
 ) -> ResolvedQuestion:
     """Resolve the references of `question`. If it has free texts, `encode` returns their vectors.
+
+    Similar names, whose search is slow, are searched for at most `max_similar_names` references.
 
     Raises:
         UnknownCompany, AmbiguousCompany: none of the anchors could be resolved.
@@ -96,9 +102,9 @@ def resolve_question(
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
-    known = resolver.companies(references, similar=MAX_SIMILAR_NAMES)
-    # A name that is only similar must not remove a company that nobody named.
-    omitted = replace(resolver, exact=True).companies(question.exclude, similar=MAX_SIMILAR_NAMES)
+    known = resolver.companies(references, similar=max_similar_names)
+    # A name that is only similar must not remove a company that nobody named; there may be 10,000 of them.
+    omitted = replace(resolver, exact=True).companies(question.exclude, similar=0)
     texts = [each.text for each in both if each.text is not None]
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []

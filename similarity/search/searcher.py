@@ -25,7 +25,13 @@ from similarity.search.explanation import ExplainingPhrase, SharedFact, facts_of
 from similarity.search.paging import Page, PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
-from similarity.search.resolution import ResolvedAnchor, ResolvedQuestion, Unresolved, resolve_question
+from similarity.search.resolution import (
+    MAX_SIMILAR_NAMES,
+    ResolvedAnchor,
+    ResolvedQuestion,
+    Unresolved,
+    resolve_question,
+)
 from similarity.search.resolver import FoundCompany, Resolver
 from similarity.search.text_vectors import TEXT_CACHE_SIZE
 
@@ -118,7 +124,8 @@ class Searcher:
         def run_once() -> tuple[Generation, list[RankingOrError]]:
             live = self.live()
             self._encode_together(questions, live)
-            return live, [self._ranking_or_error(question, live) for question in questions]
+            similar = max(MAX_SIMILAR_NAMES // max(len(questions), 1), 1)
+            return live, [self._ranking_or_error(question, live, similar) for question in questions]
 
         return retry_if_retired(run_once)
 
@@ -147,7 +154,14 @@ class Searcher:
 
         return retry_if_retired(run_once)
 
-    def _ranking(self, question: Question, generation: Generation, after: Position | None = None) -> Ranking:
+    def _ranking(
+        self,
+        question: Question,
+        generation: Generation,
+        after: Position | None = None,
+        *,
+        max_similar_names: int = MAX_SIMILAR_NAMES,
+    ) -> Ranking:
         if question.min_probability is not None and generation.calibration is None:
             raise NotCalibrated(
                 f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
@@ -156,6 +170,7 @@ class Searcher:
             question,
             Resolver(self.index, generation, question.exact),
             lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
+            max_similar_names=max_similar_names,
         )
         page = PageBuilder(self.index, _page_request(question, resolved, generation, after)).page()
         phrases, warnings = self._phrases(question, resolved, page, generation)
@@ -180,9 +195,9 @@ class Searcher:
             approximate=page.approximate,
         )
 
-    def _ranking_or_error(self, question: Question, live: Generation) -> RankingOrError:
+    def _ranking_or_error(self, question: Question, live: Generation, max_similar_names: int) -> RankingOrError:
         try:
-            return self._ranking(question, live)
+            return self._ranking(question, live, max_similar_names=max_similar_names)
         except (InvalidInput, EncoderNotLoaded) as error:
             return error
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from similarity.company import DeletedCompany
+from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
 from similarity.index.sqlite import SqliteIndex
@@ -197,3 +197,18 @@ def test_the_export_is_a_complete_parquet_file(index: SqliteIndex, tmp_path: Pat
     assert table.column_names == ["company_id", "rank", "similar_id", "score", "probability", "duplicates"]
     assert (pq.read_metadata(tmp_path / "n.parquet").metadata or {})[b"generation"] == b"first"
     assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_similar_names_are_searched_for_few_references(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def find_misspelled(_: str, query: str, **__: int) -> list[Company]:
+        searched.append(query)
+        return []
+
+    monkeypatch.setattr(searcher.index, "find_misspelled", find_misspelled)
+    searcher.search(Question(anchors=[Anchor(company="a")], exclude=[f"Nobody {number}" for number in range(500)]))
+    assert searched == []
+    anchors = [Anchor(company=name) for name in ("a", "Nobody One", "Nobody Two", "Nobody Three")]
+    searcher.search_all([Question(anchors=anchors)] * 100)
+    assert len(searched) == 100
