@@ -24,12 +24,12 @@ from training.data.texts import Texts
 from training.evaluate.encoding import Encode
 from training.evaluate.judged import read_descriptions
 from training.evaluate.ranks import auc
+from training.losses.anchor_losses import sample_entries
 from training.losses.objectives import Log, step_random
-from training.losses.on_anchors import sample_entries
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
 from training.options import add_settings, settings_of
-from training.papers.losses import altered_targets, block_loss, is_bert, quick_thoughts
+from training.papers.paper_losses import altered_targets, block_loss, is_bert, quick_thoughts
 from training.papers.sentence_batches import SentenceBatch, SentenceBatches, neighbours, sentences
 from training.papers.sentence_models import TokenEncoder, TwoEncoders, load_convolutions, new_convolutions
 from training.run.task import Task, digest
