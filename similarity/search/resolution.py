@@ -96,9 +96,9 @@ def resolve_question(
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
-    known = resolver.companies(references, similar=MAX_SIMILAR_NAMES)
+    known = resolver.companies(references, max_similar_searches=MAX_SIMILAR_NAMES)
     # A name that is only similar must not remove a company that nobody named.
-    omitted = replace(resolver, exact=True).companies(question.exclude, similar=MAX_SIMILAR_NAMES)
+    omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=MAX_SIMILAR_NAMES)
     texts = [each.text for each in both if each.text is not None]
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []
