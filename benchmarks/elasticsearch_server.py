@@ -61,7 +61,7 @@ def running_server(url: str | None, folder: Path, *, heap: str) -> Iterator[Serv
 def server_version(url: str) -> str:
     """The version of the cluster's nodes."""
     with open_cluster(ElasticSettings(hosts=(url,), name="benchmark")) as cluster:
-        nodes = cluster.reading.nodes.info(filter_path="nodes.*.version")["nodes"]
+        nodes = cluster.retrying.nodes.info(filter_path="nodes.*.version")["nodes"]
     return "/".join(sorted({node["version"] for node in nodes.values()}))
 
 
@@ -77,7 +77,7 @@ def open_cluster(settings: ElasticSettings) -> Iterator[Cluster]:
 
 def index_of(cluster: Cluster, generation: str) -> str:
     """The Elasticsearch index that holds a generation."""
-    names = cluster.reading.indices.get_alias(index=f"{cluster.settings.name}-{generation}-*")
+    names = cluster.retrying.indices.get_alias(index=f"{cluster.settings.name}-{generation}-*")
     if len(names) != 1:
         raise SimilarityError(f"{generation} is in {len(names)} indices, not one; begin with an empty --work folder")
     return str(next(iter(names)))
@@ -88,7 +88,7 @@ def storage(cluster: Cluster, index: str) -> dict[str, float]:
 
     `vectors_vex` is the graph, `_veq` and `_veb` the quantised vectors (int8, int4; binary), `_vec` the whole ones.
     """
-    answer = cluster.reading.indices.stats(index=index, metric=["store", "segments", "docs", "dense_vector"])
+    answer = cluster.retrying.indices.stats(index=index, metric=["store", "segments", "docs", "dense_vector"])
     found: Mapping[str, Any] = answer["_all"]["primaries"]
     off_heap: Mapping[str, Any] = found["dense_vector"].get("off_heap", {})
     return {

@@ -35,7 +35,7 @@ from pipelines.options import beam_options
 from pipelines.sources.files import ReadFiles
 from pipelines.stream import ensure_write_target
 from pipelines.transforms import Ingest
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import utc_now
 from similarity.encoder import TextEncoder
@@ -98,11 +98,11 @@ def by_encoder(path: Path, threads: int) -> float:
 def by_pipeline(path: Path, threads: int) -> float:
     """Seconds from an empty index to one with every company in it."""
     with tempfile.TemporaryDirectory() as folder:
-        workplace = Workplace(index=f"{folder}/index.db", threads=threads)
-        ensure_write_target(workplace, {}, now=utc_now())
+        worker_settings = WorkerSettings(index=f"{folder}/index.db", threads=threads)
+        ensure_write_target(worker_settings, {}, now=utc_now())
         began = time.perf_counter()
         with beam.Pipeline(options=beam_options([], bounded=True)) as pipeline:
-            _ = pipeline | ReadFiles([str(path)], now=utc_now()) | Ingest(workplace)
+            _ = pipeline | ReadFiles([str(path)], now=utc_now()) | Ingest(worker_settings)
         seconds = time.perf_counter() - began
         with closing(SqliteIndex(Path(folder) / "index.db")) as index:
             [generation] = index.generations()

@@ -47,7 +47,7 @@ def main() -> None:
         index.declare(SIZE)
         resolver = Resolver(index, GENERATION)
         began = time.perf_counter()
-        answers = [(typed, right, resolver.companies([typed], similar=1)[typed]) for typed, right in names]
+        answers = [(typed, right, resolver.companies([typed], max_similar_searches=1)[typed]) for typed, right in names]
         seconds = time.perf_counter() - began
     print(f"{len(names)} names, {1000 * seconds / len(names):.1f} ms each in one thread")
     for title, is_known in (("of the corpus", True), ("not in the corpus", False)):

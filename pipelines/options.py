@@ -13,7 +13,7 @@ from pipelines.arguments import amount, count, days, name_of, port, same_named
 from pipelines.prism import forgive_unknown_progress, is_installed
 from pipelines.sources.kafka_reader import OnLost, Start
 from pipelines.transforms import BATCH_MESSAGES
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.errors import InvalidInput
 from similarity.ingest.delivery import PATIENCE_SECONDS
 from similarity.ingest.records import Columns
@@ -62,7 +62,7 @@ class StreamOptions:
     """The options of `pipelines.stream`; see `pipelines.stream --help`."""
 
     source: Source
-    workplace: Workplace
+    worker_settings: WorkerSettings
     columns: Columns
     dead_letters: str
     dead_letter_topic: str
@@ -130,7 +130,7 @@ def stream_options(given: Namespace) -> StreamOptions:
         **same_named(given, StreamOptions),
         "dead_letters": given.dead_letters or ("" if given.dead_letter_topic else DEFAULT_DEAD_LETTERS),
         "source": source_of(given),
-        "workplace": Workplace(**same_named(given, Workplace)),
+        "worker_settings": WorkerSettings(**same_named(given, WorkerSettings)),
         "columns": Columns.from_pairs(given.column, given.attribute, given.size),
     }
     return StreamOptions(**taken)

@@ -24,7 +24,7 @@ from pipelines.console import say
 from pipelines.metrics import NAMESPACE, counted
 from pipelines.options import add_work_options, beam_options
 from pipelines.schedule import End, RunMetrics, cron_trigger, newest_bundle, run_on_schedule
-from pipelines.workplace import OpenWorkplace, Workplace
+from pipelines.worker_settings import WorkerResources, WorkerSettings
 from similarity.bundle import ModelBundle
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
@@ -47,7 +47,7 @@ COUNTED = ("documents", "applied", "failed", "encoded")
 class ReembedOptions:
     """The options of `pipelines.reembed`; see `pipelines.reembed --help`."""
 
-    workplace: Workplace
+    worker_settings: WorkerSettings
     judged: Path | None
     trained_on: Path | None = None
     promote: bool = True
@@ -66,9 +66,11 @@ def build(pipeline: beam.Pipeline, ranges: Sequence[IdRange], filling: "FillRang
 class FillRange(beam.DoFn):
     """IdRange -> number of documents written from the generation `source` to `target`."""
 
-    def __init__(self, workplace: Workplace, *, source: Generation, target: Generation, max_rate: float | None) -> None:
+    def __init__(
+        self, worker_settings: WorkerSettings, *, source: Generation, target: Generation, max_rate: float | None
+    ) -> None:
         super().__init__()
-        self._workplace = workplace
+        self._worker_settings = worker_settings
         self._source = source
         self._target = target
         self._max_rate = max_rate
@@ -76,7 +78,7 @@ class FillRange(beam.DoFn):
 
     def setup(self) -> None:
         """Open the index."""
-        self._open: OpenWorkplace = self._shared.acquire(self._workplace.open)
+        self._open: WorkerResources = self._shared.acquire(self._worker_settings.open)
         self._pace = Pace(self._max_rate)
 
     def process(self, ids: IdRange) -> Iterator[int]:
@@ -104,7 +106,9 @@ def job_pass(options: ReembedOptions, to_beam: PipelineOptions) -> FillPass:
         if missing <= options.range_documents:
             return filler.fill()
         ranges = id_ranges(filler.index, filler.source.name, documents=options.range_documents)
-        filling = FillRange(options.workplace, source=filler.source, target=filler.target, max_rate=options.max_rate)
+        filling = FillRange(
+            options.worker_settings, source=filler.source, target=filler.target, max_rate=options.max_rate
+        )
         pipeline = beam.Pipeline(options=to_beam)
         build(pipeline, ranges, filling)
         result = pipeline.run()
@@ -126,14 +130,14 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
     Raises:
         SimilarityError: see `similarity.generations.reembed.reembed`.
     """
-    work = options.workplace.open()
-    candidate = new_generation(work.index, bundle, now=utc_now())
+    resources = options.worker_settings.open()
+    candidate = new_generation(resources.index, bundle, now=utc_now())
     # Before the candidate exists, because writers and the job's workers load its encoder from the store.
-    keep_bundle(bundle, work.store)
-    encoder = work.encoders[bundle.encoder_id] if plan(work.index, candidate).encodes else None
+    keep_bundle(bundle, resources.store)
+    encoder = resources.encoders[bundle.encoder_id] if plan(resources.index, candidate).encodes else None
     trained_on = options.trained_on or gate.companies_trained_on(bundle.folder)
     run_options = Options(
-        gate=gate.gate_from_file(work.index, options.judged, trained_on=trained_on) if options.judged else None,
+        gate=gate.gate_from_file(resources.index, options.judged, trained_on=trained_on) if options.judged else None,
         promote=options.promote,
         compact=options.compact,
         max_docs_per_second=options.max_rate,
@@ -141,7 +145,7 @@ def run_once(bundle: ModelBundle, options: ReembedOptions, to_beam: PipelineOpti
         fill_pass=job_pass(options, to_beam),
         on_step=lambda name, detail: say(f"{name:<10} {detail}"),
     )
-    return reembed(work.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
+    return reembed(resources.index, candidate, encoder=encoder, now=utc_now(), options=run_options)
 
 
 def refuse_rolled_back(index: CompanyIndex, bundle: ModelBundle) -> None:
@@ -212,16 +216,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given, rest = parse(parser, arguments)
     if given.metrics_port is not None and not given.cron:
         parser.error("--metrics-port serves the metrics of scheduled runs; leave it out, or give --cron")
-    workplace = Workplace(**same_named(given, Workplace))
-    options = ReembedOptions(workplace=workplace, **same_named(given, ReembedOptions))
+    worker_settings = WorkerSettings(**same_named(given, WorkerSettings))
+    options = ReembedOptions(worker_settings=worker_settings, **same_named(given, ReembedOptions))
 
     def run() -> ReembedReport:
         if given.bundle:
             bundle = ModelBundle.load(given.bundle)
         else:
             bundle = newest_bundle(given.models)
-            place = workplace.open()  # while it has a name, its index stays open
-            refuse_rolled_back(place.index, bundle)
+            resources = worker_settings.open()  # a variable, because the index is closed when the object is deleted
+            refuse_rolled_back(resources.index, bundle)
         report = run_once(bundle, options, beam_options(rest, bounded=True))
         say(summary(report))
         return report

@@ -34,7 +34,7 @@ from pipelines.file_systems import located, matches, move, open_to_read
 from pipelines.options import DEFAULT_DEAD_LETTERS, add_column_options, add_work_options, beam_options
 from pipelines.stream import ensure_write_target, summary
 from pipelines.transforms import Ingest
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.company import utc_now
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.ingest.dead_letters import DeadLetter, Stage
@@ -172,11 +172,11 @@ def run(given: argparse.Namespace, rest: Sequence[str]) -> None:
     Console(stderr=True).print(table_of(found))
     if given.dry_run:
         return
-    workplace = Workplace(**same_named(given, Workplace))
-    ensure_write_target(workplace, os.environ, now=utc_now())
+    worker_settings = WorkerSettings(**same_named(given, WorkerSettings))
+    ensure_write_target(worker_settings, os.environ, now=utc_now())
     pipeline = beam.Pipeline(options=to_beam)
     messages = pipeline | "Read" >> ReadDeadLetters(paths, stages=stages)
-    ingested = messages | "Ingest" >> Ingest(workplace, columns=Columns.from_pairs(given.column, given.attribute))
+    ingested = messages | "Ingest" >> Ingest(worker_settings, columns=Columns.from_pairs(given.column, given.attribute))
     _ = ingested.dead | "KeepDeadLetters" >> write_to_folder(given.dead_letters)
     result = pipeline.run()
     if (state := result.wait_until_finish()) != PipelineState.DONE:

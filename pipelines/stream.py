@@ -1,13 +1,13 @@
-r"""Beam job that reads company changes from a source, embeds them and writes them to the index.
+r"""Beam job that reads changes of companies from a source, embeds the companies and writes them to the index.
 
     python -m pipelines.stream --files 'new/*.jsonl' --index similarity.db
     python -m pipelines.stream --kafka-topic companies --index https://search:9200/companies
     python -m pipelines.stream --kafka-topic companies --runner PortableRunner --job_endpoint beam:8099 \
         --flink_master flink:8081 ...
 
-Messages that cannot be processed become dead letters. Delivery is at least once and writes are idempotent: a message is
-acknowledged (its offset committed) after it is in the index or among the dead letters. For the
-guarantees of each runner when its processes are killed, see docs/pipelines.md.
+Messages that cannot be processed become dead letters. A message is acknowledged (its offset is committed) after it is
+in the index or among the dead letters. It is delivered at least once, and a repeated delivery changes nothing.
+docs/pipelines.md describes the guarantees of each runner if its processes are killed.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from pipelines.flink import master_of
 from pipelines.metrics import counted
 from pipelines.options import (
     BY_JOB_SERVER,
+    Source,
     StreamOptions,
     add_stream_options,
     beam_options,
@@ -49,7 +50,7 @@ from pipelines.watch import (
     stop_on_signals,
     watch,
 )
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.company import utc_now
 from similarity.errors import IndexUnavailable, SimilarityError
 from similarity.generations.first import ensure_generation, promote_first
@@ -59,8 +60,8 @@ from similarity.index.opening import open_index
 from similarity.kafka import KafkaSettings, KafkaUnavailable, group_positions
 from similarity.upkeep.audit import AuditRecord, audit_target, audited, system_user
 
-# A submitted job appears in Flink's REST API only after some seconds. To cancel a job, wait for it until
-# SECONDS_TO_SUBMIT after the start, but for at most SECONDS_TO_APPEAR.
+# A job appears in Flink's REST API only some seconds after its submission. Before the command cancels a job, it waits
+# for the job until SECONDS_TO_SUBMIT after the submission, but never longer than SECONDS_TO_APPEAR.
 SECONDS_TO_SUBMIT, SECONDS_TO_APPEAR = 60.0, 15.0
 NOT_CANCELLED = (
     "the job may still be running on Flink, because Beam's job server does not cancel Flink jobs; cancel it in Flink. "
@@ -69,10 +70,10 @@ NOT_CANCELLED = (
 
 
 def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> Ingested:
-    """Add the source, decoding, embedding, writing and dead letters to `pipeline`. `now` is the start of the run."""
+    """Add all steps from the source to the index and the dead letters to `pipeline`. `now`: the start of the run."""
     messages = pipeline | "Read" >> source_transform(options, now=now)
     ingested: Ingested = messages | "Ingest" >> Ingest(
-        options.workplace,
+        options.worker_settings,
         columns=options.columns,
         batch_messages=options.batch_messages,
         patience=options.patience,
@@ -87,7 +88,7 @@ def build(pipeline: beam.Pipeline, options: StreamOptions, *, now: datetime) -> 
 
 
 def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransform:
-    """Return the transform that reads the source named in the options."""
+    """Return the transform that reads the source in the options: files or a Kafka topic."""
     source = options.source
     if source.files:
         return ReadFiles(source.files, now=now)
@@ -107,14 +108,14 @@ NO_TYPES = AttributeSchema()
 
 
 def ensure_write_target(
-    workplace: Workplace, environ: Mapping[str, str], *, now: datetime, schema: AttributeSchema = NO_TYPES
+    worker_settings: WorkerSettings, environ: Mapping[str, str], *, now: datetime, schema: AttributeSchema = NO_TYPES
 ) -> None:
-    """Declare the types of attributes, and create the first generation if the index has none to write to.
+    """Declare the types of attributes. If the index has no generation to write to, create the first one.
 
     Raises:
         SimilarityError: the index cannot be opened, or its bundle is damaged.
     """
-    settings = workplace.settings(environ)
+    settings = worker_settings.resolve(environ)
     with closing(open_index(settings.index, environ, create=True)) as index:
         index.declare(schema)
         if index.write_targets():
@@ -125,31 +126,35 @@ def ensure_write_target(
         ensure_generation(index, bundle, now=now)
 
 
-def promote_first_generation(workplace: Workplace, environ: Mapping[str, str]) -> None:
-    """Make a first generation live if it contains companies."""
-    settings = workplace.settings(environ)
+def promote_first_generation(worker_settings: WorkerSettings, environ: Mapping[str, str]) -> None:
+    """Make the first generation of the index live if it contains companies. Otherwise, do nothing.
+
+    Raises:
+        IndexUnavailable: the store does not answer.
+    """
+    settings = worker_settings.resolve(environ)
     with closing(open_index(settings.index, environ)) as index:
         audit = AuditRecord(audit_target(settings))
-        for target in index.write_targets():
-            promote_first(audited(index, audit, who=system_user()), target)
+        for generation in index.write_targets():
+            promote_first(audited(index, audit, who=system_user()), generation)
 
 
 def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[str, str], log: Log) -> None:
-    """Run the job. A bounded job returns when all input is processed.
+    """Run the job. A bounded job ends when all input is processed.
 
-    A streaming job runs until SIGTERM or Ctrl-C and is restarted if it makes no progress.
+    A streaming job runs until SIGTERM or Ctrl-C, and is restarted if it makes no progress.
 
     Raises:
         SimilarityError: an option or a setting is invalid.
-        StreamFailed: a streaming job ended by itself.
+        StreamFailed: a streaming job ended by itself, or cannot be cancelled.
     """
-    ensure_write_target(options.workplace, environ, now=utc_now(), schema=options.columns.schema)
+    ensure_write_target(options.worker_settings, environ, now=utc_now(), schema=options.columns.schema)
     if options.dead_letters:
         remove_expired(options.dead_letters, keep=timedelta(days=options.keep_dead_letters), now=utc_now())
     if options.source.bounded:
         result = submit_job(options, to_beam)
         result.wait_until_finish()
-        promote_first_generation(options.workplace, environ)
+        promote_first_generation(options.worker_settings, environ)
         log(summary(result))
         return
     with stop_on_signals() as stop:
@@ -159,30 +164,32 @@ def run(options: StreamOptions, to_beam: PipelineOptions, *, environ: Mapping[st
 def keep_running(
     options: StreamOptions, to_beam: PipelineOptions, stop: threading.Event, *, environ: Mapping[str, str], log: Log
 ) -> None:
-    """Run the streaming job until `stop` is set; cancel and restart it if it makes no progress.
+    """Run the streaming job until `stop` is set. If it makes no progress, cancel and restart it.
 
-    The time without progress that causes a restart is `seconds_to_wait` in pipelines.watch.
+    `pipelines.watch.seconds_to_wait` is the time without progress after which it is restarted.
 
     Raises:
         StreamFailed: the job ended by itself, or cannot be cancelled.
         FlinkUnavailable: Flink does not answer, or does not cancel the job.
     """
     flink, restarts_without_progress = master_of(to_beam), 0
-    name = str(to_beam.view_as(GoogleCloudOptions).job_name)
-    if flink and flink.end(name):
-        log(f"cancelled the job {name} that an earlier command had left on Flink")
+    job_name = str(to_beam.view_as(GoogleCloudOptions).job_name)
+    if flink and flink.end(job_name):
+        log(f"cancelled the job {job_name} that an earlier command had left on Flink")
     while not stop.is_set():
         submitted_at, result = time.monotonic(), submit_job(options, to_beam)
         stalls = StallWatch(seconds_to_wait(options.stalled_after, restarts_without_progress=restarts_without_progress))
         log("running; stop it with Ctrl-C or SIGTERM")
-        stalled = watch(result, stop, stalls, progress=lambda: progress_of(options, environ), clock=time.monotonic)
+        stalled = watch(
+            result, stop, stalls, progress=lambda: promote_and_measure(options, environ), clock=time.monotonic
+        )
         if stalled:
-            log(f"no offset was committed for {stalls.seconds:.0f} seconds although the topic has a backlog")
+            log(f"no offset was committed for {stalls.seconds:.0f} seconds, although the topic has a backlog")
         restarts_without_progress = 0 if stalls.moved else restarts_without_progress + 1
         cancel(result)
         if flink:
             seconds_until_visible = max(0.0, submitted_at + SECONDS_TO_SUBMIT - time.monotonic())
-            flink.end(name, expect_seconds=min(seconds_until_visible, SECONDS_TO_APPEAR))
+            flink.end(job_name, expect_seconds=min(seconds_until_visible, SECONDS_TO_APPEAR))
         elif to_beam.view_as(StandardOptions).runner in BY_JOB_SERVER:
             raise StreamFailed(NOT_CANCELLED)
         if stalled:
@@ -190,23 +197,31 @@ def keep_running(
 
 
 def submit_job(options: StreamOptions, to_beam: PipelineOptions) -> PipelineResult:
-    """Submit the job, with a copy of the options, because runners modify theirs."""
+    """Submit the job. It gets a copy of the Beam options, because runners modify them."""
     pipeline = beam.Pipeline(options=deepcopy(to_beam))
     build(pipeline, options, now=utc_now())
     return pipeline.run()
 
 
-def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:
-    """Make a first generation with companies live; return the sums of committed offsets and of the lag of the topic.
+def promote_and_measure(options: StreamOptions, environ: Mapping[str, str]) -> Progress | None:
+    """Promote the first generation, then return the progress of the job.
 
-    Returns None if Kafka or the index is unavailable: the job can only wait then.
+    If Kafka or the index is unavailable, returns None, because the job can only wait.
     """
-    source = options.source
     try:
-        promote_first_generation(options.workplace, environ)
-        positions = group_positions(KafkaSettings.from_environment(environ), topic=source.topic, group=source.group)
+        promote_first_generation(options.worker_settings, environ)
+        return topic_progress(options.source, environ)
     except (IndexUnavailable, KafkaUnavailable):
         return None
+
+
+def topic_progress(source: Source, environ: Mapping[str, str]) -> Progress:
+    """Return the sums of the committed offsets and of the lag over the partitions of the source's topic.
+
+    Raises:
+        KafkaUnavailable: no broker answers.
+    """
+    positions = group_positions(KafkaSettings.from_environment(environ), topic=source.topic, group=source.group)
     return Progress(
         acknowledged=sum(position.committed for position in positions),
         backlog=sum(position.lag for position in positions),
@@ -214,7 +229,7 @@ def progress_of(options: StreamOptions, environ: Mapping[str, str]) -> Progress 
 
 
 def summary(result: PipelineResult) -> str:
-    """Return the number of messages by outcome, as one line."""
+    """Return one line with the number of messages by outcome."""
     counts = counted(result)
     outcomes = {name.removeprefix("messages_"): count for name, count in counts.items() if name.startswith("messages_")}
     outcome_text = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items())) or "none"

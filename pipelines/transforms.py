@@ -1,6 +1,6 @@
 """Beam transforms that write messages to the index, and return dead letters for messages that cannot be written.
 
-    stored, dead = messages | Ingest(workplace)
+    stored, dead = messages | Ingest(worker_settings)
 
     Decode          Message -> Decoded or DeadLetter
     EmbedAndWrite   Decoded -> StoredMessage, and DeadLetter as a second output
@@ -23,7 +23,7 @@ from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.metrics import JobMetrics, worker_metrics
-from pipelines.workplace import OpenWorkplace, Workplace
+from pipelines.worker_settings import WorkerResources, WorkerSettings
 from similarity.company import utc_now
 from similarity.errors import InvalidCompany
 from similarity.index.protocol import WriteOutcome
@@ -76,7 +76,7 @@ class Ingest(beam.PTransform):
 
     def __init__(
         self,
-        workplace: Workplace,
+        worker_settings: WorkerSettings,
         *,
         columns: Columns = NO_COLUMNS,
         batch_messages: int = BATCH_MESSAGES,
@@ -86,7 +86,7 @@ class Ingest(beam.PTransform):
         super().__init__()
         self._columns = columns
         self._writing = EmbedAndWrite(
-            workplace, batch_messages=batch_messages, patience=patience, metrics_port=metrics_port
+            worker_settings, batch_messages=batch_messages, patience=patience, metrics_port=metrics_port
         )
 
     # Any: Beam's type inference warns if the return type declares two outputs.
@@ -123,25 +123,25 @@ class EmbedAndWrite(beam.DoFn):
 
     def __init__(
         self,
-        workplace: Workplace,
+        worker_settings: WorkerSettings,
         *,
         batch_messages: int = BATCH_MESSAGES,
         patience: float = PATIENCE_SECONDS,
         metrics_port: int | None = None,
     ) -> None:
         super().__init__()
-        self._workplace = workplace
+        self._worker_settings = worker_settings
         self._batch_messages = batch_messages
         self._patience = patience
         self._metrics_port = metrics_port
-        self._shared = Shared()  # one open workplace for all threads of a process
+        self._shared = Shared()  # one WorkerResources for all threads of a process
 
     def setup(self) -> None:
         """Open the index (shared by the threads of this process) and acquire a writer lease."""
         if self._metrics_port is not None:
             worker_metrics().serve(self._metrics_port)
         self._metrics = JobMetrics()
-        self._open: OpenWorkplace = self._shared.acquire(self._workplace.open)
+        self._open: WorkerResources = self._shared.acquire(self._worker_settings.open)
         self._writer = WriterLease(self._open.index)
         self._writer.__enter__()
         self._delivery = Delivery(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from similarity.cli.context import IndexOption
-from similarity.cli.listing import ListFormat
+from similarity.cli.output import ListFormat
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 from similarity.settings import Settings

@@ -12,7 +12,7 @@ import typer
 
 from similarity.cli.context import IndexOption, Opened, fail, opened, progress
 from similarity.cli.generations_maintenance import DryRunOption, FormatOption, maintenance
-from similarity.cli.listing import ListFormat, show_facts, show_rows
+from similarity.cli.output import ListFormat, show_facts, show_rows
 from similarity.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from similarity.cli.context import (
     progress,
     rejects_path,
 )
-from similarity.cli.listing import ListFormat, show_facts, show_rows
+from similarity.cli.output import ListFormat, show_facts, show_rows
 
 if TYPE_CHECKING:
     from similarity.index.protocol import Generation

@@ -14,10 +14,10 @@ import typer
 from similarity.cli.audit import audit
 from similarity.cli.check import check
 from similarity.cli.context import BundleOption, IndexOption, fail, opened
-from similarity.cli.feedback import pairs
 from similarity.cli.generations import generations
 from similarity.cli.info_backup_erase import info_backup_erase_commands
 from similarity.cli.load import load_commands
+from similarity.cli.pairs import pairs
 from similarity.cli.search import search_commands
 from similarity.errors import InvalidInput, SimilarityError
 from similarity.settings import Settings

@@ -1,7 +1,8 @@
-"""The workspace on Elasticsearch: two indices, shared by all replicas of the service.
+"""The workspace on Elasticsearch: two indices, which all replicas of the service share.
 
-Reads refresh first, so that each sees all earlier writes of all processes. This is cheap enough, because people write
-verdicts and lists rarely. Every write gives the id of its document, so it can be repeated if a response is lost.
+A read refreshes its index first, so that it sees all earlier writes of all processes. This is cheap enough, because
+people write verdicts and lists rarely. Each write gives the id of its document, so it can be repeated if its response
+is lost. Such writes use `Cluster.retrying`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +23,15 @@ from similarity.index.elastic.documents import document_id
 from similarity.index.elastic.mapping import Body, small_index
 from similarity.index.name_hashes import CompanyNames
 
-PAGE = 500
-LISTS_PAGE = 50  # a query may have 10,000 companies
-ATTEMPTS = 20
+PAGE_EVENTS = 500
+PAGE_LISTS = 50  # fewer, because the query of one list may have 10,000 companies
+MAX_ROUNDS = 20
+"""Rounds of an erasure before it gives up, because other processes change the documents each time."""
 CONFLICT, NOT_FOUND = 409, 404
 
 
 class ElasticWorkspace:
-    """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, created when they are first needed."""
+    """A `Workspace` in the indices `<name>-feedback` and `<name>-lists`, which are created at the first request."""
 
     def __init__(self, settings: ElasticSettings) -> None:
         self._cluster = Cluster(settings)
@@ -41,14 +43,14 @@ class ElasticWorkspace:
         self._make_ready()
         key = document_id("event", event.user, event.id)
         with self._cluster.explained():
-            client = self._cluster.reading.options(ignore_status=CONFLICT)
+            client = self._cluster.retrying.options(ignore_status=CONFLICT)
             answer = client.create(index=self._feedback, id=key, document=mapping.event_source(event))
         if answer.meta.status != CONFLICT:
             return event
-        known = self._cluster.documents(self._feedback, [key], vectors=False)
-        if key not in known:
-            raise IndexUnavailable(f"event {event.id!r} was erased while it was sent again; send it once more")
-        return same_or_conflict(event, known=mapping.event_of(known[key]))
+        stored = self._cluster.documents(self._feedback, [key], vectors=False)
+        if key not in stored:
+            raise IndexUnavailable(f"event {event.id!r} was erased while it was being stored; send it again")
+        return same_or_conflict(event, known=mapping.event_of(stored[key]))
 
     def events(self, *, company: str = "", user: str = "", before: Place | None = None) -> Iterator[FeedbackEvent]:
         self._make_ready()
@@ -116,19 +118,22 @@ class ElasticWorkspace:
                 self._cluster.documents(index, ["no-document"], vectors=False)
             except UnknownGeneration as error:
                 raise IndexUnavailable(
-                    f"the index {index} was deleted: restore it from a snapshot, or restart with an empty one"
+                    f"the index {index} was deleted; restore it from a snapshot, or restart to create an empty index"
                 ) from error
 
     def close(self) -> None:
         self._cluster.close()
 
     def _make_ready(self) -> None:
-        """Create missing indices, once; refuse those of a newer release."""
+        """Create missing indices. Raises IndexUnavailable if an index has the schema of another release.
+
+        Only the first call sends requests.
+        """
         if self._is_ready:
             return
         for index, fields in ((self._feedback, mapping.FEEDBACK_FIELDS), (self._lists, mapping.LISTS_FIELDS)):
             with self._cluster.explained():
-                found = self._cluster.reading.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
+                found = self._cluster.retrying.options(ignore_status=NOT_FOUND).indices.get_mapping(index=index)
             if found.meta.status == NOT_FOUND:
                 self._cluster.create_index(index, **small_index(fields, schema=mapping.SCHEMA_VERSION, replicas="0-1"))
                 continue
@@ -146,56 +151,60 @@ class ElasticWorkspace:
         return self._cluster.documents(self._lists, [key], vectors=False).get(key)
 
     def _listed(self, terms: Body) -> Iterator[Mapping[str, Any]]:
-        """Yield every list or look with these values, by the lists' names."""
+        """Yield the hits of all lists or looks with these field values, in the order of the lists' names."""
         self._make_ready()
         self._cluster.refresh(self._lists)
         query: Body = {
             "query": {"bool": {"filter": [{"term": {field: value}} for field, value in terms.items()]}},
             "sort": [{"name": "asc"}, {"user": "asc"}],
-            "size": LISTS_PAGE,
+            "size": PAGE_LISTS,
             "seq_no_primary_term": True,
         }
         return chain.from_iterable(self._cluster.pages(self._lists, query))
 
     def _delete(self, key: str) -> bool:
-        """Delete a list or look; return whether it existed."""
+        """Delete a list or look; return whether it existed. Sent once, because a repetition would not find it."""
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=NOT_FOUND)
             return bool(client.delete(index=self._lists, id=key).meta.status != NOT_FOUND)
 
     def _forget_events(self, company_id: str) -> int:
-        count = 0
+        """Delete all events about the company; return their number."""
+        deleted = 0
         self._cluster.refresh(self._feedback)
-        query = {**mapping.events_query(company=company_id, size=PAGE), "_source": False}
+        query = {**mapping.events_query(company=company_id, size=PAGE_EVENTS), "_source": False}
         for page in self._cluster.pages(self._feedback, query):
             self._cluster.bulk(self._feedback, [{"delete": {"_id": hit["_id"]}} for hit in page])
-            count += len(page)
-        return count
+            deleted += len(page)
+        return deleted
 
     def _forget_in_lists(self, names: CompanyNames) -> int:
+        """Remove the company from all lists; return the number of changes. Repeated while a list is saved meanwhile."""
         changed = 0
-        for _ in range(ATTEMPTS):
-            overtaken = False
+        for _ in range(MAX_ROUNDS):
+            has_conflict = False
             for hit in self._listed({"kind": "list"}):
                 saved = mapping.list_of(hit["_source"])
-                without = forgotten_list(saved, names)
-                if without is saved:
+                cleaned = forgotten_list(saved, names)
+                if cleaned is saved:
                     continue
-                if without is None:
+                if cleaned is None:
                     with suppress(UnknownList):
                         self.remove_list(saved.name)
-                elif without.name != saved.name:
-                    self._rename(saved, without)
-                elif not self._replace(self._lists, hit, mapping.list_source(without)):
-                    overtaken = True
+                elif cleaned.name != saved.name:
+                    self._rename(saved, cleaned)
+                elif not self._replace(self._lists, hit, mapping.list_source(cleaned)):
+                    has_conflict = True
                     continue
                 changed += 1
-            if not overtaken:
+            if not has_conflict:
                 return changed
-        raise IndexUnavailable(f"lists were saved again and again while {names.id} was erased from them; erase again")
+        raise IndexUnavailable(
+            f"{names.id} is not erased from all lists, because lists were saved at the same time; erase it again"
+        )
 
     def _rename(self, saved: SavedList, renamed: SavedList) -> None:
-        """Rename a list and its looks; if it is interrupted, a repetition completes it."""
+        """Rename a list and its looks. If a call is interrupted, a second call completes it."""
         self.save_list(renamed)
         for hit in self._listed({"kind": "look", "name": saved.name}):
             self.add_look(replace(mapping.look_of(hit["_source"]), list_name=renamed.name))
@@ -205,36 +214,45 @@ class ElasticWorkspace:
     def _write(self, key: str, source: Body) -> bool:
         """Write a list or look; return whether it is new."""
         with self._cluster.explained():
-            answer = self._cluster.reading.index(index=self._lists, id=key, document=source)
+            answer = self._cluster.retrying.index(index=self._lists, id=key, document=source)
         return bool(answer["result"] == "created")
 
     def _forget_in_notes(self, names: CompanyNames) -> int:
-        """Empty the free texts that contain a name. They are not indexed, so every event is read."""
-        query = {**mapping.events_query(size=PAGE), "seq_no_primary_term": True}
+        """Empty the notes that contain a name of the company; return their number.
+
+        Notes are not indexed, so every event is read.
+        """
+        query = {**mapping.events_query(size=PAGE_EVENTS), "seq_no_primary_term": True}
         cleared = 0
         self._cluster.refresh(self._feedback)
         for hit in chain.from_iterable(self._cluster.pages(self._feedback, query)):
             event = mapping.event_of(hit["_source"])
-            without = forgotten_event(event, names)
-            # Events are changed only here, so a concurrent change was an erasure of the event or of the same text.
-            cleared += without != event and self._replace(self._feedback, hit, mapping.event_source(without))
+            cleaned = forgotten_event(event, names)
+            # Only erasures change events. If `_replace` finds a change, another erasure has removed the event or text.
+            cleared += cleaned != event and self._replace(self._feedback, hit, mapping.event_source(cleaned))
         return cleared
 
     def _forget_in_looks(self, company_id: str) -> int:
+        """Remove the company from the hits of all looks; return the number of changed looks."""
         changed = 0
-        for _ in range(ATTEMPTS):
-            found = list(self._listed({"kind": "look", "seen": company_id}))
-            if not found:
+        for _ in range(MAX_ROUNDS):
+            looks = list(self._listed({"kind": "look", "seen": company_id}))
+            if not looks:
                 return changed
-            for hit in found:
-                seen = [each for each in hit["_source"]["seen"] if each != company_id]
-                changed += self._replace(self._lists, hit, {**hit["_source"], "seen": seen})
-        raise IndexUnavailable(f"looks were stored again and again while {company_id} was erased; erase again")
+            for hit in looks:
+                seen_ids = [seen_id for seen_id in hit["_source"]["seen"] if seen_id != company_id]
+                changed += self._replace(self._lists, hit, {**hit["_source"], "seen": seen_ids})
+        raise IndexUnavailable(
+            f"{company_id} is not erased from all looks, because looks were stored at the same time; erase it again"
+        )
 
     def _replace(self, index: str, hit: Mapping[str, Any], source: Body) -> bool:
-        """Replace a document; return False if it was changed since it was read."""
+        """Replace the document of a hit. If the document was changed after the search, return False.
+
+        Sent once: a repetition would find the change of the first attempt.
+        """
         with self._cluster.explained():
             client = self._cluster.client.options(ignore_status=CONFLICT)
-            place = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-            answer = client.index(index=index, id=hit["_id"], document=source, **place)
+            unchanged = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
+            answer = client.index(index=index, id=hit["_id"], document=source, **unchanged)
         return bool(answer.meta.status != CONFLICT)

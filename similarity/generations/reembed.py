@@ -1,17 +1,17 @@
-"""Re-embed an index into a new generation without interrupting readers and writers.
+"""Re-embed of an index into a new generation, without interrupting readers and writers. The steps of a run:
 
-    lease      one re-embed at a time; if another process takes the lease, this one can no longer promote
-    candidate  register a new generation, or continue with that of an earlier run; writers now write to it too
+    lease      take the lease of re-embeds; if another process takes it later, this run can no longer promote
+    candidate  register a new generation, or continue with the candidate of an earlier run; writers now write to it too
     writers    wait until every writer has acknowledged the candidate (see `similarity.ingest.writer_leases`)
     backfill   copy or embed the documents that the candidate lacks
-    catch-up   repeat until the candidate lacks no document
+    catch-up   repeat the backfill until the candidate lacks no document
     gate       check that the candidate is not worse than the live generation
     promote    make the candidate live and the live generation previous, in one step
     settle     copy late writes from the previous generation (a paused writer may not have seen the candidate)
 
-All state is in the index. A killed run can be started again: it continues with the candidate of the same bundle,
-and skips the documents that the candidate already holds. After the promotion, writers also write to the previous
-generation until it is retired, so that a rollback loses nothing.
+All state is in the index. A killed run can be started again. It continues with the candidate of the same bundle and
+skips the documents that the candidate already has. After the promotion, writers also write to the previous generation
+until it is retired, so that a rollback loses no write.
 """
 
 import time
@@ -32,14 +32,18 @@ from similarity.model.encoder_protocol import Encoder
 MAX_PASSES = 20
 
 OnStep: TypeAlias = Callable[[str, str], None]
-"""Called with the name of a finished step and a one-line summary."""
+"""Called after each step with its name and a summary of one line."""
 FillPass: TypeAlias = Callable[[Filler], Filled]
-"""Copies or embeds once the documents that the candidate lacks. The next pass does the remaining ones."""
+"""Copies or embeds the documents that the candidate lacks. Documents that it fails on are left to the next pass."""
 
 
 @dataclass(slots=True)
 class ReembedReport:
-    """The result of a run. `rejected`: the reason for each document that the candidate cannot store, by id."""
+    """The result of a run.
+
+    `generation` is the candidate, and `replaces` the generation that was live before. `rejected`: the reason for each
+    document that the candidate cannot store, by id.
+    """
 
     generation: str
     replaces: str
@@ -58,9 +62,10 @@ class ReembedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of a run. `compact`: merge the candidate on disk before the gate (may take long).
+    """The options of a run.
 
-    `gate`: None promotes without evaluation. `fill_pass`: runs one pass of the backfill, by default in this process.
+    `gate`: evaluates the candidate; None promotes without evaluation. `compact`: merge the candidate on disk before
+    the gate, which may take long. `fill_pass`: runs one pass of the backfill, by default in this process.
     `on_documents`: called with the number of documents written since the last call. `clock` and `sleep`: for tests.
     """
 
@@ -78,43 +83,46 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.max_docs_per_second is not None and not self.max_docs_per_second > 0:
-            raise InvalidInput(f"the limit is {self.max_docs_per_second} documents per second; give more than 0")
+            raise InvalidInput(
+                f"max_docs_per_second is {self.max_docs_per_second}; it must be greater than 0, or None for no limit"
+            )
 
     def pace(self) -> Pace:
-        """Return the limit of one backfill."""
+        """Return the rate limit for one backfill."""
         return Pace(self.max_docs_per_second, clock=self.clock, sleep=self.sleep)
 
     def lease(self, index: CompanyIndex) -> RenewedLease:
-        """Return the lease of a run, which is not taken yet."""
+        """Return the lease of a run; entering it takes the lease."""
         return RenewedLease(index, REEMBED, seconds=self.lease_seconds)
 
 
 def reembed(
     index: CompanyIndex, target: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
-    """Fill the generation `target`, evaluate it and promote it; continue with a candidate of the same bundle.
+    """Fill the generation `target`, evaluate it and promote it.
 
-    If the live generation has the same encoder, vectors are copied and `encoder` is not used.
+    If there is a candidate of the same bundle, the run continues with that candidate instead of `target`. If `target`
+    has the encoder of the live generation, vectors are copied and `encoder` is not used.
 
     Raises:
         NoLiveGeneration: there is no generation to re-embed.
         LeaseHeld: another re-embed is running, or a writer does not acknowledge the candidate.
         LeaseLost: another process took the lease; this run has stopped.
-        GenerationConflict: there is a candidate of another bundle, or this candidate cannot be filled.
-        IndexUnavailable: the store does not accept documents; a later run continues from here.
+        GenerationConflict: there is a candidate of another bundle, the candidate cannot be filled, or another
+            generation went live during the run.
+        IndexUnavailable: the store accepts no documents; a later run continues from here.
     """
     with options.lease(index) as lease:
         live = index.live()
         if same_bundle(live, target):
-            return _finish(index, live, encoder=encoder, now=now, options=options)
+            return _settle_promoted(index, live, encoder=encoder, now=now, options=options)
         return _run(Filler(index=index, source=live, target=target, encoder=encoder, now=now), options, lease)
 
 
 def copy_generation(index: CompanyIndex, *, now: datetime, options: Options) -> ReembedReport:
-    """Fill and promote a new generation with copied vectors, for a new mapping or new settings of the index.
+    """Fill and promote a new generation with copied vectors, to use a new mapping or new settings of the index.
 
-    Raises:
-        As `reembed`.
+    Raises the same exceptions as `reembed`.
     """
     with options.lease(index) as lease:
         live = index.live()
@@ -123,6 +131,7 @@ def copy_generation(index: CompanyIndex, *, now: datetime, options: Options) -> 
 
 
 def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport:
+    """Run the steps after the lease, and return the report. `lease.held()` raises LeaseLost if the lease is lost."""
     options.on_step("lease", "no other re-embed is running")
     filler = replace(filler, target=_registered_candidate(filler, options))
     index, live, candidate = filler.index, filler.source.name, filler.target.name
@@ -147,7 +156,7 @@ def _run(filler: Filler, options: Options, lease: RenewedLease) -> ReembedReport
 
 
 def _registered_candidate(filler: Filler, options: Options) -> Generation:
-    """Return the generation to fill, after its registration: a new one, or that of an earlier run."""
+    """Register the generation to fill as the candidate, and return it: a new one, or the one of an earlier run."""
     candidate = unfinished_candidate(filler.index, filler.target)
     state = "continues"
     if candidate is None:
@@ -167,7 +176,7 @@ def _wait_for_writers(index: CompanyIndex, options: Options) -> None:
 
 
 def _backfill(filler: Filler, report: ReembedReport, options: Options) -> None:
-    """Fill the candidate, in passes until one finds nothing to do."""
+    """Fill the candidate in passes, until a pass finds no missing document."""
     live, candidate = filler.source.name, filler.target.name
     filler = replace(filler, pace=options.pace(), on_documents=options.on_documents)
     for number in range(1, MAX_PASSES + 1):
@@ -179,7 +188,7 @@ def _backfill(filler: Filler, report: ReembedReport, options: Options) -> None:
         if filled.failed and not filled.applied:
             raise IndexUnavailable(
                 f"the store did not accept {filled.failed:,} documents of the candidate {candidate}; no data "
-                "is lost. When it accepts writes again, run the same command; it continues from here"
+                "is lost. When the store accepts writes again, run the same command; it continues from here"
             )
     raise GenerationConflict(
         f"after {MAX_PASSES} passes the candidate {candidate} still lacks documents: a writer writes only to "
@@ -189,12 +198,12 @@ def _backfill(filler: Filler, report: ReembedReport, options: Options) -> None:
 
 
 def _promote(filler: Filler, report: ReembedReport, options: Options, lease: RenewedLease) -> None:
-    """Promote the candidate, then copy the writes that reached only the old generation."""
+    """Promote the candidate, then copy the writes that reached only the previous generation."""
     live, candidate = filler.source.name, filler.target.name
     now_live = filler.index.live().name
     if now_live != live:
         raise GenerationConflict(
-            f"{now_live} went live while this run copied {live}; if {candidate} should replace it, "
+            f"{now_live} went live while this run copied {live}; if {candidate} should replace {now_live}, "
             "run the same command again"
         )
     filler.index.promote(candidate, lease=lease.held())
@@ -203,10 +212,10 @@ def _promote(filler: Filler, report: ReembedReport, options: Options, lease: Ren
     _copy_late_writes(filler, report, options)
 
 
-def _finish(
+def _settle_promoted(
     index: CompanyIndex, live: Generation, *, encoder: Encoder | None, now: datetime, options: Options
 ) -> ReembedReport:
-    """Complete an earlier run that stopped after the promotion."""
+    """Repeat the last step for a generation that is already live, because an earlier run may have stopped before it."""
     options.on_step("lease", "no other re-embed is running")
     report = ReembedReport(generation=live.name, replaces="", promoted=True)
     for previous in previous_generations(index)[:1]:
@@ -218,10 +227,11 @@ def _finish(
 
 
 def _copy_late_writes(filler: Filler, report: ReembedReport, options: Options) -> None:
+    """Copy the documents that the live generation lacks from the previous one, `filler.source`."""
     try:
         filled = replace(filler, pace=options.pace()).fill()
     except UnknownGeneration:
-        return  # the previous generation was retired meanwhile, so no writer can have written only to it
+        return  # the previous generation was retired meanwhile; there is nothing left to copy from
     report.add(filled)
     options.on_step("settle", _summary(filled))
 

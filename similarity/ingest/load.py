@@ -1,7 +1,7 @@
-"""Loads a file of companies into an index in one pass, in chunks, with a rejects file and progress.
+"""Load of a file of companies into an index, in chunks, with a file of rejected rows and progress reports.
 
-A load can be repeated: companies that are already in the index are not encoded again. If the store does not accept
-some rows, they are counted as failed and the load continues; loading the file again writes them.
+A load can be repeated: companies that are already in the index are not encoded again. Rows that the store does not
+accept are counted as failed, and the load continues. Loading the file again writes them.
 """
 
 from collections import Counter
@@ -24,17 +24,17 @@ CHUNK_ROWS = 1024
 MAX_DELETED_SHARE = 0.05
 
 OnRows = Callable[[int], None]
-"""Called with the number of additional rows that are finished (written or rejected)."""
+"""Called after each chunk with its number of rows, which are now written, rejected or failed."""
 OnDeletes = Callable[[Sequence[tuple[DeletedCompany, WriteResult]]], None]
-"""Called with the deletes of a batch and their results."""
+"""Called after each chunk with its deletes and their results."""
 
 
 @dataclass(slots=True)
 class LoadReport:
-    """The results of a load: rows = applied + unchanged + superseded + rejected + failed.
+    """The counts of a load, where `rows` is the sum of `outcomes`.
 
-    `deleted` and `failed_deletes` count the deletes of a sync. `ignored_values` counts, by field, the invalid values
-    that were ignored in accepted companies.
+    `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
+    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies.
     """
 
     rows: int = 0
@@ -51,24 +51,30 @@ class LoadReport:
 
     @property
     def rejected(self) -> int:
+        """Number of invalid rows, which are in the rejects file."""
         return self.outcomes[WriteOutcome.REJECTED]
 
     @property
     def failed(self) -> int:
-        """Rows and deletes that the store did not accept; repeat the load to try them again."""
+        """Number of rows and deletes that the store did not accept; a repeated load tries them again."""
         return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
 
 
 def check_columns(path: Path, columns: Columns) -> None:
-    """Raise InvalidInput if the file lacks a mapped or a required column; the message lists its columns."""
-    present = column_names(path)
-    listed = f"the file has the columns: {', '.join(present) or 'none'}"
+    """Raise InvalidInput if the file lacks a required column or one that an option names.
+
+    The message lists the columns of the file.
+    """
+    existing = column_names(path)
+    existing_text = f"the file has the columns: {', '.join(existing) or 'none'}"
     for name, column in (*columns.fields.items(), *columns.attributes.items()):
-        if column not in present and not has_late_column(path, column):
-            raise InvalidInput(f"there is no column {column!r} for {name}; {listed}")
+        if column not in existing and not has_late_column(path, column):
+            raise InvalidInput(f"there is no column {column!r} for {name}; {existing_text}")
     for name in ("id", "name", "description"):
-        if columns.fields.get(name, name) not in present:
-            raise InvalidInput(f"there is no column {name!r}; give its name with --column {name}=COLUMN; {listed}")
+        if columns.fields.get(name, name) not in existing:
+            raise InvalidInput(
+                f"there is no column {name!r}; give its name with --column {name}=COLUMN; {existing_text}"
+            )
 
 
 def load_file(
@@ -84,62 +90,65 @@ def load_file(
     on_rows: OnRows = lambda rows: None,
     on_deletes: OnDeletes = lambda deletes: None,
 ) -> LoadReport:
-    """Write every valid row to the index; the others go to `rejects`, each with its reason.
+    """Write every valid row to the index, and every invalid row with its reason to `rejects`.
 
-    `now`: the start of the run, which is the version of rows without an event time. `sync`: the file is a complete
-    snapshot, so the companies that it does not contain are deleted.
+    `now`: the start of the run. It is the version of rows without an event time. `sync`: the file is a complete
+    snapshot, so stored companies that it does not contain are deleted. `force`: skip the two checks of a sync.
 
     Raises:
         IndexUnavailable: the store accepted no row of a chunk.
-        InvalidInput: a sync would delete more than 5 % of the companies, or a row of its snapshot has no readable
-            id, so that the companies to delete are not certain (unless `force`). Nothing was written.
+        InvalidInput: a sync would delete more than 5 % of the companies, or a row of the file has no readable id, so
+            that the companies to delete are not certain. Nothing was written.
     """
-    missing = _missing_from(path, index, columns, force=force) if sync else []
+    missing_ids = _ids_missing_from(path, index, columns, force=force) if sync else []
     report = LoadReport()
     rows = read_rows(path)
     with WriterLease(index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
-            written = _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
-            on_deletes([(change, result) for change, result in written if isinstance(change, DeletedCompany)])
+            results = _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
+            on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
             on_rows(len(chunk))
         version = version_of(now, now=now, deleted=True)
-        for start in range(0, len(missing), CHUNK_ROWS):
-            ids = missing[start : start + CHUNK_ROWS]
-            deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in ids]
-            results = _write(writer, encoders, deletes, now=now)
-            on_deletes(list(zip(deletes, results, strict=True)))
-            report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in results)
-            report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in results)
+        for start in range(0, len(missing_ids), CHUNK_ROWS):
+            chunk_ids = missing_ids[start : start + CHUNK_ROWS]
+            deletes = [DeletedCompany(id=company_id, version=version, untimed=True) for company_id in chunk_ids]
+            delete_results = _write(writer, encoders, deletes, now=now)
+            on_deletes(list(zip(deletes, delete_results, strict=True)))
+            report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
+            report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
     return report
 
 
-def _missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
-    """Return the ids of stored companies that no row of a snapshot has, not even a rejected row."""
-    named: set[str] = set()
+def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
+    """Return the ids of stored companies that no row of the file has. A rejected row counts as a row.
+
+    Raises:
+        InvalidInput: a row has no readable id, or more than 5 % of the companies are missing (both unless `force`).
+    """
+    ids_in_file: set[str] = set()
     for row in read_rows(path):
         try:
-            named.add(_id_of(row, columns))
+            ids_in_file.add(_id_of(row, columns))
         except InvalidCompany as error:
             if not force:
                 raise InvalidInput(
                     f"row {row.number} has no usable id ({error}), so the companies to delete are not certain; correct "
                     "the row, or use --force to delete anyway"
                 ) from error
-    targets = index.write_targets()
-    stored = {
-        document.id
-        for target in targets
-        for batch in index.scan(target.name)
-        for document in batch
-        if not isinstance(document, DeletedCompany)
+    stored_ids = {
+        company.id
+        for generation in index.write_targets()
+        for batch in index.scan(generation.name)
+        for company in batch
+        if not isinstance(company, DeletedCompany)
     }
-    missing = sorted(stored - named)
-    if len(missing) > MAX_DELETED_SHARE * len(stored) and not force:
+    missing_ids = sorted(stored_ids - ids_in_file)
+    if len(missing_ids) > MAX_DELETED_SHARE * len(stored_ids) and not force:
         raise InvalidInput(
-            f"the snapshot lacks {len(missing):,} of {len(stored):,} companies, more than 5 %; nothing was written. "
-            "If this is intended, use --force"
+            f"the file lacks {len(missing_ids):,} of {len(stored_ids):,} companies, more than 5 %; nothing was "
+            "written. If they should be deleted, use --force"
         )
-    return missing
+    return missing_ids
 
 
 def _id_of(row: Row, columns: Columns) -> str:
@@ -161,6 +170,7 @@ def _load_chunk(
     now: datetime,
     report: LoadReport,
 ) -> list[tuple[Change, WriteResult]]:
+    """Write the valid rows of a chunk, and count all rows in `report`. Return the changes with their results."""
     report.rows += len(rows)
     accepted: list[tuple[Row, Change]] = []
     for row in rows:
@@ -185,21 +195,23 @@ def _load_chunk(
 def _write(
     writer: WriterLease, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
 ) -> list[WriteResult]:
-    """Return one result per change. A row without an event time does not replace what was written since the start.
+    """Write the changes, and return one result per change.
 
-    A stored version ahead of the clock comes from a wrong clock: the row is written above it, or counted as failed.
+    A row without an event time does not replace a company that was written after `now`, the start of the run. A stored
+    version in the future, however, comes from a wrong clock. The row is then written with the next higher version. If
+    other writers prevent this, the row is counted as failed.
     """
-    present = utc_now()
-    latest = version_of(present + CLOCK_SKEW_ALLOWANCE, now=present, deleted=True)
-    results = write_changes(writer, encoders, changes, now=now, bump_above=latest)
-    if results and all(result.outcome is WriteOutcome.FAILED for result in results):  # it is down, or full
+    clock = utc_now()
+    latest_valid = version_of(clock + CLOCK_SKEW_ALLOWANCE, now=clock, deleted=True)
+    results = write_changes(writer, encoders, changes, now=now, bump_above=latest_valid)
+    if results and all(result.outcome is WriteOutcome.FAILED for result in results):  # the store is down or full
         raise IndexUnavailable(
-            f"the index accepted none of {len(results):,} companies ({results[0].reason}); earlier ones are written. "
-            "Run the same command again when the index is available"
+            f"the index accepted none of {len(results):,} companies ({results[0].reason}); the rows before them are "
+            "written. Run the same command again when the index is available"
         )
     return [
-        replace(result, outcome=WriteOutcome.FAILED, reason="other writers changed it at the same time")
-        if change.untimed and result.outcome is WriteOutcome.SUPERSEDED and (result.version or 0) > latest
+        replace(result, outcome=WriteOutcome.FAILED, reason="other writers changed the company at the same time")
+        if change.untimed and result.outcome is WriteOutcome.SUPERSEDED and (result.version or 0) > latest_valid
         else result
         for change, result in zip(changes, results, strict=True)
     ]

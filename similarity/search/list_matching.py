@@ -1,7 +1,7 @@
-"""Match names and websites as people write them with the companies of an index.
+"""Matching of names and websites, as people write them, with the companies of an index.
 
-The most precise evidence decides: website, then name or alias, then id, then the name's core, then the same words,
-a common beginning, and a typing error. If several companies fit equally well, the row is a miss with these candidates,
+The most precise evidence decides: website, then name or alias, then id, then the core of the name, then the same words,
+a common beginning, and a typing error. If several companies fit equally well, none is chosen and all are candidates,
 because a wrong match costs the user more than a missing one.
 """
 
@@ -29,16 +29,19 @@ from similarity.search.name_matching import (
 
 MAX_FOUND = 50
 MIN_CANDIDATE_SIMILARITY = 0.6
-MAX_DROPPED_WORDS = 4
-MIN_SEEN = 20
-"""Further queries run until this number of candidates is known."""
-WITHOUT_SPACES = re.compile(r"([a-z])([A-Z])")
-OUT_OF_TIME = "not searched for similar names, because the list took too long; send the remaining rows again"
+MAX_SHORTER_QUERIES = 4
+ENOUGH_CANDIDATES = 20
+"""Shorter queries run until this number of candidates is found."""
+INNER_CAPITAL = re.compile(r"([a-z])([A-Z])")
+OUT_OF_TIME = "similar names were not searched, because the list took too long; send the rows with this message again"
 
 
 @dataclass(frozen=True, slots=True)
 class ListedCompany:
-    """A row of a list: a company's name, website, or both; `country` decides between companies of one name."""
+    """A row of a list: the name or the website of a company, or both.
+
+    `country` is used to choose between several companies with the same name.
+    """
 
     name: str = ""
     domain: str = ""
@@ -50,7 +53,7 @@ class Match:
     """The company of a row and how it was matched. If `company` is None, `miss` is the reason.
 
     `confidence`: the measured share of correct matches of this kind (`match_confidence`). `candidates`: companies that
-    may be meant, best first. `is_contested`: several of them fit equally well.
+    the row may mean, best first. `is_contested`: whether several companies fit equally well.
     """
 
     company: Company | None = None
@@ -63,11 +66,13 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class RowMatcher:
-    """Matches rows with one generation. Thread-safe. It searches for similar names only while `has_time()` is true.
+    """Matches rows with the companies of one generation. Thread-safe.
 
-    `sizes`: for names that somebody types who sees the answer at once. Then the name of a website and one word of a
-    prominent company's name match too, and the largest of several companies is chosen. None for lists of names, where
-    these would be wrong too often.
+    Similar names are searched only while `has_time()` is true.
+
+    `sizes`: give the attributes of the index if a person types one name and sees the company at once. Then "tsmc" also
+    matches the domain tsmc.com, and a part of a name matches a prominent company. Of several companies, the largest is
+    chosen. Give None for lists of names, because these matches are wrong too often without a check by a person.
     """
 
     index: CompanyIndex
@@ -77,110 +82,121 @@ class RowMatcher:
 
     def match(self, row: ListedCompany) -> Match:
         """Return the company that matches `row`, or the reason why no company was chosen."""
-        found = self._match(row)
-        if found.how is None:
-            return found
-        return replace(found, confidence=confidence_of(found.how, core_of(row.name)))
+        match = self._match(row)
+        if match.how is None:
+            return match
+        return replace(match, confidence=confidence_of(match.how, core_of(row.name)))
 
     def _match(self, row: ListedCompany) -> Match:
         if not row.name and not row.domain:
-            return Match(miss="the row holds neither a name nor a domain")
+            return Match(miss="the row has neither a name nor a domain; give one of them")
         by_domain = self._by_domain(row)
         by_name = self._by_name(row) if row.name else None
         if by_domain and by_name and _disagree(by_domain, by_name):
-            both = tuple(each.company for each in (by_domain, by_name) if each.company)
-            return Match(candidates=both, miss="the domain is one company's and the name is another's")
-        found = by_domain or by_name or self._by_id(row)
-        if found is not None:
-            return found
+            candidates = tuple(match.company for match in (by_domain, by_name) if match.company)
+            return Match(
+                candidates=candidates,
+                miss="the domain belongs to one company and the name to another; correct one of them",
+            )
+        exact = by_domain or by_name or self._by_id(row)
+        if exact is not None:
+            return exact
         if not self.has_time():
             return Match(miss=OUT_OF_TIME)
-        return self._by_likeness(row) if row.name else self._unknown_domain(row.domain)
+        return self._by_similar_name(row) if row.name else self._unknown_domain(row.domain)
 
     def _by_domain(self, row: ListedCompany) -> Match | None:
         domain = domain_of(row.domain)
-        found = [company for company in self._named(domain) if company.domain == domain] if domain else []
-        if len(found) < 2:
-            return Match(found[0], How.DOMAIN) if found else None
+        companies = [company for company in self._with_name(domain) if company.domain == domain] if domain else []
+        if len(companies) < 2:
+            return Match(companies[0], How.DOMAIN) if companies else None
         core = core_of(row.name)
-        named = [company for company in found if row.name and core in cores_of(company)]
-        return self._only_one(named or found, row, How.DOMAIN, f"have the domain {domain}")
+        same_core = [company for company in companies if row.name and core in cores_of(company)]
+        return self._choose(same_core or companies, row, How.DOMAIN, f"have the domain {domain}")
 
     def _unknown_domain(self, website: str) -> Match:
         domain = domain_of(website)
         if not domain:
             return Match(miss=f"{website!a} is not a website such as 'example.com'")
-        label = domain.partition(".")[0]
-        near = _miss(label, self.index.find(self.generation, label, limit=MAX_FOUND)).candidates
-        return Match(candidates=near, miss=f"no company has the domain {domain}")
+        website_name = domain.partition(".")[0]
+        candidates = _most_similar(website_name, self.index.find(self.generation, website_name, limit=MAX_FOUND))
+        return Match(candidates=candidates, miss=f"no company has the domain {domain}")
 
     def _by_name(self, row: ListedCompany) -> Match | None:
-        found = [(company, exact_match(company, row.name)) for company in self._named(row.name)]
+        found = [(company, exact_match(company, row.name)) for company in self._with_name(row.name)]
         for how in (How.NAME, How.ALIAS):
-            if companies := [company for company, by in found if by is how]:
-                return self._only_one(companies, row, how, f"have the name {row.name!r}")
-        # The index also resolves a website in the column of names.
-        companies = [company for company, by in found if by is None]
-        return self._only_one(companies, row, How.DOMAIN, f"have the domain {row.name}") if companies else None
+            if companies := [company for company, found_how in found if found_how is how]:
+                return self._choose(companies, row, how, f"have the name {row.name!r}")
+        # The index also resolves domains, so the remaining companies have the name as their domain.
+        companies = [company for company, found_how in found if found_how is None]
+        return self._choose(companies, row, How.DOMAIN, f"have the domain {row.name}") if companies else None
 
     def _by_id(self, row: ListedCompany) -> Match | None:
-        company = self.index.get(self.generation, [row.name]).get(row.name) if row.name else None
-        return Match(company.company, How.ID) if company else None
+        stored = self.index.get(self.generation, [row.name]).get(row.name) if row.name else None
+        return Match(stored.company, How.ID) if stored else None
 
-    def _named(self, name: str) -> list[Company]:
-        """Return the companies with this domain, else this name or alias. The space keeps ids from matching."""
-        return self._with_ids(self.index.resolve(self.generation, f" {name}")[:MAX_FOUND])
+    def _with_name(self, name: str) -> list[Company]:
+        """Return the companies with the domain `name`; if there are none, those with this name or alias."""
+        return self._with_ids(self.index.resolve(self.generation, _not_as_id(name))[:MAX_FOUND])
 
     def _with_ids(self, ids: Sequence[str]) -> list[Company]:
-        found = self.index.get(self.generation, ids)
-        return [found[each].company for each in ids if each in found]
+        by_id = self.index.get(self.generation, ids)
+        return [by_id[company_id].company for company_id in ids if company_id in by_id]
 
-    def _by_likeness(self, row: ListedCompany) -> Match:
+    def _by_similar_name(self, row: ListedCompany) -> Match:
         core = core_of(row.name)
-        seen: dict[str, Company] = {}
+        found: dict[str, Company] = {}
         for query in _queries(row.name, core):
-            seen |= {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
-        cored = {company_id: cores_of(company) for company_id, company in seen.items()}
-        for how, fits, what in (
-            (How.LEGAL_FORM, _is_core, "are named, ignoring the legal form,"),
-            (How.WORDS, _has_words, "have names of the words of"),
+            found |= self._find(query)
+        cores = {company_id: cores_of(company) for company_id, company in found.items()}
+        for how, fits, verb in (
+            (How.LEGAL_FORM, _is_core, "have, apart from the legal form, the name"),
+            (How.WORDS, _has_words, "have a name with the words of"),
         ):
-            if fitting := [company for company_id, company in seen.items() if fits(core, cored[company_id])]:
-                one = self._only_one(fitting, row, how, f"{what} {row.name!r}")
-                if one.is_contested:  # several small companies share the name: a prominent one may begin with it
-                    more = [company for company_id, company in seen.items() if extends_core(core, cored[company_id])]
-                    one = self._only_one([*fitting, *more], row, how, f"{what} {row.name!r}")
-                return one
-        if match := self._abbreviated(row, core, seen, cored):
-            return match
+            if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
+                predicate = f"{verb} {row.name!r}"
+                match = self._choose(fitting, row, how, predicate)
+                if match.is_contested:
+                    # If several small companies share the name, it may mean a large one whose name begins with it.
+                    longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
+                    match = self._choose([*fitting, *longer], row, how, predicate)
+                return match
+        if match_by_short_name := self._by_short_name(row, core, found, cores):
+            return match_by_short_name
         if not self.has_time():
-            return _miss(core, seen.values())
-        words = " ".join(word for word in core.split() if word != "and")  # "&" in most names
-        near = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
-        misspelled = [each for each in near if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
+            return _no_match(core, found.values())
+        words = " ".join(word for word in core.split() if word != "and")  # most names have "&" instead
+        similar = self.index.find_misspelled(self.generation, words, limit=MAX_FOUND)
+        misspelled = [each for each in similar if differs_by_typo(row.name, each, prominent=self._is_prominent(each))]
         if misspelled:
-            return self._only_one(misspelled, row, How.SPELLING, f"have names spelled nearly {row.name!r}")
-        seen |= {company.id: company for company in near}
+            return self._choose(misspelled, row, How.SPELLING, f"have a name spelled almost like {row.name!r}")
+        found |= {company.id: company for company in similar}
         for query in _shorter_queries(core):
-            if len(seen) < MIN_SEEN:
-                seen |= {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
-        return _miss(core, seen.values())
+            if len(found) < ENOUGH_CANDIDATES:
+                found |= self._find(query)
+        return _no_match(core, found.values())
 
-    def _abbreviated(
-        self, row: ListedCompany, core: str, seen: dict[str, Company], cored: dict[str, list[str]]
+    def _find(self, query: str) -> dict[str, Company]:
+        return {company.id: company for company in self.index.find(self.generation, query, limit=MAX_FOUND)}
+
+    def _by_short_name(
+        self, row: ListedCompany, core: str, found: dict[str, Company], cores: dict[str, list[str]]
     ) -> Match | None:
-        """Return the company that goes by an abbreviation: its id, its website's name, or a part of its name."""
+        """Return the match of a short name: a part of a company's name, the name of its website, or its id.
+
+        `found`: companies found by words of the name. If no company fits, returns None.
+        """
         fitting: dict[str, tuple[Company, How]] = {}
-        for company_id, company in seen.items():
+        for company_id, company in found.items():
             prominent = self._is_prominent(company)
-            if extends_core(core, cored[company_id]) and (prominent or not is_short(core)):
+            if extends_core(core, cores[company_id]) and (prominent or not is_short(core)):
                 fitting[company_id] = company, How.PREFIX
-            elif prominent and contains_core(core, cored[company_id]):
+            elif prominent and contains_core(core, cores[company_id]):
                 fitting[company_id] = company, How.PART
         if self.sizes is not None:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
-        for company in self._with_ids(_other_cases(row.name)):
+        for company in self._with_ids(_possible_ids(row.name)):
             fitting[company.id] = company, How.ID
         if not fitting:
             return None
@@ -188,34 +204,50 @@ class RowMatcher:
             ((company, how),) = fitting.values()
             return Match(company, how)
         companies = [company for company, _ in fitting.values()]
-        return self._only_one(companies, row, How.SIZE, f"go by {row.name!r}")
+        return self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
 
     def _with_website_name(self, core: str) -> list[Company]:
+        """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated."""
         words = core.split()
         domains = dict.fromkeys(f"{separator.join(words)}.com" for separator in ("", "-"))
-        found = self.index.resolve_many(self.generation, [f" {domain}" for domain in domains]) if words else {}
-        companies = self._with_ids([each for ids in found.values() for each in ids[:MAX_FOUND]])
+        ids_of = self.index.resolve_many(self.generation, [_not_as_id(domain) for domain in domains]) if words else {}
+        companies = self._with_ids([company_id for ids in ids_of.values() for company_id in ids[:MAX_FOUND]])
         return [company for company in companies if company.domain in domains]
 
-    def _only_one(self, companies: Sequence[Company], row: ListedCompany, how: How, what: str) -> Match:
+    def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
+        """Return the match with the only company of the row's country, or with the largest; else no company.
+
+        `predicate` completes the reason "<count> companies ...".
+        """
         companies = _of_country(companies, row)
         if len(companies) == 1:
             return Match(companies[0], how)
         if self.sizes is not None and (largest := largest_of(companies, self.sizes)):
             return Match(largest, How.SIZE)
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
-        message = f"{count} companies {what}; choose one, or give its domain"
-        return Match(candidates=tuple(companies), miss=message, is_contested=True)
+        reason = f"{count} companies {predicate}; choose one, or give its domain"
+        return Match(candidates=tuple(companies), miss=reason, is_contested=True)
 
     def _is_prominent(self, company: Company) -> bool:
         return self.sizes is not None and self.sizes.is_prominent(company)
 
 
 def largest_of(companies: Sequence[Company], sizes: AttributeSchema) -> Company | None:
-    """Return the company that is at least one step larger than all others; None if there is none."""
-    by_size = sorted(((sizes.size_of(each) or 0.0, each.id, each) for each in companies), reverse=True)
-    (first, _, largest), (second, _, _) = by_size[:2]
-    return largest if first >= second + 1 else None
+    """Return the company that is at least one size step larger than every other; None if there is none.
+
+    `companies`: at least two.
+    """
+    by_size = sorted(((sizes.size_of(company) or 0.0, company.id, company) for company in companies), reverse=True)
+    (largest_size, _, largest), (second_size, _, _) = by_size[:2]
+    return largest if largest_size >= second_size + 1 else None
+
+
+def _not_as_id(name: str) -> str:
+    """Return a reference that the index resolves as a domain, name or alias, but not as an id.
+
+    A leading space has this effect: an id has none, and domains and names are compared without it.
+    """
+    return f" {name}"
 
 
 def _is_core(core: str, cores: Sequence[str]) -> bool:
@@ -226,20 +258,24 @@ def _has_words(core: str, cores: Sequence[str]) -> bool:
     return any(has_same_words(core, each) for each in cores)
 
 
-def _miss(core: str, companies: Iterable[Company]) -> Match:
-    near = tuple(company for score, company in _ranked(core, companies) if score >= MIN_CANDIDATE_SIMILARITY)
-    if near:
-        return Match(candidates=near, miss=f"no company has that name; the most similar name is {near[0].name!r}")
+def _no_match(core: str, companies: Iterable[Company]) -> Match:
+    """Return the match of a row without a company; `companies` with similar names become its candidates."""
+    candidates = _most_similar(core, companies)
+    if candidates:
+        reason = f"no company has that name; the most similar name is {candidates[0].name!r}"
+        return Match(candidates=candidates, miss=reason)
     return Match(miss="no company has that name or a similar one")
 
 
-def _ranked(core: str, companies: Iterable[Company]) -> list[tuple[float, Company]]:
-    scored = [(max(name_similarity(core, each) for each in cores_of(company)), company) for company in companies]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))
+def _most_similar(core: str, companies: Iterable[Company]) -> tuple[Company, ...]:
+    """Return the companies with a similar name or alias, most similar first."""
+    scored = [(max(name_similarity(core, other) for other in cores_of(company)), company) for company in companies]
+    scored.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return tuple(company for similarity, company in scored if similarity >= MIN_CANDIDATE_SIMILARITY)
 
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
-    """Return the companies of the row's country; all of them if there are none."""
+    """Return the companies of the row's country; if there are none, all companies."""
     country = name_key(row.country)
     return [each for each in companies if country and name_key(each.country) == country] or companies
 
@@ -248,29 +284,35 @@ def _disagree(by_domain: Match, by_name: Match) -> bool:
     return bool(by_domain.company and by_name.company) and by_domain.company != by_name.company
 
 
-def _other_cases(name: str) -> list[str]:
-    """Return the ids that `name` may be, in one case and without signs: most ids are tickers or words."""
+def _possible_ids(name: str) -> list[str]:
+    """Return the ids that `name` may stand for: in capitals, in small letters, and in capitals without punctuation.
+
+    Most ids are tickers or words, so an id rarely mixes capitals and small letters.
+    """
     typed = name.strip()
-    plain = "".join(letter for letter in typed if letter.isalnum())
+    plain = "".join(character for character in typed if character.isalnum())
     return [each for each in {typed.upper(), typed.lower(), plain.upper()} if ID_PATTERN.fullmatch(each)]
 
 
 def _queries(name: str, core: str) -> Iterator[str]:
-    """Yield the queries for companies with the words of a name, with spaces or without."""
+    """Yield queries for companies with the words of a name: as written, in one word, or split before capitals."""
     yield core
     if name_key(name) != core:
         yield name
     if " " in core:
         yield core.replace(" ", "")
-    elif (apart := WITHOUT_SPACES.sub(r"\1 \2", name)) != name:
-        yield apart
+    elif (split := INNER_CAPITAL.sub(r"\1 \2", name)) != name:
+        yield split
 
 
 def _shorter_queries(core: str) -> Iterator[str]:
-    """Yield queries for candidates: all words but one of a name, or the beginning of its only word."""
+    """Yield queries that find more candidates: the name without one of its words, or the first half of its only word.
+
+    The longest words are left out first.
+    """
     words = core.split()
     if len(words) == 1:
         yield core[: max(3, len(core) // 2 + 1)]
         return
-    for left_out in sorted(words, key=len, reverse=True)[:MAX_DROPPED_WORDS]:
-        yield " ".join(word for word in words if word != left_out)
+    for omitted in sorted(words, key=len, reverse=True)[:MAX_SHORTER_QUERIES]:
+        yield " ".join(word for word in words if word != omitted)

@@ -1,7 +1,7 @@
-"""Comparison of company names as people write them: functions without an index, used to match lists.
+"""Comparison of company names as people write them. These functions need no index.
 
-A name's *core* is what is left without legal form, case, accents and punctuation:
-"The Coca-Cola Company" and "coca cola co." are both "coca cola".
+The *core* of a name is the name without legal form, case, accents and punctuation. "The Coca-Cola Company" and
+"coca cola co." have the same core: "coca cola".
 """
 
 import re
@@ -17,12 +17,12 @@ from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_doma
 from similarity.errors import InvalidCompany
 from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
-# Letters that Unicode does not decompose into a plain one and an accent.
+# Letters that Unicode does not decompose into a plain letter and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
-MIN_TYPO_LETTERS, MIN_TYPO_FIRST_LETTER = 7, 8
-_WITHIN_WORDS = re.compile(r"[.'’`´/]")
-_BETWEEN_WORDS = re.compile(r"[\W_]+")
-_LONE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
+MIN_LETTERS_WITH_TYPO, MIN_LETTERS_WITH_FIRST_LETTER_TYPO = 7, 8
+_REMOVED_PUNCTUATION = re.compile(r"[.'’`´/]")
+_WORD_SEPARATORS = re.compile(r"[\W_]+")
+_SEPARATE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
 
 
 class How(StrEnum):
@@ -31,29 +31,29 @@ class How(StrEnum):
     DOMAIN = "domain"
     """The website is the company's."""
     NAME = "name"
-    """The name is the company's, but for case."""
+    """The name is the company's, ignoring case."""
     ALIAS = "alias"
     """The name is one of the company's other names."""
     ID = "id"
-    """The text in place of the name is the company's id, but for case."""
+    """The name is the company's id, ignoring case."""
     LEGAL_FORM = "legal_form"
     """The names have the same core: they differ in legal form, accents or punctuation."""
     WORDS = "words"
     """The names have the same words in another order, or with spaces elsewhere."""
     WEBSITE_NAME = "website_name"
-    """The name is the first part of the company's domain: TSMC of tsmc.com."""
+    """The name is the first label of the company's domain: TSMC matches tsmc.com."""
     PREFIX = "prefix"
     """The name is the beginning of exactly one company's name."""
     PART = "part"
-    """The name stands inside the name of exactly one company, which is prominent."""
+    """The name is a part of the name of exactly one company, which is prominent."""
     SIZE = "size"
     """Several companies fit equally well, and this one is the largest."""
     SPELLING = "spelling"
-    """A letter of a word differs, and exactly one company's name fits."""
+    """The name differs by one letter or space from the name of exactly one company."""
 
 
 def core_of(name: str) -> str:
-    """Return the core of a name; if the name consists of legal forms only, all of its words.
+    """Return the core of a name. If the name consists only of legal forms, they are its core.
 
     >>> core_of("The Coca-Cola Company") == core_of("coca cola co.") == "coca cola"
     True
@@ -67,7 +67,7 @@ def cores_of(company: Company) -> list[str]:
 
 
 def domain_of(text: str) -> str:
-    """Return the host name in a cell that holds a domain, a URL or an e-mail address; otherwise an empty text."""
+    """Return the host name in a domain, a URL or an e-mail address; for any other text, an empty string."""
     try:
         domain = normalize_domain(text)
     except InvalidCompany:
@@ -76,14 +76,14 @@ def domain_of(text: str) -> str:
 
 
 def is_domain(text: str) -> bool:
-    """Return whether a cell is a website and not a name: `nike.com` and `https://...` are, `A.P.` is not."""
+    """Return whether a text is a website and not a name: true for `nike.com` and `https://...`, false for `A.P.`."""
     domain = domain_of(text)
     suffix = domain.rpartition(".")[2]
     return bool(DOMAIN_PATTERN.fullmatch(domain)) and len(suffix) > 1 and not suffix.isdigit()
 
 
 def exact_match(company: Company, name: str) -> How | None:
-    """Return whether `name` is the company's name or alias, ignoring case and width of letters; None if neither."""
+    """Return How.NAME or How.ALIAS if `name` is the company's, ignoring case and width of letters; else None."""
     key = name_key(name)
     if name_key(company.name) == key:
         return How.NAME
@@ -91,82 +91,88 @@ def exact_match(company: Company, name: str) -> How | None:
 
 
 def extends_core(core: str, cores: Sequence[str]) -> bool:
-    """Return whether one of `cores` begins with the words of `core`, with or without the spaces between them.
+    """Return whether one of `cores` has the words of `core` and then more words. Spaces are ignored.
 
     >>> extends_core("jp morgan", ["jpmorgan chase"])
     True
     """
-    joined = core.replace(" ", "")
-    return any(joined == start for each in cores for start in _joined_starts(each))
+    letters = core.replace(" ", "")
+    return any(letters == prefix for other in cores for prefix in _joined_prefixes(other))
 
 
 def contains_core(core: str, cores: Sequence[str]) -> bool:
-    """Return whether the words of `core` stand side by side in one of `cores`."""
-    return any(f" {core} " in f" {each} " for each in cores)
+    """Return whether one of `cores` contains the words of `core`, next to each other and in the same order."""
+    return any(f" {core} " in f" {other} " for other in cores)
 
 
 def is_short(core: str) -> bool:
-    """Return whether a core is a single word or initials ("j and j"): many names begin with it."""
+    """Return whether a core is one word or initials ("j and j"). Many names begin with a short core."""
     return " " not in core or all(len(word) == 1 or word == "and" for word in core.split())
 
 
 def has_same_words(one: str, other: str) -> bool:
-    """Return whether both cores have the same words in any order, or the same letters with other spaces."""
+    """Return whether two cores have the same words in any order, or differ only in their spaces."""
     return sorted(one.split()) == sorted(other.split()) or one.replace(" ", "") == other.replace(" ", "")
 
 
 def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> bool:
-    """Return whether a name is the company's or one of its aliases, but for one letter or space.
+    """Return whether a name differs by one letter or space from the company's name or from one of its aliases.
 
-    The letter is added, dropped, changed, or swapped with the next. Few letters may differ in many names, so a single
-    word needs MIN_TYPO_LETTERS (one less if the company is prominent), and MIN_TYPO_FIRST_LETTER if its first letter
-    differs. A legal form must be the same.
+    The letter is added, missing, changed, or swapped with the next letter. Many short words differ by one letter, so a
+    single word must have MIN_LETTERS_WITH_TYPO letters, one fewer if the company is prominent. If its first letter
+    differs, it must have MIN_LETTERS_WITH_FIRST_LETTER_TYPO. A legal form in the name must be the company's.
     """
-    least = MIN_TYPO_LETTERS - prominent
+    min_letters = MIN_LETTERS_WITH_TYPO - prominent
     core, words = core_of(name), " ".join(_words_of(name))
     return any(
-        _is_one_edit(core, core_of(other), least)
-        and (words == core or _is_one_edit(words, " ".join(_words_of(other)), least))
+        _is_one_edit(core, core_of(other), min_letters)
+        and (words == core or _is_one_edit(words, " ".join(_words_of(other)), min_letters))
         for other in (company.name, *company.aliases)
     )
 
 
 def name_similarity(one: str, other: str) -> float:
-    """Return how similar two cores are, 0 to 1, in any order of their words.
+    """Return the similarity of two cores, 0 to 1, ignoring the order of their words.
 
-    It is at least .9 if one has all words of the other.
+    If one core has all words of the other, it is at least 0.9.
     """
     return max(fuzz.token_sort_ratio(one, other), 0.9 * fuzz.token_set_ratio(one, other)) / 100
 
 
 def _words_of(name: str) -> list[str]:
-    """Return the words of a name in plain letters, without punctuation, and without a legal form in CJK letters."""
+    """Return the words of a name in plain letters, without punctuation and without a legal form in CJK characters."""
     for form in CJK_LEGAL_FORMS:
         name = name.replace(form, " ")
     decomposed = unicodedata.normalize("NFKD", name).casefold().translate(PLAIN_LETTERS)
     plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
-    # "S p A" is what some software makes of "S.p.A.".
-    return _LONE_LETTERS.sub(_joined, _BETWEEN_WORDS.sub(" ", _WITHIN_WORDS.sub("", plain))).split()
+    words = _WORD_SEPARATORS.sub(" ", _REMOVED_PUNCTUATION.sub("", plain))
+    # Some software writes "S.p.A." as "S p A".
+    return _SEPARATE_LETTERS.sub(_without_spaces, words).split()
 
 
-def _is_one_edit(one: str, other: str, least: int) -> bool:
+def _is_one_edit(one: str, other: str, min_letters: int) -> bool:
+    """Return whether two texts differ by one edit that is likely a typing error.
+
+    Swapped and doubled letters, and differences in several words, are likely in texts of any length. Otherwise the
+    shorter text must have `min_letters`.
+    """
     if OSA.distance(one, other, score_cutoff=1) != 1:
         return False
-    is_swap_or_double = sorted(one) == sorted(other) or _once(one) == _once(other)
-    letters = least if one[:1] == other[:1] else MIN_TYPO_FIRST_LETTER
-    return is_swap_or_double or " " in one or min(len(one), len(other)) >= letters
+    is_swap_or_double = sorted(one) == sorted(other) or _without_doubles(one) == _without_doubles(other)
+    required = min_letters if one[:1] == other[:1] else MIN_LETTERS_WITH_FIRST_LETTER_TYPO
+    return is_swap_or_double or " " in one or min(len(one), len(other)) >= required
 
 
-def _once(text: str) -> str:
-    """Return the text with each run of one letter written once."""
+def _without_doubles(text: str) -> str:
+    """Return the text with one letter for each run of equal letters."""
     return "".join(letter for letter, _ in groupby(text))
 
 
-def _joined_starts(core: str) -> Iterator[str]:
-    """Yield the first word, the first two words, and so on, joined without spaces, but not the whole core."""
+def _joined_prefixes(core: str) -> Iterator[str]:
+    """Yield the first word, the first two words, and so on, without spaces, but not the whole core."""
     words = core.split()
     return ("".join(words[:count]) for count in range(1, len(words)))
 
 
-def _joined(letters: re.Match[str]) -> str:
+def _without_spaces(letters: re.Match[str]) -> str:
     return letters[0].replace(" ", "")

@@ -102,9 +102,9 @@ def resolve_question(
     """
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
-    known = resolver.companies(references, similar=max_similar_names)
+    known = resolver.companies(references, max_similar_searches=max_similar_names)
     # A name that is only similar must not remove a company that nobody named; there may be 10,000 of them.
-    omitted = replace(resolver, exact=True).companies(question.exclude, similar=0)
+    omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=0)
     texts = [each.text for each in both if each.text is not None]
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []

@@ -1,4 +1,4 @@
-"""Resolve references to companies: ids, domains, names and aliases, exactly or as people type them."""
+"""Resolution of references (ids, domains, names, aliases) to companies, exactly or as people type them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ from similarity.search.name_matching import How
 
 CANDIDATES_SHOWN = 20
 SUGGESTIONS_SHOWN = 5
-IDS_AT_ONCE = 1_000
-BEGINNINGS = (3, 2)
+IDS_PER_REQUEST = 1_000
+PREFIX_LETTERS = (3, 2)
+"""Lengths of the last, shortest prefixes of a reference that are searched for suggestions."""
 MIN_CONFIDENCE = 0.75
-"""A match of lower confidence is only suggested."""
+"""A match with a lower confidence is only suggested."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCompany:
     """The company that a reference resolves to.
 
-    `confidence`: measured share of correct answers for this kind of match (`match_confidence`); 1 for an id, and for a
+    `confidence`: measured share of correct matches of this kind (`match_confidence`). It is 1 for an id, and for a
     domain, name or alias that only this company has.
     """
 
@@ -32,15 +33,15 @@ class FoundCompany:
 
 
 Resolved: TypeAlias = FoundCompany | UnknownCompany | AmbiguousCompany
-"""The company that a reference resolves to, or the error."""
+"""The company that a reference resolves to, or the reason why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Resolves references among the companies of one `generation`.
+    """Resolves references to companies of one `generation`.
 
-    An id takes precedence over domains, names and aliases. If none of these equals the reference, the most similar name
-    decides (`list_matching`), unless `exact`.
+    An id takes precedence over domains, names and aliases. If the reference equals none of these, the company with the
+    most similar name is chosen (`list_matching`). If `exact` is true, similar names are only suggested.
     """
 
     index: CompanyIndex
@@ -54,71 +55,81 @@ class Resolver:
             UnknownCompany: no company matches.
             AmbiguousCompany: several companies match equally well.
         """
-        found = self.companies([reference], similar=1)[reference]
+        found = self.companies([reference], max_similar_searches=1)[reference]
         if not isinstance(found, FoundCompany):
             raise found
         return found
 
-    def companies(self, references: Iterable[str], *, similar: int) -> dict[str, Resolved]:
-        """Return, for each of `references`, the company or the error.
+    def companies(self, references: Iterable[str], *, max_similar_searches: int) -> dict[str, Resolved]:
+        """Return the company or the error for each of `references`.
 
-        The search for similar names is slow: only the first `similar` references without an exact match have one.
+        Similar names are searched only for the first `max_similar_searches` references without an exact match, because
+        such a search is slow.
         """
         distinct = list(dict.fromkeys(references))
-        documents = self._with_ids(distinct)
-        found: dict[str, Resolved] = {each: FoundCompany(document) for each, document in documents.items()}
-        others = [reference for reference in distinct if reference not in found]
-        ids_of = self.index.resolve_many(self.generation.name, others) if others else {}
-        documents = self._with_ids([each for ids in ids_of.values() if len(ids) == 1 for each in ids])
+        by_id = self._stored(distinct)
+        resolved: dict[str, Resolved] = {company_id: FoundCompany(stored) for company_id, stored in by_id.items()}
+        not_ids = [reference for reference in distinct if reference not in resolved]
+        ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
+        by_id = self._stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
+        searches = 0
         for reference, ids in ids_of.items():
-            # A company that was deleted a moment ago has an id but no document.
-            if len(ids) == 1 and ids[0] in documents:
-                found[reference] = FoundCompany(documents[ids[0]])
-            elif similar > 0:
-                similar -= 1
-                found[reference] = self._similar(reference, ids, suggest_any=len(distinct) == 1)
+            # The company may have been deleted after `resolve_many`, so its id may be missing from `by_id`.
+            if len(ids) == 1 and ids[0] in by_id:
+                resolved[reference] = FoundCompany(by_id[ids[0]])
+            elif searches < max_similar_searches:
+                searches += 1
+                resolved[reference] = self._most_similar(reference, ids, suggest_any=len(distinct) == 1)
             else:
-                found[reference] = self._error(reference, ids, Match())
-        return {reference: found[reference] for reference in distinct}
+                resolved[reference] = self._error(reference, ids, Match())
+        return {reference: resolved[reference] for reference in distinct}
 
-    def _similar(self, reference: str, ids: Sequence[str], *, suggest_any: bool) -> Resolved:
-        """Return the company with the most similar name; if `ids` are several exact matches, the largest of them."""
+    def _most_similar(self, reference: str, ids: Sequence[str], *, suggest_any: bool) -> Resolved:
+        """Return the company with the most similar name, or the largest of several exact matches `ids`.
+
+        If `suggest_any` is true, the error suggests companies even if no name is similar.
+        """
         sizes = self.index.attributes()
         if len(ids) > 1:
-            named = self._companies(ids[:CANDIDATES_SHOWN])
-            largest = largest_of(named, sizes) if len(named) > 1 and not self.exact else None
-            match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(named), is_contested=True)
+            same_name = self._companies(ids[:CANDIDATES_SHOWN])
+            largest = largest_of(same_name, sizes) if len(same_name) > 1 and not self.exact else None
+            match = Match(largest, How.SIZE, confidence_of(How.SIZE, reference), tuple(same_name), is_contested=True)
         else:
             match = RowMatcher(self.index, self.generation.name, sizes).match(ListedCompany(name=reference))
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
-            documents = self._with_ids([match.company.id])
-            if match.company.id in documents:
-                return FoundCompany(documents[match.company.id], match.confidence or 0.0)
+            by_id = self._stored([match.company.id])
+            if match.company.id in by_id:
+                return FoundCompany(by_id[match.company.id], match.confidence or 0.0)
         error = self._error(reference, ids, match)
         if suggest_any and isinstance(error, UnknownCompany) and not error.suggestions:
-            return UnknownCompany(reference, self._with_beginning(reference), are_similar=False)
+            return UnknownCompany(reference, self._with_prefix(reference), are_similar=False)
         return error
 
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
+        """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""
         if len(ids) > 1 or (match.is_contested and not self.exact):
             candidates = match.candidates or self._companies(ids[:CANDIDATES_SHOWN])
             return AmbiguousCompany(reference, candidates[:CANDIDATES_SHOWN], count=max(len(ids), len(candidates)))
-        near = [match.company] if match.company else list(match.candidates)
-        return UnknownCompany(reference, near[:SUGGESTIONS_SHOWN])
+        suggestions = [match.company] if match.company else list(match.candidates)
+        return UnknownCompany(reference, suggestions[:SUGGESTIONS_SHOWN])
 
-    def _with_beginning(self, reference: str) -> list[Company]:
-        """Return companies found by the text, or by its beginning: something to go on from, however unlike."""
-        for length in (len(reference), len(reference) // 2, *BEGINNINGS):
+    def _with_prefix(self, reference: str) -> list[Company]:
+        """Return companies found by `reference`, else by the longest of its prefixes that finds any.
+
+        Their names may be unlike the reference. They only help to choose another spelling.
+        """
+        for length in (len(reference), len(reference) // 2, *PREFIX_LETTERS):
             if found := self.index.find(self.generation.name, reference[:length], limit=SUGGESTIONS_SHOWN):
                 return found
         return []
 
     def _companies(self, ids: Sequence[str]) -> list[Company]:
-        documents = self._with_ids(ids)
-        return [documents[each].company for each in ids if each in documents]
+        by_id = self._stored(ids)
+        return [by_id[company_id].company for company_id in ids if company_id in by_id]
 
-    def _with_ids(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
-        found: dict[str, EmbeddedCompany] = {}
-        for start in range(0, len(ids), IDS_AT_ONCE):
-            found |= self.index.get(self.generation.name, ids[start : start + IDS_AT_ONCE])
-        return found
+    def _stored(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
+        """Return the stored companies among `ids`, by id."""
+        by_id: dict[str, EmbeddedCompany] = {}
+        for start in range(0, len(ids), IDS_PER_REQUEST):
+            by_id |= self.index.get(self.generation.name, ids[start : start + IDS_PER_REQUEST])
+        return by_id

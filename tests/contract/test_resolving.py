@@ -121,6 +121,6 @@ def test_declared_types_are_kept_and_replaced(index: CompanyIndex) -> None:
 
 def test_any_text_may_be_typed(index: CompanyIndex, resolver: Resolver) -> None:
     for typed in AWKWARD:
-        found = resolver.companies([typed], similar=1)[typed]
+        found = resolver.companies([typed], max_similar_searches=1)[typed]
         assert isinstance(found, FoundCompany | UnknownCompany | AmbiguousCompany)
         assert isinstance(index.find_misspelled(resolver.generation.name, typed), list)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from services.search.writes.committing import GroupCommit
-from services.search.writes.sinks import KafkaSink
+from services.search.writes.destinations import KafkaDestination
+from services.search.writes.group_commit import GroupCommit
 from services.search.writes.write_setup import KafkaTopic, Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import utc_now
@@ -188,7 +188,9 @@ def test_an_erasure_is_in_the_topic_and_in_the_index(topic: KafkaTopic, index: S
 def test_without_a_broker_nothing_is_accepted(index: SqliteIndex) -> None:
     [port] = free_ports(1)
     nobody = KafkaSettings(servers=f"127.0.0.1:{port}")
-    writes = WriteService(GroupCommit(KafkaSink(lambda: KeyedProducer(nobody, timeout=1), "companies", index)), index)
+    writes = WriteService(
+        GroupCommit(KafkaDestination(lambda: KeyedProducer(nobody, timeout=1), "companies", index)), index
+    )
     with serving(Writing(writes, erasure_service(index, writes, publishes=True))) as client:
         problem(put(client), "write-failed")
         problem(client.delete("/companies/acme"), "write-failed")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.generations.first import ensure_generation
 from similarity.index.bundle_store import keep_bundle
 from similarity.index.sqlite import SqliteIndex
@@ -27,6 +27,6 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 
 
 @pytest.fixture
-def workplace(index: SqliteIndex, tmp_path: Path) -> Workplace:
+def worker_settings(index: SqliteIndex, tmp_path: Path) -> WorkerSettings:
     """Where that index is."""
-    return Workplace(index=str(tmp_path / "index.db"), threads=1)
+    return WorkerSettings(index=str(tmp_path / "index.db"), threads=1)

@@ -14,9 +14,12 @@ from apache_beam.metrics import MetricsFilter
 from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamp
 
+from pipelines.options import Source
 from pipelines.sources.kafka import ReadKafka
 from pipelines.sources.kafka_consumers import GroupTopic, consumer_pool
 from pipelines.sources.kafka_reader import KafkaMark, KafkaReader, KafkaSource, OffsetsLost
+from pipelines.stream import topic_progress
+from pipelines.watch import Progress
 from similarity.errors import InvalidInput
 from similarity.ingest.messages import Message
 from similarity.kafka import GroupOffsets, KafkaSettings, KeyedProducer, group_positions
@@ -401,3 +404,11 @@ def test_a_reader_waits_for_a_broker_that_is_away(
         assert keys(drain(reader, 1)) == ["b"]
         assert "is back" in caplog.text
         reader.close()
+
+
+def test_the_progress_of_a_topic_is_its_committed_offsets_and_its_lag(topic: Topic) -> None:
+    source, environ = Source(topic=topic.name, group=GROUP), {"SIMILARITY_KAFKA_SERVERS": topic.settings.servers}
+    topic.send(*names(5))
+    assert topic_progress(source, environ) == Progress(acknowledged=0, backlog=5)
+    run(topic.read(), names(5))
+    assert topic_progress(source, environ) == Progress(acknowledged=5, backlog=0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipelines.metrics import NAMESPACE
 from pipelines.transforms import Ingest, StoredMessage
-from pipelines.workplace import OpenWorkplace, Workplace
+from pipelines.worker_settings import WorkerResources, WorkerSettings
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import IndexUnavailable
@@ -72,12 +72,12 @@ class Ran:
 NOTED: list[Any] = []
 
 
-def run(workplace: Workplace, source: beam.PTransform, **options: Any) -> Ran:
+def run(worker_settings: WorkerSettings, source: beam.PTransform, **options: Any) -> Ran:
     """Runs Ingest on the in-process runner."""
     NOTED.clear()
     ran = Ran()
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
-        ingested = pipeline | source | Ingest(workplace, **options)
+        ingested = pipeline | source | Ingest(worker_settings, **options)
         _ = (ingested.stored, ingested.dead) | beam.Flatten() | beam.Map(_note)
     for end in NOTED:
         if isinstance(end, StoredMessage):
@@ -125,18 +125,18 @@ def history(choice: random.Random, company: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def shipped(tmp_path: Path) -> Iterator[Callable[[str], tuple[SqliteIndex, Workplace]]]:
+def shipped(tmp_path: Path) -> Iterator[Callable[[str], tuple[SqliteIndex, WorkerSettings]]]:
     """Makes empty indexes of the shipped bundle: int8, so that a text's vector moves with its batch-mates."""
     opened = []
 
-    def make(name: str) -> tuple[SqliteIndex, Workplace]:
+    def make(name: str) -> tuple[SqliteIndex, WorkerSettings]:
         path = tmp_path / f"{name}.db"
         index = SqliteIndex(path)
         opened.append(index)
         bundle = ModelBundle.load(seed_folder())
         keep_bundle(bundle, tmp_path / f"{name}.db.bundles")
         ensure_generation(index, bundle, now=T0)
-        return index, Workplace(index=str(path), threads=1)
+        return index, WorkerSettings(index=str(path), threads=1)
 
     yield make
     for index in opened:
@@ -144,20 +144,20 @@ def shipped(tmp_path: Path) -> Iterator[Callable[[str], tuple[SqliteIndex, Workp
 
 
 def test_the_whole_input_three_times_shuffled_with_duplicates_gives_what_one_run_gives(
-    shipped: Callable[[str], tuple[SqliteIndex, Workplace]],
+    shipped: Callable[[str], tuple[SqliteIndex, WorkerSettings]],
 ) -> None:
     choice = random.Random(1)
     histories = [history(choice, f"c{number}") for number in range(40)]
     records = [record for each in histories for record in each]
-    straight, workplace = shipped("straight")
-    assert run(workplace, in_order(records)).taken.keys() == {f"test#{n}" for n in range(len(records))}
+    straight, worker_settings = shipped("straight")
+    assert run(worker_settings, in_order(records)).taken.keys() == {f"test#{n}" for n in range(len(records))}
     replays = []
     for _ in range(3):
         replay = [*records, *choice.choices(records, k=3 * len(records) // 10)]
         choice.shuffle(replay)
         replays += replay
-    replayed, workplace = shipped("replayed")
-    ran = run(workplace, in_order(replays), batch_messages=17)
+    replayed, worker_settings = shipped("replayed")
+    ran = run(worker_settings, in_order(replays), batch_messages=17)
     assert (len(ran.taken), ran.ends, ran.dead) == (len(replays), len(replays), [])
     expected, found = documents(straight), documents(replayed)
     assert {company: each.version for company, each in found.items()} == {
@@ -173,18 +173,18 @@ def test_the_whole_input_three_times_shuffled_with_duplicates_gives_what_one_run
 
 @pytest.mark.parametrize("batch", [1, 4, 512])
 def test_a_late_version_changes_nothing_in_whatever_order_they_come(
-    batch: int, index: SqliteIndex, workplace: Workplace
+    batch: int, index: SqliteIndex, worker_settings: WorkerSettings
 ) -> None:
     orders = list(permutations([(1, "Makes anvils."), (2, "Makes boats."), (3, "Makes anvils.")]))
     arrivals = [
         change(f"c{number}", *order[turn]) for turn in range(3) for number, order in enumerate(orders)
     ]  # the orders run beside each other, so that a batch holds parts of several
-    run(workplace, in_order(arrivals), batch_messages=batch)
+    run(worker_settings, in_order(arrivals), batch_messages=batch)
     assert held(index) == {f"c{number}": (version(3), "Makes anvils.") for number in range(len(orders))}
     [vector] = {
         tuple(np.round(each.vector, 5)) for each in documents(index).values() if isinstance(each, EmbeddedCompany)
     }
-    run(workplace, in_order([change("other", 1, "Makes anvils.")]))
+    run(worker_settings, in_order([change("other", 1, "Makes anvils.")]))
     other = documents(index)["other"]
     assert isinstance(other, EmbeddedCompany)
     assert tuple(np.round(other.vector, 5)) == vector
@@ -192,23 +192,23 @@ def test_a_late_version_changes_nothing_in_whatever_order_they_come(
 
 @pytest.mark.parametrize("batch", [1, 4, 512])
 def test_what_was_deleted_stays_deleted_whatever_older_backfill_comes(
-    batch: int, index: SqliteIndex, workplace: Workplace
+    batch: int, index: SqliteIndex, worker_settings: WorkerSettings
 ) -> None:
     orders = list(permutations([(1, "Makes anvils."), (3, None), (2, "Makes boats.")]))
     arrivals = [change(f"c{number}", *order[turn]) for turn in range(3) for number, order in enumerate(orders)]
-    run(workplace, in_order(arrivals), batch_messages=batch)
+    run(worker_settings, in_order(arrivals), batch_messages=batch)
     assert held(index) == {f"c{number}": (version(3, deleted=True), None) for number in range(len(orders))}
     assert index.stats(index.live().name).companies == 0
 
 
 def test_random_histories_in_random_order_end_at_their_highest_version(
-    index: SqliteIndex, workplace: Workplace
+    index: SqliteIndex, worker_settings: WorkerSettings
 ) -> None:
     choice = random.Random(2)
     histories = {f"c{number}": history(choice, f"c{number}") for number in range(400)}
     arrivals = [record for each in histories.values() for record in choice.choices(each, k=3) + each]
     choice.shuffle(arrivals)
-    ran = run(workplace, in_order(arrivals), batch_messages=64)
+    ran = run(worker_settings, in_order(arrivals), batch_messages=64)
     assert ran.ends == len(arrivals)
     last = {company: (len(each) - 1, each[-1].get("description")) for company, each in histories.items()}
     assert held(index) == {
@@ -243,10 +243,10 @@ Documents: TypeAlias = Sequence[EmbeddedCompany | DeletedCompany]
 
 
 class Rigged:
-    """The index of a workplace, whose writes another function does; everything else is the real one's."""
+    """The index of a worker_settings, whose writes another function does; everything else is the real one's."""
 
     def __init__(
-        self, place: OpenWorkplace, upsert: Callable[[CompanyIndex, str, Documents], list[WriteResult]]
+        self, place: WorkerResources, upsert: Callable[[CompanyIndex, str, Documents], list[WriteResult]]
     ) -> None:
         self._place = place  # which closes its index when it is forgotten
         self._upsert = upsert
@@ -258,19 +258,21 @@ class Rigged:
         return self._upsert(self._place.index, generation, given)
 
 
-def rigged(place: OpenWorkplace, upsert: Callable[[CompanyIndex, str, Documents], list[WriteResult]]) -> OpenWorkplace:
-    return OpenWorkplace(cast(CompanyIndex, Rigged(place, upsert)), place.store, place.encoders, place.encoded)
+def rigged(
+    place: WorkerResources, upsert: Callable[[CompanyIndex, str, Documents], list[WriteResult]]
+) -> WorkerResources:
+    return WorkerResources(cast(CompanyIndex, Rigged(place, upsert)), place.store, place.encoders, place.encoded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted(Workplace):
+class Counted(WorkerSettings):
     """With touchy encoders, which are noted. Nothing is stored: 10,000 documents would take most of the time."""
 
-    def open(self) -> OpenWorkplace:
+    def open(self) -> WorkerResources:
         def says_applied(index: CompanyIndex, generation: str, given: Documents) -> list[WriteResult]:
             return [WriteResult(id=each.id, outcome=WriteOutcome.APPLIED) for each in given]
 
-        place = rigged(Workplace.open(self), says_applied)
+        place = rigged(WorkerSettings.open(self), says_applied)
         encoders = {encoder.encoder_id: Touchy(encoder) for encoder in place.encoders.values()}
         NOTED.extend(encoders.values())
         place.encoders = encoders
@@ -279,11 +281,11 @@ class Counted(Workplace):
 
 @pytest.mark.parametrize("where", [0, 7_777])
 def test_one_poison_in_ten_thousand_costs_one_dead_letter_and_few_calls_of_the_encoder(
-    where: int, index: SqliteIndex, workplace: Workplace
+    where: int, index: SqliteIndex, worker_settings: WorkerSettings
 ) -> None:
     del index
     texts = (f"Makes part {n} of {POISON if n == where else 'boats'}." for n in range(10_000))
-    place = Counted(index=workplace.index, threads=1)
+    place = Counted(index=worker_settings.index, threads=1)
     ran = run(place, in_order(change(f"c{n}", 1, text) for n, text in enumerate(texts)), batch_messages=512)
     assert (len(ran.taken), ran.dead, ran.ends) == (9_999, [f"test#{where}"], 10_000)
     [encoder] = [each for each in NOTED if isinstance(each, Touchy)]
@@ -293,10 +295,10 @@ def test_one_poison_in_ten_thousand_costs_one_dead_letter_and_few_calls_of_the_e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailsAFifth(Workplace):
+class FailsAFifth(WorkerSettings):
     """Its store refuses every fifth document of a bulk, by chance."""
 
-    def open(self) -> OpenWorkplace:
+    def open(self) -> WorkerResources:
         choice = random.Random(3)
 
         def takes_most(index: CompanyIndex, generation: str, given: Documents) -> list[WriteResult]:
@@ -310,16 +312,16 @@ class FailsAFifth(Workplace):
                 for each, no in zip(given, refused, strict=True)
             ]
 
-        return rigged(Workplace.open(self), takes_most)
+        return rigged(WorkerSettings.open(self), takes_most)
 
 
 def test_a_fifth_of_all_items_failing_leaves_each_message_with_one_end(
-    index: SqliteIndex, workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    index: SqliteIndex, worker_settings: WorkerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "FIRST_PAUSE_SECONDS", 0.001)
     records = [change(f"c{number % 300}", number // 300, f"Makes part {number}.") for number in range(900)]
     damaged: list[Any] = [*records[:450], b"{", *records[450:], b"[]"]
-    ran = run(FailsAFifth(index=workplace.index, threads=1), in_order(damaged), batch_messages=100)
+    ran = run(FailsAFifth(index=worker_settings.index, threads=1), in_order(damaged), batch_messages=100)
     items, refused = (
         sum(numbers) for numbers in zip(*(each for each in NOTED if isinstance(each, tuple)), strict=True)
     )
@@ -333,13 +335,13 @@ def test_a_fifth_of_all_items_failing_leaves_each_message_with_one_end(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paused(Workplace):
+class Paused(WorkerSettings):
     """Its store answers nothing for some attempts, once it has taken some documents."""
 
     after: int
     attempts: int
 
-    def open(self) -> OpenWorkplace:
+    def open(self) -> WorkerResources:
         written, refused = 0, 0
 
         def takes_in_the_end(index: CompanyIndex, generation: str, given: Documents) -> list[WriteResult]:
@@ -351,7 +353,7 @@ class Paused(Workplace):
             written += len(given)
             return index.upsert(generation, given)
 
-        return rigged(Workplace.open(self), takes_in_the_end)
+        return rigged(WorkerSettings.open(self), takes_in_the_end)
 
 
 @dataclass(frozen=True)
@@ -377,12 +379,12 @@ def endless_looking(_: Any) -> Iterator[Message]:
 
 
 def test_while_the_store_takes_nothing_nothing_is_read_and_afterwards_all_is_written(
-    index: SqliteIndex, workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    index: SqliteIndex, worker_settings: WorkerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "FIRST_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(delivery, "LONGEST_PAUSE_SECONDS", 0.02)
     READ[0] = 0
-    place = Paused(index=workplace.index, threads=1, after=MANY // 2, attempts=ATTEMPTS)
+    place = Paused(index=worker_settings.index, threads=1, after=MANY // 2, attempts=ATTEMPTS)
     source = beam.Impulse() | beam.FlatMap(endless_looking).with_output_types(Message)
     ran = run(place, source, batch_messages=BATCH)
     looks = [each for each in NOTED if isinstance(each, Look)]

@@ -10,7 +10,7 @@ import pytest
 from pipelines import reembed, schedule
 from pipelines.options import beam_options
 from pipelines.reembed import ReembedOptions, run_once, summary
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.bundle import ModelBundle
 from similarity.company import DeletedCompany, utc_now
 from similarity.encoder import TextEncoder
@@ -75,16 +75,16 @@ def judged(tmp_path: Path) -> Path:
     return path
 
 
-def run(bundle: ModelBundle, workplace: Workplace, judged: Path | None, **options: Any) -> ReembedReport:
-    asked = ReembedOptions(workplace=workplace, judged=judged, range_documents=20, **options)
+def run(bundle: ModelBundle, worker_settings: WorkerSettings, judged: Path | None, **options: Any) -> ReembedReport:
+    asked = ReembedOptions(worker_settings=worker_settings, judged=judged, range_documents=20, **options)
     return run_once(bundle, asked, beam_options([], bounded=True))
 
 
 def test_the_corpus_moves_to_the_new_bundle(
-    filled: SqliteIndex, workplace: Workplace, better: ModelBundle, judged: Path
+    filled: SqliteIndex, worker_settings: WorkerSettings, better: ModelBundle, judged: Path
 ) -> None:
     before = filled.live()
-    report = run(better, workplace, judged)
+    report = run(better, worker_settings, judged)
     live = filled.live()
     assert (live.encoder_id, report.promoted) == (better.encoder_id, True)
     assert (report.documents, report.encoded) == (COMPANIES + 1, COMPANIES)
@@ -93,11 +93,15 @@ def test_the_corpus_moves_to_the_new_bundle(
 
 
 def test_the_command_says_how_it_went(
-    filled: SqliteIndex, workplace: Workplace, worse: ModelBundle, judged: Path, capsys: pytest.CaptureFixture[str]
+    filled: SqliteIndex,
+    worker_settings: WorkerSettings,
+    worse: ModelBundle,
+    judged: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     del filled
     with pytest.raises(SystemExit) as ended:
-        reembed.main(["--bundle", str(worse.folder), "--judged", str(judged), "--index", workplace.index])
+        reembed.main(["--bundle", str(worse.folder), "--judged", str(judged), "--index", worker_settings.index])
     assert ended.value.code == 1
     said = capsys.readouterr().err
     assert "gate       refused" in said
@@ -105,26 +109,26 @@ def test_the_command_says_how_it_went(
 
 
 def test_anchors_that_the_bundle_was_trained_on_do_not_judge_it(
-    filled: SqliteIndex, workplace: Workplace, better: ModelBundle, judged: Path
+    filled: SqliteIndex, worker_settings: WorkerSettings, better: ModelBundle, judged: Path
 ) -> None:
     del filled
     trained_on_path(better.folder).write_text("c001\nc002\nc003\n")
-    report = run(better, workplace, judged)
+    report = run(better, worker_settings, judged)
     assert isinstance(report.gate, GateReport)
     assert (report.gate.trained_on, report.gate.anchors) == (3, COMPANIES - 3)
 
 
 def test_what_was_rolled_back_does_not_come_back_by_schedule(
-    filled: SqliteIndex, workplace: Workplace, better: ModelBundle
+    filled: SqliteIndex, worker_settings: WorkerSettings, better: ModelBundle
 ) -> None:
     before = filled.live()
-    run(better, workplace, None)
+    run(better, worker_settings, None)
     filled.rollback()
-    arguments = ["--models", str(better.folder.parent), "--without-gate", "--index", workplace.index]
+    arguments = ["--models", str(better.folder.parent), "--without-gate", "--index", worker_settings.index]
     with pytest.raises(SystemExit, match="was rolled back"):
         reembed.main(arguments)
     assert filled.live().name == before.name
-    run(better, workplace, None)  # by its name it may
+    run(better, worker_settings, None)  # by its name it may
     assert filled.live().bundle_id == better.bundle_id
 
 

@@ -14,7 +14,7 @@ from apache_beam.testing.util import assert_that, equal_to
 
 from pipelines.metrics import NAMESPACE
 from pipelines.transforms import Ingest
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.messages import Message
 
@@ -33,11 +33,11 @@ def record(company_id: str, description: str = "Makes boats.") -> dict[str, Any]
 
 
 def run(
-    messages: Sequence[Message], workplace: Workplace, *, ends: Sequence[tuple[str, str]], **options: Any
+    messages: Sequence[Message], worker_settings: WorkerSettings, *, ends: Sequence[tuple[str, str]], **options: Any
 ) -> PipelineResult:
     """Runs them all; `ends` are the expected positions, each with its outcome or the stage of its dead letter."""
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
-        ingested = pipeline | beam.Create(messages) | Ingest(workplace, **options)
+        ingested = pipeline | beam.Create(messages) | Ingest(worker_settings, **options)
         taken = ingested.stored | beam.Map(lambda each: (each.position, str(each.outcome)))
         dead = ingested.dead | beam.Map(lambda letter: (letter.message.position, str(letter.stage)))
         assert_that((taken, dead) | beam.Flatten(), equal_to(list(ends)))
@@ -49,27 +49,27 @@ def counted(result: PipelineResult) -> dict[str, int]:
     return {counter.key.metric.name: counter.committed for counter in counters}
 
 
-def test_a_message_becomes_a_company_in_the_index(index: SqliteIndex, workplace: Workplace) -> None:
-    run([message(1, record("a"))], workplace, ends=[("test#1", "applied")])
+def test_a_message_becomes_a_company_in_the_index(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
+    run([message(1, record("a"))], worker_settings, ends=[("test#1", "applied")])
     stored = index.get(index.live().name, ["a"])["a"]
     assert stored.company.description == "Makes boats."
     assert np.linalg.norm(stored.vector) == pytest.approx(1)
 
 
 def test_what_cannot_be_understood_is_a_dead_letter_and_the_rest_goes_on(
-    index: SqliteIndex, workplace: Workplace
+    index: SqliteIndex, worker_settings: WorkerSettings
 ) -> None:
     run(
         [message(1, b"{"), message(2, record("b")), message(3, {"id": "c"}), message(4, None)],
-        workplace,
+        worker_settings,
         ends=[("test#1", "decode"), ("test#2", "applied"), ("test#3", "decode"), ("test#4", "decode")],
     )
     assert index.stats(index.live().name).companies == 1
 
 
-def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, workplace: Workplace) -> None:
+def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
     del index
-    run([message(1, record("a"), minutes=5)], workplace, ends=[("test#1", "applied")])
+    run([message(1, record("a"), minutes=5)], worker_settings, ends=[("test#1", "applied")])
     result = run(
         [
             message(1, record("a"), minutes=5),  # read again
@@ -79,7 +79,7 @@ def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, w
             message(5, b"[]"),
             message(6, record("b", "Makes anvils.")),
         ],
-        workplace,
+        worker_settings,
         ends=[
             ("test#1", "unchanged"),
             ("test#2", "superseded"),
@@ -100,12 +100,12 @@ def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, w
     assert (counts["embedded_texts"], counts["reused_vectors"]) == (2, 2)
 
 
-def test_batches_are_cut_and_nothing_is_left_in_one(index: SqliteIndex, workplace: Workplace) -> None:
+def test_batches_are_cut_and_nothing_is_left_in_one(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
     messages = [message(n, record(f"c{n}")) for n in range(25)]
-    run(messages, workplace, ends=[(each.position, "applied") for each in messages], batch_messages=10)
+    run(messages, worker_settings, ends=[(each.position, "applied") for each in messages], batch_messages=10)
     assert index.stats(index.live().name).companies == 25
 
 
-def test_a_worker_gives_its_lease_back(index: SqliteIndex, workplace: Workplace) -> None:
-    run([message(1, record("a"))], workplace, ends=[("test#1", "applied")])
+def test_a_worker_gives_its_lease_back(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
+    run([message(1, record("a"))], worker_settings, ends=[("test#1", "applied")])
     assert index.leases() == []

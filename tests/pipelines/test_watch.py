@@ -18,9 +18,9 @@ from pipelines import flink, stream
 from pipelines import watch as watching
 from pipelines.flink import FlinkMaster, FlinkUnavailable, master_of
 from pipelines.options import Source, StreamOptions, add_stream_options, beam_options, stream_options
-from pipelines.stream import progress_of
+from pipelines.stream import promote_and_measure
 from pipelines.watch import Progress, StallWatch, StreamFailed, cancel, seconds_to_wait, watch
-from pipelines.workplace import Workplace
+from pipelines.worker_settings import WorkerSettings
 from similarity.errors import InvalidInput
 
 pytestmark = pytest.mark.pipelines
@@ -135,8 +135,8 @@ def test_a_runner_that_does_not_answer_is_not_asked_twice_to_end_a_job() -> None
 def test_an_index_that_is_away_does_not_end_the_command(options: StreamOptions) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    away = Workplace(index=f"http://127.0.0.1:{port}/companies")
-    assert progress_of(replace(options, workplace=away), {}) is None
+    away = WorkerSettings(index=f"http://127.0.0.1:{port}/companies")
+    assert promote_and_measure(replace(options, worker_settings=away), {}) is None
 
 
 class Cluster(ThreadingHTTPServer):
@@ -247,7 +247,7 @@ def test_a_stalled_job_is_ended_on_flink_before_the_next_is_started(
 
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(stream, "submit_job", started)
-    monkeypatch.setattr(stream, "progress_of", lambda *_: STUCK)
+    monkeypatch.setattr(stream, "promote_and_measure", lambda *_: STUCK)
     with running(cluster) as master:
         to_beam = beam_options(
             ["--runner=PortableRunner", f"--flink_master={master.url}"], bounded=False, job_name="ours"
@@ -263,7 +263,7 @@ def test_a_command_that_cannot_end_its_job_says_so_and_starts_no_other(
 ) -> None:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(stream, "submit_job", lambda *_: Job("RUNNING"))
-    monkeypatch.setattr(stream, "progress_of", lambda *_: STUCK)
+    monkeypatch.setattr(stream, "promote_and_measure", lambda *_: STUCK)
     to_beam = beam_options(["--runner=PortableRunner"], bounded=False)
     with pytest.raises(StreamFailed, match="does not cancel Flink jobs; cancel it in Flink"):
         stream.keep_running(options, to_beam, threading.Event(), environ={}, log=lambda line: None)

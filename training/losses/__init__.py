@@ -1,7 +1,9 @@
-"""The losses: pure functions on tensors, tested against hand-computed values. Those of papers: training.papers.losses.
+"""The losses: pure functions on tensors, tested against hand-computed values.
+
+The losses of reproduced papers are in training.papers.paper_losses.
 
     pause, cross_entropy   losses on pairs
-    on_anchors             losses on anchors: in-batch, listwise, supervised contrastive
+    anchor_losses          losses on anchors: in-batch, listwise, supervised contrastive
     distillation           the loss on texts
     objectives             the losses that a method's name stands for, their weighted sum, and their arguments
     candidate_table        anchors × candidates of a batch, for losses on anchors

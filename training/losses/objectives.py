@@ -20,9 +20,9 @@ from torch import Tensor
 from similarity.errors import InvalidInput
 from training.config import TrainSettings
 from training.data.pairs import Pairs
+from training.losses.anchor_losses import graded_listwise, in_batch_contrastive, sample_entries, supervised_contrastive
 from training.losses.candidate_table import CandidateTable, candidate_table
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
-from training.losses.on_anchors import graded_listwise, in_batch_contrastive, sample_entries, supervised_contrastive
 from training.losses.pause import Supervised, check_priors, pause
 
 

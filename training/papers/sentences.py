@@ -1,7 +1,7 @@
-"""Trains on sentences of descriptions, without labels: QuickThoughts and its variants, IS-BERT.
+"""Training on sentences of descriptions, without labels: QuickThoughts with two variants, and IS-BERT.
 
 python -m training.papers.sentences --method is-bert --companies companies.jsonl --output runs/sentences
-python -m training.papers.sentences ... --pairs pairs.csv     # labelled pairs for checkpoint selection
+python -m training.papers.sentences ... --pairs pairs.csv     # select the checkpoint on labelled pairs
 """
 
 import argparse
@@ -24,19 +24,20 @@ from training.data.texts import Texts
 from training.evaluate.encoding import Encode
 from training.evaluate.judged import read_descriptions
 from training.evaluate.ranks import auc
+from training.losses.anchor_losses import sample_entries
 from training.losses.objectives import Log, step_random
-from training.losses.on_anchors import sample_entries
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
 from training.options import add_settings, settings_of
-from training.papers.losses import altered_targets, block_loss, is_bert, quick_thoughts
+from training.papers.paper_losses import altered_targets, block_loss, is_bert, quick_thoughts
 from training.papers.sentence_batches import SentenceBatch, SentenceBatches, neighbours, sentences
 from training.papers.sentence_models import TokenEncoder, TwoEncoders, load_convolutions, new_convolutions
 from training.run.task import Task, digest
 from training.train import run
 
 METHODS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered", "is-bert")
-# The papers' settings; options of the command line take precedence.
+MIN_SELECTION = 2  # the selection compares sentences of different descriptions
+# The settings of the papers. Options of the command line take precedence.
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in METHODS[:3]},
     "is-bert": {"batch_sentences": 32, "learning_rate": 1e-6, "final_learning_rate": 0.0},
@@ -52,23 +53,24 @@ class SentenceSettings(TrainSettings):
     """
 
     method: str = METHODS[0]
-    context: int = 1  # neighbours are at most this many sentences apart
-    windows: Literal["1,3,5", "3,5,7"] = "1,3,5"  # of IS-BERT's convolutions, in tokens; 3,5,7 for long texts
+    context: int = 1  # maximum distance of two neighbours, in sentences
+    windows: Literal["1,3,5", "3,5,7"] = "1,3,5"  # widths of IS-BERT's convolutions, in tokens; 3,5,7 for long texts
     batch_sentences: int = 400
 
     def __post_init__(self) -> None:
         TrainSettings.__post_init__(self)  # super() does not work in a dataclass with slots
         if self.method not in METHODS:
             raise InvalidInput(f"method is {self.method!r}; choose one of {', '.join(METHODS)}")
-        for name, least in (("context", 1), ("batch_sentences", 4)):
-            if getattr(self, name) < least:
-                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be {least} or more")
+        for name, minimum in (("context", 1), ("batch_sentences", 4)):
+            if getattr(self, name) < minimum:
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be {minimum} or more")
 
 
 class SentenceTask(Task):
-    """Training on sentences of descriptions; `selection` descriptions are held out for checkpoint selection.
+    """Training on sentences of descriptions.
 
-    If `select` is given, such as one on labelled pairs, no description is held out.
+    `selection`: number of descriptions that are held out for checkpoint selection. `select`: another checkpoint
+    selection, such as one on labelled pairs; then no description is held out.
 
     Raises:
         InvalidInput: too few descriptions have two sentences.
@@ -82,8 +84,8 @@ class SentenceTask(Task):
         self.settings = settings
         held_out: set[int] = set() if select else _held_out(descriptions, selection, seed=settings.seed)
         self.select = select or NeighbourSelection([descriptions[number] for number in sorted(held_out)])
-        kept = [text for number, text in enumerate(descriptions) if number not in held_out]
-        batches = SentenceBatches(kept, batch_sentences=settings.batch_sentences, seed=settings.seed)
+        training = [text for number, text in enumerate(descriptions) if number not in held_out]
+        batches = SentenceBatches(training, batch_sentences=settings.batch_sentences, seed=settings.seed)
         self.batches = batches
         self.texts = Texts(batches.texts, settings.source, max_tokens=settings.max_tokens)
         self.fingerprint = digest(batches.texts, (batches.documents, batches.positions))
@@ -91,7 +93,10 @@ class SentenceTask(Task):
         self.batch = f"about {settings.batch_sentences} sentences"
 
     def load_model(self, settings: TrainSettings) -> PairModel:
-        """Return IS-BERT's encoder, with the convolutions in the folder or new ones, or QuickThoughts' two encoders."""
+        """Return the model of the method: two encoders for QuickThoughts, an encoder with convolutions for IS-BERT.
+
+        The convolutions are read from the folder of the weights. If it has none, they are new.
+        """
         folder = weights_source(settings.source)
         transformer = load_base_transformer(folder)
         if self.settings.method != "is-bert":
@@ -116,57 +121,67 @@ class SentenceTask(Task):
             value = is_bert(outputs, mask, mean_over_tokens(outputs, mask))
         else:
             left, right = outputs.chunk(2, dim=1)
-            places = (torch.from_numpy(each).to(outputs.device) for each in (batch.documents, batch.positions))
-            near, others = neighbours(*places, context=context)
+            documents = torch.from_numpy(batch.documents).to(outputs.device)
+            positions = torch.from_numpy(batch.positions).to(outputs.device)
+            positives, negatives = neighbours(documents, positions, context=context)
             if method == "quick-thoughts-block":
-                # Blocks of equal size: as many others as a sentence has neighbours on both sides.
-                sampled = sample_entries(others, 2 * context, step_random(self.settings, step))
-                value = block_loss(left, right, near, sampled)
+                # A sentence has at most `context` neighbours on each side. It gets the same number of negatives.
+                sampled = sample_entries(negatives, 2 * context, step_random(self.settings, step))
+                value = block_loss(left, right, positives, sampled)
             else:
                 loss = quick_thoughts if method == "quick-thoughts" else altered_targets
-                value = loss(left, right, near, others)
+                value = loss(left, right, positives, negatives)
         return value, {"sentences": float(len(batch))}
 
 
 def _held_out(descriptions: Sequence[str], selection: int, *, seed: int) -> set[int]:
-    several = [number for number, text in enumerate(descriptions) if len(sentences(text)) > 1]
-    if not 1 < selection < len(several):
+    """Return the indices of `selection` random descriptions with at least two sentences."""
+    usable = [number for number, text in enumerate(descriptions) if len(sentences(text)) > 1]
+    if len(usable) <= MIN_SELECTION:
         raise InvalidInput(
-            f"{selection} of {len(several)} descriptions with two sentences cannot be held out for selection; "
-            f"pass --selection 2 to {max(2, len(several) - 1)}"
+            f"{len(usable)} of {len(descriptions)} descriptions have two sentences; at least {MIN_SELECTION + 1} are "
+            f"needed: {MIN_SELECTION} for checkpoint selection and one for training"
         )
-    return set(np.random.default_rng(seed).choice(several, selection, replace=False).tolist())
+    if not MIN_SELECTION <= selection < len(usable):
+        raise InvalidInput(
+            f"{selection} of {len(usable)} descriptions with two sentences cannot be held out for checkpoint "
+            f"selection; pass --selection {MIN_SELECTION} to {len(usable) - 1}"
+        )
+    return set(np.random.default_rng(seed).choice(usable, selection, replace=False).tolist())
 
 
 class NeighbourSelection:
-    """Checkpoint selection by the AUC of adjacent sentences against sentences of different descriptions."""
+    """Checkpoint selection by an AUC: adjacent sentences against pairs of sentences of different descriptions.
+
+    `adjacent` and `compared` bool `[sentences, sentences]`: the positive pairs, and all pairs in the AUC.
+    """
 
     def __init__(self, descriptions: Sequence[str]) -> None:
-        split = [sentences(text) for text in descriptions]
-        self.sentences = [sentence for found in split for sentence in found]
-        documents = np.repeat(np.arange(len(split)), [len(found) for found in split])
-        place = np.arange(len(self.sentences))
-        upper = place[:, None] < place
-        together = documents[:, None] == documents
-        self.adjacent: NDArray[np.bool_] = upper & together & (place - place[:, None] == 1)
-        self.compared: NDArray[np.bool_] = self.adjacent | (upper & ~together)
+        sentences_of = [sentences(text) for text in descriptions]
+        self.sentences = [sentence for group in sentences_of for sentence in group]
+        documents = np.repeat(np.arange(len(sentences_of)), [len(group) for group in sentences_of])
+        number = np.arange(len(self.sentences))
+        upper = number[:, None] < number  # each pair once
+        same_document = documents[:, None] == documents
+        self.adjacent: NDArray[np.bool_] = upper & same_document & (number - number[:, None] == 1)
+        self.compared: NDArray[np.bool_] = self.adjacent | (upper & ~same_document)
 
     def __call__(self, encode: Encode) -> dict[str, float]:
-        """Return the score of an encoder."""
+        """Return the AUC of an encoder."""
         vectors = encode(self.sentences)
         return {"neighbour_auc": auc((vectors @ vectors.T)[self.compared], self.adjacent[self.compared])}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read descriptions and settings, and train."""
+    """Read the options and the descriptions, and train."""
     parser = argparse.ArgumentParser(
         description="Train an encoder on sentences of descriptions, without labels.",
         epilog="Afterwards: python -m training.papers.export --model OUTPUT/best --output bundles",
     )
     add = parser.add_argument
-    add("--companies", type=Path, required=True, help="JSONL of companies, or .txt with a description a line")
+    add("--companies", type=Path, required=True, help="JSONL of companies, or .txt with one description per line")
     add("--pairs", type=Path, nargs="+", help="labelled pairs of these companies, for checkpoint selection")
-    add("--output", type=Path, required=True, help="folder of this run; a killed run continues there")
+    add("--output", type=Path, required=True, help="folder of this run; a killed run continues from it")
     add("--selection", type=int, default=100, help="descriptions held out for checkpoint selection (100)")
     add_settings(parser, SentenceSettings)
     options = parser.parse_args(arguments)

@@ -25,7 +25,7 @@ from training.data.texts import Texts
 from training.losses.objectives import Log, LossInputs, Objective
 from training.options import add_settings, settings_of
 from training.papers.cells import Result, add_table_options, facts_of, measured_cells, start_encoder, trained
-from training.papers.losses import sts_regression
+from training.papers.paper_losses import sts_regression
 from training.papers.reports import markdown, spread
 from training.papers.sts import StsSelection, StsSet, evaluate_sts, read_sts, scored_pairs
 from training.run.task import PairTask

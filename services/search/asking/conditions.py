@@ -1,14 +1,18 @@
-"""Filters in a URL: `country=Germany`, `tags!=retail`, `attributes.employees>=100`."""
+"""Filters in a URL, called conditions: `country=Germany`, `tags!=retail`, `attributes.employees>=100`."""
 
 import re
 from collections.abc import Mapping, Sequence
 
+from similarity.company import ATTRIBUTE_NAME_PATTERN
 from similarity.errors import InvalidFilter
-from similarity.index.filters import FieldFilter
+from similarity.index.filters import FILTER_FIELDS, FieldFilter
 from similarity.search.filter_text import parse_filters
 
-FIELD = r"(?:country|industry|tags|domain|attributes\.[A-Za-z][A-Za-z0-9_]{0,63})"
-_ATTRIBUTE = r"attributes\.[A-Za-z][A-Za-z0-9_]{0,63}"
+_ATTRIBUTE = rf"attributes\.{ATTRIBUTE_NAME_PATTERN.pattern}"
+FIELD = f"(?:{'|'.join(FILTER_FIELDS)}|{_ATTRIBUTE})"
+"""The pattern of the fields that a filter may name."""
+FIELD_NAMES = f"{', '.join(f'`{name}`' for name in FILTER_FIELDS)} or `attributes.NAME`"
+"""The same fields for people, in Markdown."""
 _NUMBER = r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?"
 CONDITION = rf"^(?:{FIELD}!?=[\s\S]*|{_ATTRIBUTE}[<>]={_NUMBER})$"
 """The pattern of a condition, for the OpenAPI document."""
@@ -20,14 +24,14 @@ def filters_of(conditions: Sequence[str], any_of: Mapping[str, Sequence[str]] | 
     """Return one filter for each field that has a condition, or values in `any_of`. Blank values are ignored.
 
     Raises:
-        InvalidFilter: a condition does not fit the pattern, or no number is in a range.
+        InvalidFilter: a condition does not match CONDITION, or the lower limit of a range is above its upper limit.
     """
     for condition in conditions:
         parts = _PARTS.fullmatch(condition)
         if parts is None:
             raise InvalidFilter(
                 f"{condition!r:.80} is not a condition; write FIELD=VALUE, FIELD!=VALUE, FIELD>=NUMBER or "
-                "FIELD<=NUMBER, where FIELD is country, industry, tags, domain or attributes.NAME"
+                f"FIELD<=NUMBER, where FIELD is {FIELD_NAMES.replace('`', '')}"
             )
         sign, value = parts.groups()
         if sign in {">=", "<="} and not re.fullmatch(_NUMBER, value):

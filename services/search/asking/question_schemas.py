@@ -12,7 +12,7 @@ from similarity.index.filters import FieldFilter
 from similarity.search import question as search
 
 from ..wire.bodies import Closed, Listed
-from .conditions import CONDITION, FIELD, filters_of
+from .conditions import CONDITION, FIELD, FIELD_NAMES, filters_of
 from .schemas import MAX_HITS, Text, Words
 
 MAX_ANCHORS = 10
@@ -112,7 +112,7 @@ class Filter(_Body):
     """Keep companies whose `field` has any of `any_of`, none of `none_of`, and is in the range."""
 
     field: Annotated[str, StringConstraints(pattern=f"^{FIELD}$")] = Field(
-        description="`country`, `industry`, `tags`, `domain` or `attributes.NAME`.", examples=["country"]
+        description=f"{FIELD_NAMES}.", examples=["country"]
     )
     any_of: Words = Field(default=[], description="Upper and lower case are equal; one matching tag is enough.")
     none_of: Words = Field(default=[])
@@ -233,8 +233,8 @@ class SimilarQuery(FormatQuery):
     filter: Conditions = Field(
         default=[],
         description="A condition: `FIELD=VALUE`, `FIELD!=VALUE`, and for numeric attributes `FIELD>=NUMBER` and "
-        "`FIELD<=NUMBER`. FIELD is `country`, `industry`, `tags`, `domain` or `attributes.NAME`. Repeat it: several "
-        "`FIELD=VALUE` of one field mean any of them; all other conditions must hold.",
+        f"`FIELD<=NUMBER`. FIELD is {FIELD_NAMES}. Repeat it: several `FIELD=VALUE` of one field mean any of them; "
+        "all other conditions must hold.",
         examples=[["attributes.employees>=100"]],
     )
     also: Listed[Reference] = Field(

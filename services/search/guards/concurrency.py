@@ -1,9 +1,9 @@
-"""Concurrency limit: a bounded number of requests is worked on, and a bounded number waits.
+"""Concurrency limit: the service works on a bounded number of requests, and a bounded number waits in a queue.
 
-A service that accepts more than it can do finishes nothing in time, so the rest is refused at once (`shedding`).
-Heavy requests (batches, uploads, free text) have a gate of their own and cannot take every permit from the quick ones.
-API keys share the queue of a gate fairly, so that one key cannot fill it.
-A request that turns out to be heavy while it is answered changes its gate then (`begin_heavy_work`).
+A service that accepts more requests than it can answer finishes none of them in time. All further requests are
+therefore refused at once (`shedding`). Heavy requests (batches, uploads, free text) have a gate of their own, so that
+they cannot take all permits of quick requests. API keys share the queue of a gate fairly: one key cannot fill it.
+A request may turn out to be heavy while it is answered. It then moves to the other gate (`begin_heavy_work`).
 """
 
 import asyncio
@@ -21,21 +21,23 @@ from .rate_limits import PAY_THE_REST
 from .refusals import REFUSED, header, is_open, refuse, secret_in
 
 HEAVY_PATHS = frozenset({"/similar/batch", "/companies/bulk", "/match", "/feedback/pairs", "/feedback/next"})
-BUSY = "as many requests as the service can work on are under way; ask again in a second"
+BUSY = "the service is working on as many requests as it can; send the request again in a second"
 log = logging.getLogger(__name__)
 
 
 def is_heavy(scope: Scope) -> bool:
-    """Whether a request is heavy by its method and path: one of HEAVY_PATHS, or free text by GET."""
+    """Return whether a request is heavy by its method and path: it has one of HEAVY_PATHS, or free text by GET."""
     path: str = scope["path"]
     return path in HEAVY_PATHS or (path == "/similar" and scope["method"] in {"GET", "HEAD"})
 
 
 class Gate:
-    """Gives out `at_once` permits; up to `queue` requests wait `seconds` each, first come, first served.
+    """A concurrency limit with `at_once` permits and a queue of `queue` slots.
 
-    `key` is the Authorization header of a request, None without one. In a full queue, a request whose key has fewer
-    requests waiting takes the slot of the last request of the key that has the most.
+    A request waits in the queue for at most `seconds`. The request that has waited longest gets the next permit. `key`
+    is the Authorization header of a request; None if it has none. If the queue is full, a new request may take the slot
+    of another one: the last request of the key with the most waiting requests. The new request's own key must have
+    fewer waiting requests than that key.
     """
 
     def __init__(self, *, at_once: int, queue: int, seconds: float) -> None:
@@ -44,7 +46,7 @@ class Gate:
         self.inside = 0
         self._seconds = seconds
         self._permits = asyncio.Semaphore(at_once)
-        # The key of each waiting request by its deadline, the longest waiting first.
+        # The keys of the waiting requests by their deadlines; the request that has waited longest is the first.
         self._waiting: dict[asyncio.Timeout, bytes | None] = {}
 
     @property
@@ -54,18 +56,18 @@ class Gate:
 
     @property
     def full(self) -> bool:
-        """Whether there is neither a permit nor room in the queue."""
+        """Whether all permits and all slots of the queue are taken."""
         return self._permits.locked() and self.waiting >= self.queue
 
     def refuses(self, key: bytes | None) -> bool:
-        """Whether a request with `key` can neither have a permit nor wait for one."""
+        """Return whether a request with `key` would get neither a permit nor a slot in the queue."""
         if not self.full:
             return False
         waiting = Counter(self._waiting.values())
         return waiting[key] + 1 >= max(waiting.values(), default=0)
 
     async def enter(self, key: bytes | None = None) -> bool:
-        """Whether the request has a permit; if so, `leave` must follow."""
+        """Take a permit, after a wait if necessary; return whether the request has one. If so, call `leave` later."""
         if self.refuses(key):
             return False
         if not self._permits.locked():
@@ -76,8 +78,9 @@ class Gate:
         return True
 
     async def _wait(self, key: bytes | None) -> bool:
+        """Wait in the queue for a permit; return whether the request has one."""
         if self.full:
-            self._end_a_wait()
+            self._free_slot()
         deadline = asyncio.timeout(self._seconds)
         self._waiting[deadline] = key
         try:
@@ -89,15 +92,15 @@ class Gate:
             self._waiting.pop(deadline, None)
         return True
 
-    def _end_a_wait(self) -> None:
-        """Ends the wait of the last request of the key that has the most."""
-        [(most, _)] = Counter(self._waiting.values()).most_common(1)
-        last = next(deadline for deadline, key in reversed(self._waiting.items()) if key == most)
-        del self._waiting[last]
-        last.reschedule(asyncio.get_running_loop().time())
+    def _free_slot(self) -> None:
+        """End the wait of the last request of the key with the most waiting requests, as if its time were over."""
+        [(busiest_key, _)] = Counter(self._waiting.values()).most_common(1)
+        deadline = next(deadline for deadline, key in reversed(self._waiting.items()) if key == busiest_key)
+        del self._waiting[deadline]
+        deadline.reschedule(asyncio.get_running_loop().time())
 
     def leave(self) -> None:
-        """Give the permit to the request that has waited longest."""
+        """Give the permit back. The request that has waited longest takes it."""
         self.inside -= 1
         self._permits.release()
 
@@ -111,7 +114,7 @@ class Gates:
 
     @property
     def threads(self) -> int:
-        """The most worker threads that requests need at once; a request may wait for a heavy permit within one."""
+        """Maximum number of worker threads in use. Requests that wait for a heavy permit may hold a thread."""
         return self.quick.at_once + self.heavy.at_once + self.heavy.queue
 
     def of(self, scope: Scope) -> Gate:
@@ -130,27 +133,27 @@ class Permit:
 
     @property
     def heavy(self) -> bool:
-        """Whether it is a permit for heavy work."""
+        """Whether this permit is for heavy work."""
         return self._gate is self._gates.heavy
 
     async def enter(self, gate: Gate) -> bool:
-        """Whether there is a permit at `gate`; the one at another gate is given up before this one waits."""
+        """Take a permit of `gate`; return whether there was one. A permit of the other gate is given back first."""
         self.leave()
         if await gate.enter(self._key):
             self._gate = gate
         return self._gate is not None
 
     def leave(self) -> None:
-        """Give up the permit, if one is held."""
+        """Give the permit back, if the request has one."""
         if self._gate is not None:
             self._gate.leave()
             self._gate = None
 
     async def become_heavy(self) -> None:
-        """Take the further tokens of a heavy request, then change the gate.
+        """Take the further rate-limit tokens that a heavy request costs, then move to the gate of heavy requests.
 
         Raises:
-            Problem: the caller has too few tokens left, or there is no permit for the work.
+            Problem: the caller has too few tokens left, or the gate gives no permit.
         """
         try:
             if PAY_THE_REST in self._scope:
@@ -166,10 +169,12 @@ _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
 
 
 def begin_heavy_work() -> None:
-    """Get the permit for heavy work (encoding), in the worker thread of a request; elsewhere it does nothing.
+    """Take a permit for heavy work, such as encoding. Call it in the worker thread of a request before that work.
+
+    Outside a request, and if the request already has a heavy permit, it does nothing.
 
     Raises:
-        Problem: the caller has too few tokens left, or there is no permit for the work; nothing was begun.
+        Problem: the caller has too few tokens left, or there is no heavy permit. Do not start the work.
     """
     permit = _permit.get()
     if permit is not None and not permit.heavy:
@@ -177,10 +182,10 @@ def begin_heavy_work() -> None:
 
 
 class Admission:
-    """Takes a permit for each request, and answers 503 if the application needs more than `seconds`.
+    """Middleware that takes a permit for each request, and answers 503 if the application needs more than `seconds`.
 
-    A worker thread cannot be stopped: after the 503 it works to its end and keeps its permit until then; its answer
-    is discarded. Open paths need no permit.
+    A worker thread cannot be stopped. After the 503 it continues to its end and keeps its permit until then, and its
+    answer is discarded. Open paths (`refusals.is_open`) need no permit.
     """
 
     def __init__(self, app: ASGIApp, *, gates: Gates, seconds: float) -> None:
@@ -189,7 +194,7 @@ class Admission:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection (ASGI)."""
+        """Handle one request or connection (ASGI)."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -197,7 +202,7 @@ class Admission:
         if not is_open(scope["path"]) and not await permit.enter(self._gates.of(scope)):
             await refuse(Problem(problems.OVERLOADED, BUSY), scope, receive, send)
             return
-        # Always set: uvicorn begins the next request of a connection in the context of the last one.
+        # Set for every request, because uvicorn runs all requests of a connection in the same context.
         _permit.set(permit)
         try:
             await self._answer(scope, receive, send)
@@ -205,13 +210,14 @@ class Admission:
             permit.leave()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application. If it has not started its answer within the time limit, answer 503 and discard it."""
         started = False
         refusal: asyncio.Task[None] | None = None
 
         def give_up() -> None:
             nonlocal refusal
             if not started:
-                detail = f"no answer within {self._seconds:g} s; ask for less, or again later"
+                detail = f"the answer took more than {self._seconds:g} s; ask for less, or try again later"
                 problem = Problem(problems.TOOK_TOO_LONG, detail)
                 refusal = asyncio.get_running_loop().create_task(refuse(problem, scope, receive, send))
 
@@ -227,7 +233,7 @@ class Admission:
         except Exception:
             if refusal is None:
                 raise
-            log.exception("%s %r failed after it had been given up", scope["method"], scope["path"])
+            log.exception("%s %r failed after its time limit, so its client got a 503", scope["method"], scope["path"])
         finally:
             deadline.cancel()
             if refusal is not None:

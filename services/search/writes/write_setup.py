@@ -13,9 +13,9 @@ from similarity.model.encoder_protocol import Encoder
 from similarity.upkeep.audit import AuditRecord
 from similarity.upkeep.erasure import Eraser
 
-from .committing import GroupCommit, Sink
+from .destinations import IndexDestination, KafkaDestination
 from .erasing import ErasureService, ErasureThread
-from .sinks import IndexSink, KafkaSink
+from .group_commit import Destination, GroupCommit
 from .writing import WriteMode, WriteService, write_one
 
 SECONDS_TO_DELIVER = 10.0
@@ -57,13 +57,13 @@ def set_up_writing(
     Raises:
         InvalidInput: the mode is Kafka, but no topic is given.
     """
-    sink: Sink = IndexSink(index, encoders)
+    destination: Destination = IndexDestination(index, encoders)
     if mode is WriteMode.KAFKA:
         if kafka is None:
             raise InvalidInput("writes go to Kafka, but no topic is given; set SIMILARITY_SERVICE_KAFKA_TOPIC")
         producer = partial(KeyedProducer, kafka.settings, timeout=SECONDS_TO_DELIVER)
-        sink = KafkaSink(producer, kafka.topic, index)
-    writes = WriteService(None if mode is WriteMode.OFF else GroupCommit(sink, audit=audit), index)
+        destination = KafkaDestination(producer, kafka.topic, index)
+    writes = WriteService(None if mode is WriteMode.OFF else GroupCommit(destination, audit=audit), index)
     publishes = mode is WriteMode.KAFKA
     return Writing(writes, erasure_service(index, writes, workspace, publishes=publishes, audit=audit))
 

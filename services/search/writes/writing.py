@@ -30,7 +30,7 @@ from similarity.ingest.records import Change, ParsedRecord
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from ..wire.problems import Kind
-from .committing import GroupCommit, Written
+from .group_commit import GroupCommit, Written
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 

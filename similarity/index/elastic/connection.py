@@ -23,7 +23,7 @@ from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import PREFIX, ElasticSettings
 
 BUSY = (429, 502, 503, 504)
-READ_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 GET_DOCUMENTS = 500
 PLACED_SECONDS = 20
 FIRST_WITH_PACKED_VECTORS = (9, 3)
@@ -33,13 +33,14 @@ JSON_HEADERS = {"accept": "application/json", "content-type": "application/json"
 class Cluster:
     """The requests of this package to Elasticsearch, with errors that say what to do.
 
-    `client` retries nothing. `reading` retries on another node: for reads, and for writes that may be repeated.
+    `client` sends each request once. `retrying` repeats a failed request on another node. Use it for reads, and for
+    writes that have the same effect if they arrive twice.
     """
 
     def __init__(self, settings: ElasticSettings) -> None:
         self.settings = settings
         self.client = connect(settings)
-        self.reading = self.client.options(max_retries=READ_ATTEMPTS - 1, retry_on_timeout=True, retry_on_status=BUSY)
+        self.retrying = self.client.options(max_retries=MAX_ATTEMPTS - 1, retry_on_timeout=True, retry_on_status=BUSY)
 
     def close(self) -> None:
         """Close the connections."""
@@ -52,7 +53,7 @@ class Cluster:
         If this client may not read the versions of the nodes, vectors are sent as numbers, which every release reads.
         """
         try:
-            nodes = self.reading.nodes.info(filter_path=["nodes.*.version"])["nodes"]
+            nodes = self.retrying.nodes.info(filter_path=["nodes.*.version"])["nodes"]
         except (ApiError, KeyError):
             return False
         except TransportError as error:
@@ -69,9 +70,9 @@ class Cluster:
         if not bodies:
             return []
         lines = [line for body in bodies for line in ({"index": index}, body)]
-        for _ in range(READ_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             with self.explained():
-                responses = self.reading.msearch(searches=lines)["responses"]
+                responses = self.retrying.msearch(searches=lines)["responses"]
             if not any(map(_was_interrupted, responses)):
                 break
         for response in responses:
@@ -98,7 +99,7 @@ class Cluster:
         found = {}
         for start in range(0, len(valid), GET_DOCUMENTS):
             with self.explained():
-                answer = self.reading.perform_request(
+                answer = self.retrying.perform_request(
                     "POST",
                     f"/{index}/_mget",
                     params={"_source_exclude_vectors": "false" if vectors else "true"},
@@ -117,7 +118,7 @@ class Cluster:
         if not operations:
             return
         with self.explained():
-            answer = self.reading.bulk(index=index, operations=operations)
+            answer = self.retrying.bulk(index=index, operations=operations)
         for item in answer["items"]:
             for result in item.values():
                 if "error" in result:
@@ -126,7 +127,7 @@ class Cluster:
     def refresh(self, index: str) -> None:
         """Make all acknowledged writes visible to searches. Raises UnknownGeneration if the index was deleted."""
         with self.explained():
-            self.reading.indices.refresh(index=index)
+            self.retrying.indices.refresh(index=index)
 
     def create_index(self, index: str, **body: Any) -> None:
         """Create an index if it does not exist, and wait until it can be written to.

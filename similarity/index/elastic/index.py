@@ -272,7 +272,7 @@ class ElasticIndex:
     def _guard(self, entry: Entry) -> None:
         """Raise IndexUnavailable if the mapping of the index is not that of this generation."""
         with self._cluster.explained():
-            found = self._cluster.reading.indices.get_mapping(index=entry.index)[entry.index]["mappings"]
+            found = self._cluster.retrying.indices.get_mapping(index=entry.index)[entry.index]["mappings"]
         problems = guard(found, entry.record)
         if problems:
             raise IndexUnavailable(

@@ -53,9 +53,9 @@ class ElasticLedger:
             self._make_ready()
             made = {"kind": "key", "record": {"key": base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}}
             with self._cluster.explained():
-                client = self._cluster.reading.options(ignore_status=CONFLICT)
+                client = self._cluster.retrying.options(ignore_status=CONFLICT)
                 client.create(index=self._index, id=KEY_DOCUMENT, document=made)
-                found = self._cluster.reading.get(index=self._index, id=KEY_DOCUMENT)
+                found = self._cluster.retrying.get(index=self._index, id=KEY_DOCUMENT)
             self._key = base64.b64decode(found["_source"]["record"]["key"])
         return self._key
 
@@ -78,7 +78,7 @@ class ElasticLedger:
     def save_erasure(self, record: ErasureRecord) -> None:
         self._make_ready()
         with self._cluster.explained():
-            self._cluster.reading.index(
+            self._cluster.retrying.index(
                 index=self._index,
                 id=document_id("erasure", record.id),
                 document={
@@ -92,7 +92,7 @@ class ElasticLedger:
     def erasure(self, company_id: str) -> ErasureRecord | None:
         with self._cluster.explained():
             try:
-                found = self._cluster.reading.get(index=self._index, id=document_id("erasure", company_id))
+                found = self._cluster.retrying.get(index=self._index, id=document_id("erasure", company_id))
             except NotFoundError:
                 return None
         return _readable(found["_source"])
@@ -102,7 +102,7 @@ class ElasticLedger:
             return frozenset()
         ids = {document_id("erasure", each): each for each in company_ids}
         with self._cluster.explained():
-            answer = self._cluster.reading.mget(index=self._index, ids=list(ids), source=False)
+            answer = self._cluster.retrying.mget(index=self._index, ids=list(ids), source=False)
         # Without the index each document is an error.
         return frozenset(ids[each["_id"]] for each in answer["docs"] if each.get("found"))
 

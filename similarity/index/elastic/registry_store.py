@@ -75,7 +75,7 @@ class RegistryStore:
     def _read(self) -> _Stored:
         with self._cluster.explained():
             try:
-                found = self._cluster.reading.get(index=self._index, id=DOCUMENT)
+                found = self._cluster.retrying.get(index=self._index, id=DOCUMENT)
             except NotFoundError:
                 return _Stored(Registry(), (), None)
         source = found["_source"]["registry"]

@@ -212,17 +212,17 @@ class SqliteIndex:
         words: str = "",
     ) -> SimilarCompanies:
         asked = conditions(filters)
-        looked_for = query_words(words)
+        terms = query_words(words)
         with self._connections.reading() as connection:
-            if looked_for:
+            if terms:
                 neighbours = hybrid_nearest(
-                    self._search, connection, generation, vector, looked_for, k=k, conditions=asked, exclude=exclude
+                    self._search, connection, generation, vector, terms, k=k, conditions=asked, exclude=exclude
                 )
             else:
                 neighbours = self._search.nearest(
                     connection, generation, vector, k=k, conditions=asked, exclude=exclude
                 )
-            found = reading.company_facts(connection, [neighbour.document for neighbour in neighbours])
+            found = reading.company_facts(connection, [neighbour.document_number for neighbour in neighbours])
             require_passing(asked, [facts.company for facts in found])
         hits = (
             SimilarCompany(

@@ -22,10 +22,10 @@ GATHER_SHARE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A hit: the id of the company, the number of its document, and its exact cosine."""
+    """A company near a vector: its id, the number of its row in the table `documents`, and its exact cosine."""
 
     id: str
-    document: int
+    document_number: int
     score: float
 
 

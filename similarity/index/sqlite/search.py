@@ -1,7 +1,7 @@
 """Exact and hybrid search in the embedded index, with the vectors of generations in memory.
 
-The caller opens one read transaction for a search, so vectors, filters and the companies of the hits come from the same
-state of the file.
+The caller opens one read transaction per search. Vectors, filters and the companies of the hits therefore come from the
+same state of the file.
 """
 
 import json
@@ -24,19 +24,19 @@ from similarity.index.sqlite.filters import ANY_OF, BETWEEN, Conditions
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix, exact_cosines
 
-MATRICES_KEPT = 2  # of the live generation, and of one that is compared with it
-FILTERS_KEPT = 32
+MAX_MATRICES = 2  # one for the live generation, and one for a generation that is compared with it
+MAX_FILTERS = 32
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 class ExactSearch:
-    """The searches in one index. Thread-safe; one thread searches at a time."""
+    """The vector searches in one index, with cached matrices. Thread-safe; one thread searches at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._matrices: OrderedDict[int, _LevelMatrix] = OrderedDict()
+        self._matrices: OrderedDict[int, _GenerationMatrix] = OrderedDict()
 
     def nearest(
         self,
@@ -49,14 +49,15 @@ class ExactSearch:
         exclude: Collection[str],
         depth: int = 0,
     ) -> list[Neighbour]:
-        """Return the k documents (or `depth`, if larger) with the highest cosine in the generation `name`, best first.
+        """Return the k companies with the highest cosine in the generation `name`, best first.
 
-        `connection` must be in a transaction that has not read anything yet. Otherwise its state of the file could be
-        older than the matrix, which another thread may just have updated.
+        If `depth` is larger than k, returns `depth` companies. `connection` must be in a transaction that has not read
+        anything yet. Otherwise the transaction could see an older state of the file than the cached matrix, because
+        another thread may have just updated the matrix.
 
         Raises:
             UnknownGeneration: there is no such generation.
-            DamagedRow: a vector differs from what was written, or a company is missing.
+            DamagedRow: a vector does not match its checksum, or the generation lacks a company.
             InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         """
         with self._lock:
@@ -67,30 +68,33 @@ class ExactSearch:
             return matrix.nearest(connection, vector, k=max(k, depth), conditions=conditions, exclude=exclude)
 
     def require_unknown(self, generation: StoredGeneration, ids: Collection[str]) -> None:
-        """Raise DamagedRow if one of `ids`, which the caller did not find in the file, is in the matrix.
+        """Raise DamagedRow if the matrix contains one of `ids`, which the caller did not find in the file.
 
-        The caller must have searched `ids` in the transaction that read `generation`. If the matrix is not loaded, or
-        its state cannot be compared with that of the file, this does nothing.
+        The caller must have looked up `ids` in the transaction that read `generation`. If the matrix is not loaded, or
+        if its state and the state of the file cannot be compared, nothing is checked.
         """
         if not ids:
             return
         with self._lock:
             matrix = self._matrices.get(generation.number)
-            hidden = matrix.known(generation, ids) if matrix else None
-        if hidden:
-            raise DamagedRow(f"company {hidden!r} is in the file, but an index of the file does not name it")
+            hidden_id = matrix.first_stored(generation, ids) if matrix else None
+        if hidden_id:
+            raise DamagedRow(f"company {hidden_id!r} is in the file, but an SQL index of the file lacks it")
 
     def clear(self) -> None:
-        """Release the memory."""
+        """Drop all cached matrices."""
         with self._lock:
             self._matrices.clear()
 
-    def _matrix(self, generation: StoredGeneration) -> "_LevelMatrix":
-        return _cached(self._matrices, generation.number, lambda: _LevelMatrix(generation), most=MATRICES_KEPT)
+    def _matrix(self, generation: StoredGeneration) -> "_GenerationMatrix":
+        return _cached(self._matrices, generation.number, lambda: _GenerationMatrix(generation), max_size=MAX_MATRICES)
 
 
-class _LevelMatrix:
-    """The matrix of a generation, and the number of the last write that it contains."""
+class _GenerationMatrix:
+    """The vectors of a generation up to one write, and the rows that pass recent filters.
+
+    `_sequence`: the number of that write; -1 before the first load.
+    """
 
     def __init__(self, generation: StoredGeneration) -> None:
         self._number = generation.number
@@ -99,18 +103,22 @@ class _LevelMatrix:
         self._filtered: OrderedDict[Conditions, Rows] = OrderedDict()
 
     def refresh(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
+        """Bring the matrix to the state of the file. Raises DamagedRow as `ExactSearch.nearest`."""
         if self._sequence < generation.purged:
             self._load(connection, generation)
         elif self._sequence < generation.sequence:
-            self._follow(connection)
+            self._apply_changes(connection)
         else:
             return
         reading.require_companies(generation, len(self._matrix))
         self._filtered.clear()
         self._sequence = generation.sequence
 
-    def known(self, generation: StoredGeneration, ids: Collection[str]) -> str | None:
-        """Return one of `ids` that must be in the file in the state `generation`, perhaps as a tombstone; or None."""
+    def first_stored(self, generation: StoredGeneration, ids: Collection[str]) -> str | None:
+        """Return the first of `ids` that must be in the file at the state `generation`; None if there is none.
+
+        It may be a tombstone in the file.
+        """
         if not generation.purged <= self._sequence <= generation.sequence:
             return None
         return next((company_id for company_id in ids if company_id in self._matrix), None)
@@ -124,60 +132,63 @@ class _LevelMatrix:
         conditions: Conditions,
         exclude: Collection[str],
     ) -> list[Neighbour]:
+        """Return the k companies with the highest cosine that pass the conditions, best first."""
         rows = None
         if conditions:
             rows = _cached(
-                self._filtered, conditions, lambda: self._matching_rows(connection, conditions), most=FILTERS_KEPT
+                self._filtered, conditions, lambda: self._matching_rows(connection, conditions), max_size=MAX_FILTERS
             )
         return self._matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
 
     def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
-        # From the beginning, because a tombstone that this matrix has not read may have been purged.
+        # All rows are read, because a tombstone that this matrix has not applied may have been purged.
         count = connection.execute("SELECT count(*) FROM documents WHERE generation = ?", (self._number,)).fetchone()[0]
         self._matrix = VectorMatrix(generation.record.dimension, capacity=count)
         self._sequence = -1
-        self._follow(connection)
+        self._apply_changes(connection)
 
-    def _follow(self, connection: sqlite3.Connection) -> None:
+    def _apply_changes(self, connection: sqlite3.Connection) -> None:
         changes = connection.execute(
             f"SELECT {VECTOR_COLUMNS} FROM documents LEFT JOIN vectors USING (document) "
             "WHERE generation = ? AND sequence > ?",
             (self._number, self._sequence),
         )
         for row in changes:
-            document, _, company_id, _, checksum = row
-            if checksum is None:
+            document_number, _, company_id, _, checksum = row
+            if checksum is None:  # a tombstone
                 self._matrix.remove(company_id)
             else:
-                self._matrix.put(company_id, document, checked_vector(*row))
+                self._matrix.put(company_id, document_number, checked_vector(*row))
 
     def _matching_rows(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows:
-        kept: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
+        passes: NDArray[np.bool_] = np.ones(len(self._matrix), dtype=np.bool_)
         for condition in conditions:
             if condition.any_of:
-                kept &= self._has(connection, condition.field, ANY_OF, json.dumps(condition.any_of))
+                passes &= self._has_value(connection, condition.field, ANY_OF, json.dumps(condition.any_of))
             if condition.none_of:
-                kept &= ~self._has(connection, condition.field, ANY_OF, json.dumps(condition.none_of))
+                passes &= ~self._has_value(connection, condition.field, ANY_OF, json.dumps(condition.none_of))
             if condition.range:
                 field, *limits = condition.range
-                kept &= self._has(connection, field, BETWEEN, *limits)
-        return np.flatnonzero(kept)
+                passes &= self._has_value(connection, field, BETWEEN, *limits)
+        return np.flatnonzero(passes)
 
-    def _has(self, connection: sqlite3.Connection, field: str, compared: str, *values: str) -> NDArray[np.bool_]:
-        """Return for each row whether `lookups` contains such a value of the field."""
+    def _has_value(
+        self, connection: sqlite3.Connection, field: str, comparison: str, *values: str
+    ) -> NDArray[np.bool_]:
+        """Return for each row of the matrix whether a value of the field fits the SQL `comparison` with `values`."""
         found = connection.execute(
-            f"SELECT document FROM lookups WHERE generation = ? AND field = ? AND value {compared}",
+            f"SELECT document FROM lookups WHERE generation = ? AND field = ? AND value {comparison}",
             (self._number, field, *values),
         )
-        return self._matrix.mask(np.array([document for (document,) in found], dtype=np.int64))
+        return self._matrix.mask(np.array([number for (number,) in found], dtype=np.int64))
 
 
-def _cached(cache: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], *, most: int) -> Value:
-    """Return the value of `key`, made if it is missing; only the `most` recently used values are kept."""
+def _cached(cache: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], *, max_size: int) -> Value:
+    """Return the value of `key`. If it is missing, make it, and drop the least recently used value above `max_size`."""
     if key not in cache:
         cache[key] = make()
     cache.move_to_end(key)
-    while len(cache) > most:
+    while len(cache) > max_size:
         cache.popitem(last=False)
     return cache[key]
 
@@ -187,30 +198,31 @@ def hybrid_nearest(
     connection: sqlite3.Connection,
     name: str,
     vector: Vector,
-    looked_for: Sequence[str],
+    terms: Sequence[str],
     *,
     k: int,
     conditions: Conditions,
     exclude: Collection[str],
 ) -> list[Neighbour]:
-    """Return the k best documents by the fused ranking of vectors and words, with their exact cosines.
+    """Return the k best companies by the fused ranking of vectors and words, with their exact cosines.
 
-    `looked_for`: the words from `fusion.query_words`, at least one. Raises the same errors as `ExactSearch.nearest`.
+    `terms`: the words from `fusion.query_words`, at least one. Raises the same exceptions as `ExactSearch.nearest`.
     """
     by_vector = search.nearest(connection, name, vector, k=k, depth=DEPTH, conditions=conditions, exclude=exclude)
     by_words = words.with_any_word(
         connection,
         generations.named(connection, name),
-        looked_for,
+        terms,
         conditions=conditions,
         exclude=exclude,
         limit=max(k, DEPTH),
     )
-    places = {neighbour.id: neighbour for neighbour in by_vector}
-    best = fuse([list(places), list(by_words)])[:k]
-    only_by_words = {company_id: by_words[company_id] for company_id in best if company_id not in places}
+    neighbours = {neighbour.id: neighbour for neighbour in by_vector}
+    best_ids = fuse([list(neighbours), list(by_words)])[:k]
+    only_by_words = {company_id: by_words[company_id] for company_id in best_ids if company_id not in neighbours}
     if only_by_words:
         vectors = np.stack(reading.vectors(connection, list(only_by_words.values())))
-        for (company_id, document), score in zip(only_by_words.items(), exact_cosines(vectors, vector), strict=True):
-            places[company_id] = Neighbour(company_id, document, float(score))
-    return [places[company_id] for company_id in best]
+        cosines = exact_cosines(vectors, vector)
+        for (company_id, document_number), cosine in zip(only_by_words.items(), cosines, strict=True):
+            neighbours[company_id] = Neighbour(company_id, document_number, float(cosine))
+    return [neighbours[company_id] for company_id in best_ids]

@@ -37,19 +37,19 @@ def test_rows_stay_right_while_companies_come_change_and_go() -> None:
             held[number] = step
         assert len(matrix) == len(held)
         found = matrix.nearest(unit_vector(0), k=5)
-        assert [neighbour.document for neighbour in found] == ranked(held, 0, 5)
+        assert [neighbour.document_number for neighbour in found] == ranked(held, 0, 5)
 
 
 def test_growing_keeps_what_was_there() -> None:
     matrix = filled(2500)
-    assert [neighbour.document for neighbour in matrix.nearest(unit_vector(3), k=1)] == [103]
-    assert [neighbour.document for neighbour in matrix.nearest(unit_vector(2499), k=1)] == [2599]
+    assert [neighbour.document_number for neighbour in matrix.nearest(unit_vector(3), k=1)] == [103]
+    assert [neighbour.document_number for neighbour in matrix.nearest(unit_vector(2499), k=1)] == [2599]
 
 
 def test_a_company_can_get_another_document_number() -> None:
     matrix = filled(3)
     matrix.put("c1", 7, unit_vector(1))
-    assert matrix.nearest(unit_vector(1), k=1)[0].document == 7
+    assert matrix.nearest(unit_vector(1), k=1)[0].document_number == 7
     assert matrix.mask(np.array([7])).tolist() == [False, True, False]
 
 
@@ -61,14 +61,16 @@ def test_equal_vectors_tie_wherever_they_lie() -> None:
     for limit in (None, np.arange(1, 1003), np.arange(1000, 1003)):
         found = matrix.nearest(query, k=1003, rows=limit)
         assert len({neighbour.score for neighbour in found}) == 1
-        assert [neighbour.document for neighbour in found] == (list(range(1003)) if limit is None else limit.tolist())
+        assert [neighbour.document_number for neighbour in found] == (
+            list(range(1003)) if limit is None else limit.tolist()
+        )
 
 
 def test_scores_are_the_float64_cosines() -> None:
     matrix = filled(300, dimension=384)
     query = unit_vector(999, 384)
     for neighbour in matrix.nearest(query, k=300):
-        exact = float(unit_vector(neighbour.document - 100, 384).astype(np.float64) @ query.astype(np.float64))
+        exact = float(unit_vector(neighbour.document_number - 100, 384).astype(np.float64) @ query.astype(np.float64))
         assert neighbour.score == pytest.approx(exact, abs=1e-12)
 
 
@@ -82,7 +84,7 @@ def test_scores_never_leave_their_range() -> None:
 def test_more_places_than_one_block_are_scored() -> None:
     matrix = filled(9000)
     found = matrix.nearest(unit_vector(1), k=9000)
-    assert len({neighbour.document for neighbour in found}) == 9000
+    assert len({neighbour.document_number for neighbour in found}) == 9000
     assert all(first.score >= second.score for first, second in pairwise(found))
 
 
@@ -90,4 +92,4 @@ def test_more_places_than_one_block_are_scored() -> None:
 def test_only_the_given_rows_are_searched(rows: list[int]) -> None:
     found = filled(10).nearest(unit_vector(4), k=3, rows=np.array(rows, dtype=np.int64), exclude=["c5", "none"])
     allowed = {row: row for row in rows if row != 5}
-    assert [neighbour.document - 100 for neighbour in found] == ranked(allowed, 4, 3)
+    assert [neighbour.document_number - 100 for neighbour in found] == ranked(allowed, 4, 3)

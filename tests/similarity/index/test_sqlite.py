@@ -188,7 +188,7 @@ def test_threads_write_and_search_at_once(index: SqliteIndex, monkeypatch: pytes
 
 
 def test_memory_holds_few_matrices_and_filters(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "FILTERS_KEPT", 3)
+    monkeypatch.setattr(search, "MAX_FILTERS", 3)
     for name in ("second", "third"):
         add_candidate(index, name)
     for name in ("first", "second", "third"):
@@ -197,6 +197,6 @@ def test_memory_holds_few_matrices_and_filters(index: SqliteIndex, monkeypatch: 
             index.similar(name, unit_vector(1), k=1, filters=[FieldFilter(field="country", none_of=(str(country),))])
         assert found(index.similar(name, unit_vector(1), k=1)) == [name]
     matrices = index._search._matrices
-    assert len(matrices) == search.MATRICES_KEPT
+    assert len(matrices) == search.MAX_MATRICES
     assert all(len(matrix._filtered) == 3 for matrix in matrices.values())
     assert found(index.similar("first", unit_vector(1), k=1)) == ["first"]

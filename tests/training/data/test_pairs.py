@@ -53,6 +53,12 @@ def test_parquet_is_read_with_labels_as_numbers_with_gaps(tmp_path: Path) -> Non
     assert said(read_pairs(path, companies=TEXTS)) == SAID
 
 
+def test_labels_without_grades_have_gains(tmp_path: Path) -> None:
+    pairs = read_pairs(written(tmp_path, "pairs.csv", table(",")), companies=TEXTS)
+    assert pairs.gains[:2].tolist() == [3, 0]
+    assert np.isnan(pairs.gains[2])
+
+
 def test_judgements_are_read_as_graded_pairs(tmp_path: Path) -> None:
     path = written(tmp_path, "train.tsv.gz", "anchor\tcandidate\tgrade\na\tb\t2\na\tc\t1\na\td\t0\n")
     pairs = read_pairs(path, companies=TEXTS)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.training
 ROOT = Path(__file__).parents[3]
 WITHOUT_LOSS = {"__init__", "arithmetic", "objectives"}
 MODULES = [
-    "training.papers.losses",
+    "training.papers.paper_losses",
     *(
         f"training.losses.{path.stem}"
         for path in sorted((ROOT / "training" / "losses").glob("*.py"))

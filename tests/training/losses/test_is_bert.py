@@ -15,7 +15,7 @@ from tests.training.losses.cases import (
     assert_zero_with_zero_gradient,
     tensor,
 )
-from training.papers.losses import is_bert
+from training.papers.paper_losses import is_bert
 
 pytestmark = pytest.mark.training
 

@@ -17,7 +17,7 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-from training.losses.on_anchors import graded_listwise
+from training.losses.anchor_losses import graded_listwise
 
 pytestmark = pytest.mark.training
 

@@ -12,7 +12,7 @@ from tests.training.losses.cases import (
     cosine,
     tensor,
 )
-from training.papers.losses import sts_regression
+from training.papers.paper_losses import sts_regression
 
 pytestmark = pytest.mark.training
 

@@ -18,8 +18,8 @@ from tests.training.losses.cases import (
     random_table,
     tensor,
 )
-from training.losses.on_anchors import in_batch_contrastive, sample_entries, supervised_contrastive
-from training.papers.losses import altered_targets, block_loss, quick_thoughts
+from training.losses.anchor_losses import in_batch_contrastive, sample_entries, supervised_contrastive
+from training.papers.paper_losses import altered_targets, block_loss, quick_thoughts
 from training.papers.sentence_batches import neighbours
 
 pytestmark = pytest.mark.training

@@ -159,6 +159,17 @@ def test_too_few_descriptions_are_refused(model: Path) -> None:
         SentenceTask(tiny(model), descriptions(4), selection=6)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_without_three_descriptions_no_selection_is_advised(model: Path, count: int) -> None:
+    texts = [*descriptions(count), "One sentence."]
+    with pytest.raises(
+        InvalidInput, match=f"^{count} of {count + 1} descriptions have two sentences; at least 3"
+    ) as raised:
+        SentenceTask(tiny(model), texts, selection=2)
+    assert "--selection" not in str(raised.value)
+    assert SentenceTask(tiny(model), [*descriptions(3), "One sentence."], selection=2).unit == "sentences"
+
+
 def command(model: Path, folder: Path, *extra: str) -> list[str]:
     fixed = f"--output {folder / 'run'} --model {model} --selection 4 --steps 2 --precision float32"
     return [*fixed.split(), "--checkpoint-every", "0", *extra]

@@ -1,6 +1,8 @@
 """Filters as an address writes them."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -35,6 +37,21 @@ def test_what_is_no_condition_is_refused(condition: str) -> None:
     with pytest.raises(InvalidFilter, match="is not a condition; write FIELD=VALUE"):
         filters_of([condition])
     assert not re.fullmatch(CONDITION, condition)
+
+
+def test_a_new_filter_field_is_in_the_pattern_the_message_and_the_description() -> None:
+    program = """
+from similarity.index import filters
+filters.FILTER_FIELDS += ("region",)
+from services.search.asking.conditions import filters_of
+from services.search.asking.question_schemas import Filter, SimilarQuery
+assert filters_of(["region=Bavaria"]) == [filters.FieldFilter(field="region", any_of=("Bavaria",))]
+assert Filter(field="region", any_of=["Bavaria"])
+assert all("`region`" in str(each.model_json_schema()) for each in (Filter, SimilarQuery))
+filters_of(["colour=red"])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "tags, domain, region or attributes.NAME" in ended.stderr.splitlines()[-1]
 
 
 @given(st.from_regex(CONDITION, fullmatch=True))

@@ -253,7 +253,7 @@ def test_an_error_after_the_time_was_up_is_logged_and_answers_nothing_more(caplo
 
     answer = asyncio.run(asked(Admission(fails_late, gates=gates(), seconds=0.01), http()))
     assert [message["type"] for message in answer.messages] == ["http.response.start", "http.response.body"]
-    assert "failed after it had been given up" in caplog.text
+    assert "failed after its time limit" in caplog.text
 
 
 def test_an_error_in_time_is_left_to_others() -> None:

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from services.search.app import create_app
 from services.search.guards.callers import Caller, Scope
 from services.search.guards.guards import Guards
-from services.search.writes.committing import Commit, GroupCommit, Written
+from services.search.writes.group_commit import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
 from services.search.writes.write_setup import set_up_writing
 from services.search.writes.writing import WriteMode
@@ -27,7 +27,7 @@ from tests.factories import ENCODER_ID
 from tests.fakes import CountingEncoder
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.writers import bulk, put
-from tests.services.search.writes.test_committing import wait_until
+from tests.services.search.writes.test_group_commit import wait_until
 
 
 class Stage:
@@ -131,7 +131,7 @@ def test_what_cannot_be_recorded_is_refused_and_not_written(stage: Stage) -> Non
     assert [each["action"] for each in stage.entries()] == ["write"]
 
 
-class SinkThatOutlivesTheRecord:
+class DestinationThatOutlivesTheRecord:
     """Stores whatever it is given, and meanwhile the folder of the audit record goes."""
 
     def __init__(self, folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_write_is_on_record_before_its_request_is_answered(tmp_path: Path) -> 
     folder = tmp_path / "audit"
     folder.mkdir()
     audit = AuditRecord(str(folder / "audit.jsonl"))
-    commits = GroupCommit(SinkThatOutlivesTheRecord(folder), audit=audit)
+    commits = GroupCommit(DestinationThatOutlivesTheRecord(folder), audit=audit)
     with pytest.raises(AuditUnavailable):
         commits.write([DeletedCompany(id="acme", version=1)])
     commits.close()
@@ -160,7 +160,7 @@ def test_a_write_is_on_record_before_its_request_is_answered(tmp_path: Path) -> 
     assert (entry["outcome"], entry["company_sha256"]) == ("applied", hashed("acme"))
 
 
-class BrokenSink:
+class BrokenDestination:
     """Raises whatever it is given to commit."""
 
     def __init__(self, error: Exception) -> None:
@@ -177,7 +177,7 @@ class BrokenSink:
 @pytest.mark.parametrize("error", [IndexUnavailable("it is away"), ZeroDivisionError("a bug")])
 def test_a_write_that_may_be_stored_or_not_is_on_record_as_failed(error: Exception, tmp_path: Path) -> None:
     file = str(tmp_path / "audit.jsonl")
-    commits = GroupCommit(BrokenSink(error), audit=AuditRecord(file))
+    commits = GroupCommit(BrokenDestination(error), audit=AuditRecord(file))
     with pytest.raises(type(error)):
         commits.write([DeletedCompany(id="acme", version=1)])
     commits.close()

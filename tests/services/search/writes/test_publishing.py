@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from services.search.writes.committing import GroupCommit
-from services.search.writes.sinks import KafkaSink
+from services.search.writes.destinations import KafkaDestination
+from services.search.writes.group_commit import GroupCommit
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import DeletedCompany
@@ -65,7 +65,7 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 
 @pytest.fixture
 def client(index: SqliteIndex, producer: FakeProducer) -> Iterator[TestClient]:
-    writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies", index)), index)
+    writes = WriteService(GroupCommit(KafkaDestination(lambda: producer, "companies", index)), index)
     writing = Writing(writes, erasure_service(index, writes, publishes=True))
     yield client_of(writing)
     writing.close()
@@ -167,7 +167,7 @@ def test_where_the_index_cannot_be_read_writes_are_accepted_all_the_same(
     producer: FakeProducer, tmp_path: Path
 ) -> None:
     index = SqliteIndex(tmp_path / "empty.db")
-    writes = WriteService(GroupCommit(KafkaSink(lambda: producer, "companies", index)), index)
+    writes = WriteService(GroupCommit(KafkaDestination(lambda: producer, "companies", index)), index)
     client = client_of(Writing(writes, erasure_service(index, writes)))
     answer = put(client)
     assert (answer.status_code, producer.changes()[0].version) == (202, answer.json()["version"])
@@ -178,7 +178,7 @@ def test_where_the_index_cannot_be_read_writes_are_accepted_all_the_same(
 def test_only_so_many_published_versions_are_remembered(
     client: TestClient, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.search.writes.sinks.MOST_REMEMBERED", 2)
+    monkeypatch.setattr("services.search.writes.destinations.MAX_REMEMBERED_VERSIONS", 2)
     soon = (datetime.now(UTC) + timedelta(minutes=4)).isoformat()
     for company_id in ("a", "b", "c"):
         put(client, company_id, event_time=soon)
@@ -227,7 +227,7 @@ def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteInd
     def missing() -> FakeProducer:
         raise InvalidInput("Kafka needs its client: pip install in /secret/place")
 
-    writes = WriteService(GroupCommit(KafkaSink(missing, "companies", index)), index)
+    writes = WriteService(GroupCommit(KafkaDestination(missing, "companies", index)), index)
     answer = put(client_of(Writing(writes, erasure_service(index, writes))))
     problem(answer, "write-failed")
     assert "secret" not in answer.text

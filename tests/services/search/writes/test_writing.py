@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.search.writes.committing import GroupCommit
-from services.search.writes.sinks import IndexSink
+from services.search.writes.destinations import IndexDestination
+from services.search.writes.group_commit import GroupCommit
 from services.search.writes.write_schemas import MAX_BULK_LINES
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
@@ -259,7 +259,7 @@ def broken(tmp_path: Path) -> Iterator[BrokenIndex]:
 
 def impatient_client(index: SqliteIndex) -> TestClient:
     """Tries a write only once."""
-    commits = GroupCommit(IndexSink(index, {ENCODER_ID: CountingEncoder()}, seconds_to_retry=0))
+    commits = GroupCommit(IndexDestination(index, {ENCODER_ID: CountingEncoder()}, seconds_to_retry=0))
     writes = WriteService(commits, index)
     return client_of(Writing(writes, erasure_service(index, writes)))
 

@@ -11,6 +11,7 @@ from elasticsearch import ConnectionError as NoConnection
 from similarity.errors import IndexUnavailable, InvalidInput, SimilarityError, UnknownGeneration
 from similarity.index.elastic.connection import Cluster, error_text
 from similarity.index.elastic.settings import PREFIX, ElasticSettings
+from tests.similarity.client.service import Service, answering
 from tests.similarity.index.elastic.answers import refusal
 
 SECRET = "swordfish"
@@ -143,7 +144,7 @@ def test_vectors_are_packed_only_where_every_node_reads_them(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | ApiError, packs: bool
 ) -> None:
     told = Nodes(answer)
-    monkeypatch.setattr(cluster.reading, "nodes", told)
+    monkeypatch.setattr(cluster.retrying, "nodes", told)
     assert [cluster.packs_vectors, cluster.packs_vectors] == [packs, packs]
     assert told.asked == 1
 
@@ -152,7 +153,7 @@ def test_a_cluster_that_cannot_be_asked_is_asked_again_next_time(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Nodes(NoConnection("refused"))
-    monkeypatch.setattr(cluster.reading, "nodes", told)
+    monkeypatch.setattr(cluster.retrying, "nodes", told)
     for _ in range(2):
         with pytest.raises(IndexUnavailable, match="cannot be reached"):
             _ = cluster.packs_vectors
@@ -189,12 +190,31 @@ def test_a_search_that_lost_its_shard_on_the_way_is_asked_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, interrupted: dict[str, Any]
 ) -> None:
     told = Searches(interrupted, FOUND)
-    monkeypatch.setattr(cluster.reading, "msearch", told)
+    monkeypatch.setattr(cluster.retrying, "msearch", told)
     assert cluster.search("companies-first-1", {}) == FOUND
     assert told.asked == 2
-    monkeypatch.setattr(cluster.reading, "msearch", Searches(interrupted, {"error": GONE, "status": 404}))
+    monkeypatch.setattr(cluster.retrying, "msearch", Searches(interrupted, {"error": GONE, "status": 404}))
     with pytest.raises(UnknownGeneration):
         cluster.search("companies-first-1", {})
-    monkeypatch.setattr(cluster.reading, "msearch", Searches(interrupted))
+    monkeypatch.setattr(cluster.retrying, "msearch", Searches(interrupted))
     with pytest.raises(IndexUnavailable, match="search_context_missing_exception"):
         cluster.search("companies-first-1", {})
+
+
+FROM_ELASTICSEARCH = ("content-type: application/json", "x-elastic-product: Elasticsearch")
+
+
+def test_only_the_retrying_client_repeats_a_write() -> None:
+    busy = answering(b"{}", *FROM_ELASTICSEARCH, status="503 Service Unavailable")
+    stored = answering(b'{"result": "created"}', *FROM_ELASTICSEARCH)
+    with Service(busy, stored) as server, closing(_cluster_at(server)) as cluster:
+        assert cluster.retrying.index(index="companies-lists", id="a", document={})["result"] == "created"
+        assert len(server.requests) == 2
+    with Service(busy, stored) as server, closing(_cluster_at(server)) as cluster:
+        with pytest.raises(ApiError):
+            cluster.client.index(index="companies-lists", id="a", document={})
+        assert len(server.requests) == 1
+
+
+def _cluster_at(server: Service) -> Cluster:
+    return Cluster(ElasticSettings(hosts=(server.url,), name="companies"))

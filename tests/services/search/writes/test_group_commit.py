@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from services.search.wire.problem_documents import Problem
-from services.search.writes import committing
-from services.search.writes.committing import Commit, GroupCommit, Written
+from services.search.writes import group_commit
+from services.search.writes.group_commit import Commit, GroupCommit, Written
 from services.search.writes.write_schemas import Outcome
 from similarity.company import DeletedCompany
 from similarity.errors import IndexUnavailable
@@ -19,7 +19,7 @@ from similarity.ingest.records import Change
 SECONDS = 10.0
 
 
-class GatedSink:
+class GatedDestination:
     """Commits when it is let; remembers the batches and which threads committed them."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def change(company_id: str) -> DeletedCompany:
 
 
 def test_each_request_gets_its_own_results_in_order() -> None:
-    commits = GroupCommit(GatedSink())
+    commits = GroupCommit(GatedDestination())
     with ThreadPoolExecutor(8) as pool:
         asked = [[f"c{number}", f"d{number}"] for number in range(50)]
         answers = list(pool.map(lambda ids: commits.write([change(each) for each in ids], patient=True), asked))
@@ -62,83 +62,83 @@ def test_each_request_gets_its_own_results_in_order() -> None:
 
 
 def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
-    sink = GatedSink()
-    commits = GroupCommit(sink)
-    sink.gate.clear()
+    destination = GatedDestination()
+    commits = GroupCommit(destination)
+    destination.gate.clear()
     with ThreadPoolExecutor(8) as pool:
         pool.submit(commits.write, [change("first")])
-        assert sink.began.wait(SECONDS)
+        assert destination.began.wait(SECONDS)
         later = [pool.submit(commits.write, [change(f"c{number}")]) for number in range(7)]
         wait_until(lambda: len(commits._waiting) == 7)
-        sink.gate.set()
+        destination.gate.set()
         assert {done.result()[0].reason for done in later} == {f"c{number}" for number in range(7)}
     commits.close()
-    assert [len(batch) for batch in sink.batches] == [1, 7]
-    assert len(sink.threads) == 1
+    assert [len(batch) for batch in destination.batches] == [1, 7]
+    assert len(destination.threads) == 1
 
 
 def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "MOST_CHANGES", 4)
-    sink = GatedSink()
-    commits = GroupCommit(sink)
-    sink.gate.clear()
+    monkeypatch.setattr(group_commit, "MAX_BATCH_CHANGES", 4)
+    destination = GatedDestination()
+    commits = GroupCommit(destination)
+    destination.gate.clear()
     with ThreadPoolExecutor(8) as pool:
         pool.submit(commits.write, [change("first")])
-        assert sink.began.wait(SECONDS)
+        assert destination.began.wait(SECONDS)
         for number in range(5):
             pool.submit(commits.write, [change(f"a{number}"), change(f"b{number}")])
         wait_until(lambda: len(commits._waiting) == 5)
-        sink.gate.set()
+        destination.gate.set()
     commits.close()
-    assert [len(batch) for batch in sink.batches] == [1, 4, 4, 2]
+    assert [len(batch) for batch in destination.batches] == [1, 4, 4, 2]
 
 
 def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
-    sink = GatedSink()
-    commits = GroupCommit(sink, most_waiting=1)
-    sink.gate.clear()
+    destination = GatedDestination()
+    commits = GroupCommit(destination, max_queued=1)
+    destination.gate.clear()
     with ThreadPoolExecutor(3) as pool:
         pool.submit(commits.write, [change("under-way")])
-        assert sink.began.wait(SECONDS)
+        assert destination.began.wait(SECONDS)
         waiting = pool.submit(commits.write, [change("waiting")])
         wait_until(lambda: len(commits._waiting) == 1)
         with pytest.raises(Problem, match="too many writes are waiting") as refused:
             commits.write([change("refused")])
         patient = pool.submit(commits.write, [change("patient")], patient=True)
-        sink.gate.set()
+        destination.gate.set()
         assert [waiting.result()[0].reason, patient.result()[0].reason] == ["waiting", "patient"]
     commits.close()
     assert refused.value.kind.retry_after == 1
-    assert "refused" not in [company_id for batch in sink.batches for company_id in batch]
+    assert "refused" not in [company_id for batch in destination.batches for company_id in batch]
 
 
 def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> None:
-    sink = GatedSink()
-    commits = GroupCommit(sink, seconds_to_wait=0.05)
-    sink.gate.clear()
+    destination = GatedDestination()
+    commits = GroupCommit(destination, seconds_to_wait=0.05)
+    destination.gate.clear()
     with pytest.raises(Problem, match="may or may not be stored"):
         commits.write([change("under-way")])
     with pytest.raises(Problem, match="nothing was written"):
         commits.write([change("waiting")])
-    sink.gate.set()
+    destination.gate.set()
     commits.close()
-    assert sink.batches == [["under-way"]]
+    assert destination.batches == [["under-way"]]
 
 
-def test_an_error_of_the_sink_is_said_to_all_and_the_next_write_is_tried() -> None:
-    sink = GatedSink()
-    commits = GroupCommit(sink)
-    sink.error = IndexUnavailable("the disk is full")
+def test_an_error_of_the_destination_fails_all_requests_and_the_next_write_is_tried() -> None:
+    destination = GatedDestination()
+    commits = GroupCommit(destination)
+    destination.error = IndexUnavailable("the disk is full")
     for _ in range(2):
         with pytest.raises(IndexUnavailable, match="the disk is full"):
             commits.write([change("acme")])
-    sink.error = None
+    destination.error = None
     assert commits.write([change("acme")]) == [Written(Outcome.APPLIED, "acme")]
     commits.close()
 
 
-def test_a_sink_that_cannot_be_opened_is_said_and_tried_again() -> None:
-    class Closed(GatedSink):
+def test_a_destination_that_cannot_be_opened_is_reported_and_tried_again() -> None:
+    class Closed(GatedDestination):
         @contextmanager
         def opened(self) -> Iterator[Commit]:
             with super().opened() as commit:
@@ -154,53 +154,53 @@ def test_a_sink_that_cannot_be_opened_is_said_and_tried_again() -> None:
 
 
 def test_a_fault_that_one_request_brings_to_light_fails_that_one_alone() -> None:
-    sink = GatedSink()
-    commits = GroupCommit(sink)
-    sink.gate.clear()
+    destination = GatedDestination()
+    commits = GroupCommit(destination)
+    destination.gate.clear()
     with ThreadPoolExecutor(4) as pool:
         pool.submit(commits.write, [change("first")])
-        assert sink.began.wait(SECONDS)
+        assert destination.began.wait(SECONDS)
         good = pool.submit(commits.write, [change("good")])
         bad = pool.submit(commits.write, [change("poison")])
         wait_until(lambda: len(commits._waiting) == 2)
-        sink.gate.set()
+        destination.gate.set()
         assert good.result()[0].outcome is Outcome.APPLIED
         with pytest.raises(ZeroDivisionError):
             bad.result()
     commits.close()
 
 
-def test_a_sink_is_closed_when_there_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "SECONDS_OPEN", 0.02)
-    sink = GatedSink()
-    commits = GroupCommit(sink)
+def test_a_destination_is_closed_when_there_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "SECONDS_OPEN_WHEN_IDLE", 0.02)
+    destination = GatedDestination()
+    commits = GroupCommit(destination)
     commits.write([change("a")])
     time.sleep(0.2)
     commits.write([change("b")])
     commits.close()
-    assert sink.opened_times == 2
+    assert destination.opened_times == 2
 
 
 def test_closing_finishes_what_waits_and_takes_no_more() -> None:
-    sink = GatedSink()
-    commits = GroupCommit(sink)
-    sink.gate.clear()
+    destination = GatedDestination()
+    commits = GroupCommit(destination)
+    destination.gate.clear()
     with ThreadPoolExecutor(3) as pool:
         pool.submit(commits.write, [change("under-way")])
-        assert sink.began.wait(SECONDS)
+        assert destination.began.wait(SECONDS)
         waiting = pool.submit(commits.write, [change("waiting")])
         wait_until(lambda: len(commits._waiting) == 1)
         closing = pool.submit(commits.close)
         wait_until(lambda: commits._stopping)
         with pytest.raises(Problem, match="the service is stopping"):
             commits.write([change("late")])
-        sink.gate.set()
+        destination.gate.set()
         closing.result()
         assert waiting.result()[0].reason == "waiting"
 
 
 def test_closing_what_never_wrote_is_nothing() -> None:
-    GroupCommit(GatedSink()).close()
+    GroupCommit(GatedDestination()).close()
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

@@ -27,13 +27,13 @@ from ..wire import problems
 from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
-MOST_WAITING = 16
+MAX_QUEUED_REQUESTS = 16
 """Maximum number of queued requests. Below the number of server threads, so that some remain for reads."""
-MOST_CHANGES = 256
+MAX_BATCH_CHANGES = 256
 SECONDS_TO_WAIT = 20.0
 """Shorter than the request timeout, so that the client gets an answer about the state of its write."""
-SECONDS_OPEN = 1.0
-"""How long an idle sink stays open: while it is, a re-embed waits for its writer to acknowledge a candidate."""
+SECONDS_OPEN_WHEN_IDLE = 1.0
+"""How long an idle destination stays open. A re-embed waits until its writer has acknowledged the candidate."""
 
 STORED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ACCEPTED)
 """Outcomes where `Written.version` is the version of the write; otherwise it is the conflicting stored version."""
@@ -53,8 +53,8 @@ class Written:
 Commit: TypeAlias = Callable[[Sequence[Change]], list[Written]]
 
 
-class Sink(Protocol):
-    """Destination of changes: the index or a Kafka topic."""
+class Destination(Protocol):
+    """The store that changes are committed to: the index or a Kafka topic."""
 
     def opened(self) -> AbstractContextManager[Commit]:
         """Return the function that commits a batch durably, with one result per change; for one thread only.
@@ -72,22 +72,22 @@ class _Request:
 
 
 class GroupCommit:
-    """Commits to one sink. Thread-safe; its thread starts with the first write.
+    """Commits to one destination. Thread-safe; its thread starts with the first write.
 
     The outcome of each change is written to `audit` before the request returns.
     """
 
     def __init__(
         self,
-        sink: Sink,
+        destination: Destination,
         *,
         audit: AuditRecord | None = None,
-        most_waiting: int = MOST_WAITING,
+        max_queued: int = MAX_QUEUED_REQUESTS,
         seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
-        self._sink = sink
+        self._destination = destination
         self._audit = audit or AuditRecord(None)
-        self._most_waiting = most_waiting
+        self._max_queued = max_queued
         self._seconds_to_wait = seconds_to_wait
         self._waiting: deque[_Request] = deque()
         self._changed = threading.Condition()
@@ -100,7 +100,7 @@ class GroupCommit:
         Raises:
             Problem: the queue is full, or the service stops: nothing was written. Or the commit timed out: the changes
                 may or may not be stored.
-            SimilarityError: raised by the sink.
+            SimilarityError: raised by the destination.
         """
         request = _Request(changes)
         self._queue(request, seconds=self._seconds_to_wait if patient else 0)
@@ -125,7 +125,7 @@ class GroupCommit:
     def _queue(self, request: _Request, *, seconds: float) -> None:
         with self._changed:
             there_is_room = self._changed.wait_for(
-                lambda: self._stopping or len(self._waiting) < self._most_waiting, timeout=seconds
+                lambda: self._stopping or len(self._waiting) < self._max_queued, timeout=seconds
             )
             if self._stopping:
                 raise Problem(problems.STOPPING, "the service is stopping; nothing was written, send it again")
@@ -140,10 +140,10 @@ class GroupCommit:
     def _run(self) -> None:
         while batch := self._next(wait=None):
             try:
-                with self._sink.opened() as commit:
+                with self._destination.opened() as commit:
                     while batch:
                         _settle(batch, commit, self._audit)
-                        batch = self._next(wait=SECONDS_OPEN)
+                        batch = self._next(wait=SECONDS_OPEN_WHEN_IDLE)
             except Exception as error:
                 if not isinstance(error, IndexUnavailable):  # `similarity.upkeep.outage` logs that
                     log.warning("the destination of writes cannot be opened or closed: %r", error)
@@ -157,20 +157,20 @@ class GroupCommit:
                 self._changed.wait_for(lambda: self._waiting or self._stopping, timeout=wait)
                 if not self._waiting:
                     return []
-                batch = [request for request in self._taken() if request.results.set_running_or_notify_cancel()]
+                batch = [request for request in self._take_requests() if request.results.set_running_or_notify_cancel()]
                 self._changed.notify_all()
         return batch
 
-    def _taken(self) -> list[_Request]:
+    def _take_requests(self) -> list[_Request]:
         taken = [self._waiting.popleft()]
-        while self._waiting and sum(len(request.changes) for request in taken) < MOST_CHANGES:
+        while self._waiting and sum(len(request.changes) for request in taken) < MAX_BATCH_CHANGES:
             taken.append(self._waiting.popleft())
         return taken
 
 
 def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:
     try:
-        audit.write([])
+        audit.write([])  # raises, before anything is committed, if earlier entries are not on the disk
         committed = commit([change for request in batch for change in request.changes])
         audit.write(_entries(batch, committed))
         results = iter(committed)

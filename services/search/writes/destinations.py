@@ -16,19 +16,19 @@ from similarity.kafka import NotDelivered
 from similarity.model.encoder_protocol import Encoder
 from similarity.upkeep.outage import Outage
 
-from .committing import Commit, Written
+from .group_commit import Commit, Written
 from .write_schemas import Outcome
 
 SECONDS_TO_RETRY = 2.0
 """How long to retry while the store accepts nothing. A client waits, and can send its write again."""
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED_VERSIONS = 10_000
 """Maximum number of companies whose published version is kept in memory."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class IndexSink:
+class IndexDestination:
     """Embeds changes and writes them to the candidate, live and previous generation.
 
     `encoders`: those of the index's bundle store (`similarity.index.bundle_store.StoredEncoders`), which opens the
@@ -68,7 +68,7 @@ class Producer(Protocol):
         """Return when every message is acknowledged; raise NotDelivered with the keys of those that are not."""
 
 
-class KafkaSink:
+class KafkaDestination:
     """Publishes changes to a topic; a change is accepted when the brokers have acknowledged it.
 
     An untimed change gets a version after the one in `index` and after those published before, which the stream may not
@@ -129,5 +129,5 @@ class KafkaSink:
     def _remember(self, company_id: str, version: int) -> None:
         self._published.pop(company_id, None)
         self._published[company_id] = version
-        if len(self._published) > MOST_REMEMBERED:
+        if len(self._published) > MAX_REMEMBERED_VERSIONS:
             del self._published[next(iter(self._published))]

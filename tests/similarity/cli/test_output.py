@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from similarity.cli.listing import ListFormat, show_facts, show_rows
+from similarity.cli.output import ListFormat, show_facts, show_rows
 
 MOMENT = datetime(2026, 1, 31, 12, 0, 5, tzinfo=UTC)
 

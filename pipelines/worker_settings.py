@@ -1,10 +1,10 @@
-"""The index and the encoders of a worker process, opened once and shared by all its threads.
+"""The settings of the worker processes of a job, and the index and encoders that a process opens with them.
 
-    place = Workplace(index="https://search:9200/companies").open()
+    resources = WorkerSettings(index="https://search:9200/companies").open()
 
-A Workplace consists of plain values, so that it can be serialised with the job. Other connection settings (further
-addresses, passwords, certificates) are not part of the job: each worker reads the SIMILARITY_ variables of its own
-environment.
+WorkerSettings are plain values, so that they can be serialised with the job. Other connection settings (further
+addresses, passwords, certificates) are not part of the job. Each worker reads them from the SIMILARITY_ variables of
+its own environment.
 """
 
 import os
@@ -29,26 +29,29 @@ from similarity.upkeep.outage import Outage, watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
-    """The index, bundles and threads of a worker; an empty value is taken from its environment (`Settings`)."""
+class WorkerSettings:
+    """The index, the bundle store and the threads of a worker process.
+
+    Empty values are read from the environment of the process (`similarity.settings.Settings`).
+    """
 
     index: str = ""
     bundles: str = ""
     threads: int | None = None
 
-    def settings(self, environ: Mapping[str, str]) -> Settings:
-        """Return the settings of an environment, overridden by the values of this workplace."""
+    def resolve(self, environ: Mapping[str, str]) -> Settings:
+        """Return the settings in `environ`, overridden by the values that are not empty here."""
         bundles = Path(self.bundles) if self.bundles else None
         return Settings.from_environment(environ, index=self.index, bundles=bundles, threads=self.threads)
 
-    def open(self) -> "OpenWorkplace":
-        """Open the index; an encoder is opened when a generation first needs it.
+    def open(self) -> "WorkerResources":
+        """Open the index. An encoder is opened when a generation first needs it.
 
         Raises:
             InvalidInput: a setting is invalid, or the index does not exist.
             IndexUnavailable: the store does not answer.
         """
-        settings = self.settings(os.environ)
+        settings = self.resolve(os.environ)
         store = watched(open_index(settings.index, os.environ), Outage("the index"))
         index = audited(store, AuditRecord(audit_target(settings)), who=system_user())
 
@@ -58,11 +61,11 @@ class Workplace:
             return CountingEncoder(TextEncoder(bundle, threads=settings.threads, runtime=settings.runtime), encoded)
 
         bundles = store_folder(settings.index, settings.bundles)
-        return OpenWorkplace(index, bundles, StoredEncoders(bundles, open_encoder), encoded)
+        return WorkerResources(index, bundles, StoredEncoders(bundles, open_encoder), encoded)
 
 
 class EncodedTexts(threading.local):
-    """The number of texts that the current thread has encoded; each thread has its own, which it may reset."""
+    """The number of texts that a thread has encoded. Each thread has a count of its own, which it may reset."""
 
     texts = 0
 
@@ -83,10 +86,11 @@ class CountingEncoder:
         return vectors
 
 
-class OpenWorkplace:
-    """An open index, the folder of its bundles, its encoders by id, and the number of texts that they have encoded.
+class WorkerResources:
+    """The resources of a worker process: an open index, its bundle store, and its encoders by id.
 
-    Safe to share between threads; the index is closed when the object is garbage-collected.
+    `encoded`: the number of texts that the encoders have encoded. Safe to share between threads. The index is closed
+    when the object is garbage-collected.
     """
 
     def __init__(
