@@ -69,7 +69,7 @@ def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
         pool.submit(commits.write, [change("first")])
         assert sink.began.wait(SECONDS)
         later = [pool.submit(commits.write, [change(f"c{number}")]) for number in range(7)]
-        wait_until(lambda: len(commits._waiting) == 7)
+        wait_until(lambda: len(commits._queue) == 7)
         sink.gate.set()
         assert {done.result()[0].reason for done in later} == {f"c{number}" for number in range(7)}
     commits.close()
@@ -78,7 +78,7 @@ def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
 
 
 def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "MOST_CHANGES", 4)
+    monkeypatch.setattr(committing, "MAX_BATCH_CHANGES", 4)
     sink = GatedSink()
     commits = GroupCommit(sink)
     sink.gate.clear()
@@ -87,7 +87,7 @@ def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sink.began.wait(SECONDS)
         for number in range(5):
             pool.submit(commits.write, [change(f"a{number}"), change(f"b{number}")])
-        wait_until(lambda: len(commits._waiting) == 5)
+        wait_until(lambda: len(commits._queue) == 5)
         sink.gate.set()
     commits.close()
     assert [len(batch) for batch in sink.batches] == [1, 4, 4, 2]
@@ -95,13 +95,13 @@ def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
     sink = GatedSink()
-    commits = GroupCommit(sink, most_waiting=1)
+    commits = GroupCommit(sink, max_queued=1)
     sink.gate.clear()
     with ThreadPoolExecutor(3) as pool:
         pool.submit(commits.write, [change("under-way")])
         assert sink.began.wait(SECONDS)
         waiting = pool.submit(commits.write, [change("waiting")])
-        wait_until(lambda: len(commits._waiting) == 1)
+        wait_until(lambda: len(commits._queue) == 1)
         with pytest.raises(Problem, match="too many writes are waiting") as refused:
             commits.write([change("refused")])
         patient = pool.submit(commits.write, [change("patient")], patient=True)
@@ -114,7 +114,7 @@ def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
 
 def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> None:
     sink = GatedSink()
-    commits = GroupCommit(sink, seconds_to_wait=0.05)
+    commits = GroupCommit(sink, max_wait_seconds=0.05)
     sink.gate.clear()
     with pytest.raises(Problem, match="may or may not be stored"):
         commits.write([change("under-way")])
@@ -123,6 +123,36 @@ def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> Non
     sink.gate.set()
     commits.close()
     assert sink.batches == [["under-way"]]
+
+
+def test_the_time_in_the_queue_is_part_of_the_time_that_a_write_may_take() -> None:
+    class SlowSink(GatedSink):
+        """Commits one batch for each permit."""
+
+        permits = threading.Semaphore(0)
+
+        def commit(self, changes: Sequence[Change]) -> list[Written]:
+            self.began.set()
+            assert self.permits.acquire(timeout=SECONDS)
+            return super().commit(changes)
+
+    sink = SlowSink()
+    commits = GroupCommit(sink, max_queued=1, max_wait_seconds=1.0)
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(commits.write, [change("under-way")])
+        assert sink.began.wait(SECONDS)
+        pool.submit(commits.write, [change("waiting")])
+        wait_until(lambda: len(commits._queue) == 1)
+        start = time.monotonic()
+        patient = pool.submit(commits.write, [change("patient")], patient=True)
+        time.sleep(0.7)
+        sink.permits.release()  # "waiting" is taken from the queue, and "patient" gets its slot
+        with pytest.raises(Problem, match="nothing was written"):
+            patient.result()
+        assert time.monotonic() - start < 1.5
+        sink.permits.release()
+    commits.close()
+    assert sink.batches == [["under-way"], ["waiting"]]
 
 
 def test_an_error_of_the_sink_is_said_to_all_and_the_next_write_is_tried() -> None:
@@ -162,7 +192,7 @@ def test_a_fault_that_one_request_brings_to_light_fails_that_one_alone() -> None
         assert sink.began.wait(SECONDS)
         good = pool.submit(commits.write, [change("good")])
         bad = pool.submit(commits.write, [change("poison")])
-        wait_until(lambda: len(commits._waiting) == 2)
+        wait_until(lambda: len(commits._queue) == 2)
         sink.gate.set()
         assert good.result()[0].outcome is Outcome.APPLIED
         with pytest.raises(ZeroDivisionError):
@@ -171,7 +201,7 @@ def test_a_fault_that_one_request_brings_to_light_fails_that_one_alone() -> None
 
 
 def test_a_sink_is_closed_when_there_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "SECONDS_OPEN", 0.02)
+    monkeypatch.setattr(committing, "IDLE_SECONDS_OPEN", 0.02)
     sink = GatedSink()
     commits = GroupCommit(sink)
     commits.write([change("a")])
@@ -189,7 +219,7 @@ def test_closing_finishes_what_waits_and_takes_no_more() -> None:
         pool.submit(commits.write, [change("under-way")])
         assert sink.began.wait(SECONDS)
         waiting = pool.submit(commits.write, [change("waiting")])
-        wait_until(lambda: len(commits._waiting) == 1)
+        wait_until(lambda: len(commits._queue) == 1)
         closing = pool.submit(commits.close)
         wait_until(lambda: commits._stopping)
         with pytest.raises(Problem, match="the service is stopping"):
