@@ -41,7 +41,7 @@ In a large batch the encoder can group texts of similar length. But if the encod
 by bisection, which needs about 2 * log2(BATCH_MESSAGES) further calls.
 """
 BATCH_BYTES = 4_000_000
-"""Size of the buffered messages at which they are written."""
+"""Size of the buffered messages, in bytes, at which they are written."""
 DEAD = "dead"
 """Tag of the output of dead letters, and the end of their messages in the metrics."""
 
@@ -74,9 +74,9 @@ class Ingest(beam.PTransform):
     """PCollection[Message] -> Ingested.
 
     `columns`: names of the columns of files, by field. `batch_messages`: maximum number of messages that are encoded
-    and written together. `patience`: number of seconds for which a worker retries while the index accepts no write; then
-    the Beam bundle fails. `metrics_port`: each worker process serves Prometheus metrics on this port or, if another
-    process uses it, on the next free one; None for no metrics.
+    and written together. `patience`: seconds for which a worker retries while the index accepts no write; then the Beam
+    bundle fails. `metrics_port`: each worker process serves Prometheus metrics on this port or, if another process uses
+    it, on the next free port; None for no metrics.
     """
 
     def __init__(
