@@ -124,9 +124,8 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
         # Checkpoint selection. Lists are compared item by item: the second scores decide if the first ones are equal.
         if step == steps or (step % settings.evaluate_every == 0 and step >= task.selectable_from * steps):
             scores = selection_scores(encoder, task, step=step, journal=journal, log=log)
-            score_values = list(scores.values())
-            if best is None or score_values > best:
-                best, best_step = score_values, step
+            if best is None or list(scores.values()) > best:
+                best, best_step = list(scores.values()), step
                 if processes.is_first:
                     run_facts = {"classes": task.classes, "step": step, "scores": scores, "start": start, **task.facts}
                     save_best(output / BEST_FOLDER, encoder, {"settings": identity["settings"], **run_facts})
@@ -135,13 +134,7 @@ def fit(settings: TrainSettings, task: Task, *, output: Path, processes: Process
             checkpoint.save(output, model, optimiser, state)
     processes.wait()
 
-    # Load the weights of the best step.
-    model.load(output / BEST_FOLDER)
-    model.eval()
-    saved = json.loads((output / BEST_FOLDER / SETTINGS_FILE).read_text(encoding="utf-8"))
-    return TrainingResult(
-        model=model, encoder=encoder, best=saved["scores"], best_step=saved["step"], steps=steps, seconds=clock.seconds
-    )
+    return best_result(output / BEST_FOLDER, encoder, steps=steps, seconds=clock.seconds)
 
 
 def backward(
@@ -232,6 +225,17 @@ def save_best(folder: Path, encoder: Encoder, run_facts: Mapping[str, Any]) -> N
     encoder.model.save(folder)
     encoder.texts.tokenizer.save_pretrained(folder)
     (folder / SETTINGS_FILE).write_text(json.dumps(dict(run_facts), indent=2) + "\n", encoding="utf-8")
+
+
+def best_result(folder: Path, encoder: Encoder, *, steps: int, seconds: float) -> TrainingResult:
+    """Load the weights that `save_best` wrote into the model of `encoder`, and return the result of the run."""
+    model = encoder.model
+    model.load(folder)
+    model.eval()
+    saved = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+    return TrainingResult(
+        model=model, encoder=encoder, best=saved["scores"], best_step=saved["step"], steps=steps, seconds=seconds
+    )
 
 
 def endless_batches(batches: Batches, *, skip: int) -> Iterator[Any]:
