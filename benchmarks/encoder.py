@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.encoder import TextEncoder, available_threads
 from similarity.errors import SimilarityError
-from similarity.generations.judgements import read_judgements
+from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.text import embedding_text
 from training.evaluate.encoding import Encode
 from training.evaluate.judged import judged_split, judged_texts, read_companies
@@ -146,7 +146,7 @@ def ranking_quality(encode: Encode, options: argparse.Namespace, bundle: ModelBu
     """nDCG@10 on the judged development pairs, prepared text; None without them."""
     if options.judged is None:
         return None
-    judgements = read_judgements(judged_split(options.judged, "dev"))
+    judgements = read_relevance_labels(judged_split(options.judged, "dev"))
     texts = judged_texts(options.companies, judgements, bundle.manifest.text_settings)
     return float(rank(encode, judgements, texts).ndcg.mean())
 

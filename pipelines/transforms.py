@@ -1,4 +1,4 @@
-"""Beam transforms that write messages to the index, and return dead letters for messages that cannot be written.
+"""Beam transforms that write messages to the index, and return a dead letter for each message that they cannot write.
 
     stored, dead = messages | Ingest(worker_settings)
 
@@ -6,13 +6,14 @@
     EmbedAndWrite   Decoded -> StoredMessage, and DeadLetter as a second output
 
 Both DoFns run in one fused stage, without state or shuffle, and EmbedAndWrite writes its buffer before finish_bundle
-returns. So when the runner commits a Beam bundle and the source acknowledges its messages, each message is settled: it
-is in the index or among the dead letters. A Beam bundle may be retried; writes are idempotent by version, so a repeated
-message changes nothing.
+returns. Therefore each message is in the index or among the dead letters when the runner commits a Beam bundle and the
+source acknowledges its messages. A Beam bundle may be retried. Writes are idempotent by version, so a message that is
+processed again changes nothing.
 """
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,7 +26,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pipelines.metrics import JobMetrics, worker_metrics
 from pipelines.worker_settings import WorkerResources, WorkerSettings
 from similarity.company import utc_now
-from similarity.errors import InvalidCompany
+from similarity.errors import IndexUnavailable, InvalidCompany
 from similarity.index.protocol import WriteOutcome
 from similarity.ingest import messages
 from similarity.ingest.dead_letters import DeadLetter, Stage
@@ -34,12 +35,16 @@ from similarity.ingest.messages import NO_COLUMNS, Message
 from similarity.ingest.records import Change, Columns, VersionedCompany
 from similarity.ingest.writer_leases import WriterLease
 
-# Large batches let the encoder group texts of similar length. If one text makes the encoder fail, it is found by
-# bisection: about 2 * log2(BATCH_MESSAGES) extra calls.
 BATCH_MESSAGES = 1_024
-# Size of the buffered messages of one Beam bundle, in bytes, at which they are written.
+"""Number of buffered messages at which they are written.
+
+In a large batch the encoder can group texts of similar length. But if the encoder fails on one text, the text is found
+by bisection, which needs about 2 * log2(BATCH_MESSAGES) further calls.
+"""
 BATCH_BYTES = 4_000_000
+"""Size of the buffered messages, in bytes, at which they are written."""
 DEAD = "dead"
+"""Tag of the output of dead letters, and the end of their messages in the metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A message that is in the index: applied, unchanged, or superseded by a newer one."""
+    """A message whose change is in the index: applied, unchanged, or superseded by a newer version."""
 
     position: str
     id: str
@@ -69,9 +74,10 @@ class Ingested(NamedTuple):
 class Ingest(beam.PTransform):
     """PCollection[Message] -> Ingested.
 
-    `columns` are the column names of files for the fields. `patience` is the number of seconds a worker retries while
-    the index accepts no write; then the Beam bundle fails. If `metrics_port` is given, each worker process serves
-    Prometheus metrics on it, or on the next free port.
+    `columns`: names of the columns of files, by field. `batch_messages`: maximum number of messages that are encoded
+    and written together. `patience`: seconds for which a worker retries while the index accepts no write; then the Beam
+    bundle fails. `metrics_port`: each worker process serves Prometheus metrics on this port or, if another process uses
+    it, on the next free port; None for no metrics.
     """
 
     def __init__(
@@ -85,27 +91,30 @@ class Ingest(beam.PTransform):
     ) -> None:
         super().__init__()
         self._columns = columns
-        self._writing = EmbedAndWrite(
+        self._embed_and_write = EmbedAndWrite(
             worker_settings, batch_messages=batch_messages, patience=patience, metrics_port=metrics_port
         )
 
-    # Any: Beam's type inference warns if the return type declares two outputs.
+    # The return type is Any, because Beam's type inference warns about a return type with two outputs.
     def expand(self, pcoll: "beam.PCollection[Message]") -> Any:
         """Decode, embed and write; return Ingested."""
         decoded = pcoll | "Decode" >> beam.ParDo(Decode(self._columns))
-        outputs = decoded | "EmbedAndWrite" >> beam.ParDo(self._writing).with_outputs(DEAD, main="taken")
-        return Ingested(stored=outputs.taken, dead=outputs[DEAD])
+        outputs = decoded | "EmbedAndWrite" >> beam.ParDo(self._embed_and_write).with_outputs(DEAD, main="stored")
+        return Ingested(stored=outputs.stored, dead=outputs[DEAD])
 
 
 class Decode(beam.DoFn):
-    """Message -> Decoded | DeadLetter, both in the main output: a second output would split the fused stage."""
+    """Message -> Decoded | DeadLetter.
+
+    Dead letters are in the main output too, because a second output would split the fused stage.
+    """
 
     def __init__(self, columns: Columns = NO_COLUMNS) -> None:
         super().__init__()
         self._columns = columns
 
     def process(self, message: Message) -> Iterator[Decoded | DeadLetter]:
-        """Decode one message: yield one Decoded, or one DeadLetter if it is invalid."""
+        """Yield the decoded message, or a dead letter if the message is invalid."""
         try:
             parsed = messages.decode(message, columns=self._columns)
         except InvalidCompany as error:
@@ -119,7 +128,10 @@ Output: TypeAlias = "WindowedValue | beam.pvalue.TaggedOutput"
 
 
 class EmbedAndWrite(beam.DoFn):
-    """Decoded | DeadLetter -> StoredMessage, and DeadLetter under the tag DEAD; batches never span two Beam bundles."""
+    """Decoded | DeadLetter -> StoredMessage in the main output, and DeadLetter in the output with the tag DEAD.
+
+    A batch contains messages of one Beam bundle only. Parameters: see `Ingest`.
+    """
 
     def __init__(
         self,
@@ -152,25 +164,26 @@ class EmbedAndWrite(beam.DoFn):
         )
 
     def teardown(self) -> None:
-        """Release the writer lease."""
-        self._writer.__exit__(None, None, None)
+        """Release the writer lease; if the index is unavailable, the lease expires by itself."""
+        with suppress(IndexUnavailable):
+            self._writer.__exit__(None, None, None)
 
     def start_bundle(self) -> None:
-        """Start with an empty buffer: the previous bundle wrote all its messages, or failed and will be retried."""
+        """Empty the buffer. The previous Beam bundle wrote all its messages, or failed and is retried by the runner."""
         self._buffer: list[BufferedMessage] = []
-        self._bytes = 0
+        self._buffered_bytes = 0
 
     def process(
         self, decoded: Decoded | DeadLetter, timestamp: Timestamp = beam.DoFn.TimestampParam
     ) -> Iterator["Output"]:
-        """Buffer a change; if the buffer is full, write it."""
+        """Add a decoded message to the buffer, and write the buffer if it is full; pass a dead letter on."""
         if isinstance(decoded, DeadLetter):
             self._metrics.ended(DEAD)
             yield _dead(decoded, timestamp)
             return
         self._buffer.append((decoded, timestamp))
-        self._bytes += len(decoded.message.value or b"")
-        if len(self._buffer) >= self._batch_messages or self._bytes >= BATCH_BYTES:
+        self._buffered_bytes += len(decoded.message.value or b"")
+        if len(self._buffer) >= self._batch_messages or self._buffered_bytes >= BATCH_BYTES:
             yield from self._write_buffer()
 
     def finish_bundle(self) -> Iterator["Output"]:
@@ -178,23 +191,27 @@ class EmbedAndWrite(beam.DoFn):
         yield from self._write_buffer()
 
     def _write_buffer(self) -> list["Output"]:
-        """Write the buffered changes and return one output per message."""
+        """Write the buffered changes, empty the buffer, and return one output per message."""
         if not self._buffer:
             return []
-        batch, self._buffer, self._bytes = self._buffer, [], 0
+        batch, self._buffer, self._buffered_bytes = self._buffer, [], 0
         start = time.monotonic()
-        self._open.encoded.texts = 0
+        self._open.encoded.texts = 0  # so that it counts the texts of this batch
         results = self._delivery.deliver([decoded.change for decoded, _ in batch])
         self._count([decoded for decoded, _ in batch], results, seconds=time.monotonic() - start)
-        return [_output(decoded.message, result, when) for (decoded, when), result in zip(batch, results, strict=True)]
+        return [
+            _output(decoded.message, result, timestamp)
+            for (decoded, timestamp), result in zip(batch, results, strict=True)
+        ]
 
     def _count(self, batch: Sequence[Decoded], results: Sequence[DeliveryResult], *, seconds: float) -> None:
+        """Add a written batch to the metrics; `seconds`: the duration of its write."""
         now = utc_now()
         self._metrics.batch(len(batch), seconds)
         texts = self._open.encoded.texts
         companies = sum(isinstance(decoded.change, VersionedCompany) for decoded in batch)
         self._metrics.count("embedded_texts", texts)
-        # With two encoders (live and candidate generation) a company is encoded twice: `texts` can exceed `companies`.
+        # `texts` can be larger than `companies`: if the generations have two encoders, a company is encoded twice.
         self._metrics.count("reused_vectors", max(0, companies - texts))
         for decoded, result in zip(batch, results, strict=True):
             self._metrics.ended(DEAD if result.stage else result.outcome.value)
@@ -203,6 +220,7 @@ class EmbedAndWrite(beam.DoFn):
 
 
 def _output(message: Message, result: DeliveryResult, timestamp: Timestamp) -> "Output":
+    """Return the output for a message that was written (StoredMessage) or rejected (DeadLetter)."""
     if result.stage is not None:
         return _dead(DeadLetter(message=message, stage=result.stage, reason=result.reason), timestamp)
     return _at(StoredMessage(position=message.position, id=result.id, outcome=result.outcome), timestamp)
@@ -213,5 +231,5 @@ def _dead(letter: DeadLetter, timestamp: Timestamp) -> "Output":
 
 
 def _at(value: StoredMessage | DeadLetter, timestamp: Timestamp) -> WindowedValue:
-    """Return the value in the global window, which all sources use."""
+    """Return the value with its timestamp, in the global window, which all sources use."""
     return WindowedValue(value, timestamp, (GlobalWindow(),))

@@ -160,8 +160,12 @@ def version_of(event_time: datetime, *, now: datetime, deleted: bool = False) ->
         raise InvalidCompany("event_time", f"{event_time} is before 1970")
     if event_time > now + CLOCK_SKEW_ALLOWANCE:
         raise InvalidCompany("event_time", f"{event_time} is more than 5 minutes in the future")
-    microseconds = (event_time - EPOCH) // timedelta(microseconds=1)
-    return 2 * microseconds + int(deleted)
+    return lowest_version_at(event_time) + int(deleted)
+
+
+def lowest_version_at(event_time: datetime) -> int:
+    """Return the lowest version that a change at this time can have; every earlier change has a lower version."""
+    return 2 * ((event_time - EPOCH) // timedelta(microseconds=1))
 
 
 def version_above(version: int, *, deleted: bool) -> int:

@@ -24,7 +24,7 @@ from pathlib import Path
 from similarity.bundle import CARD_FILE, ModelBundle, write_manifest
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import Judgements, read_judgements
+from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from training.config import SEED
 from training.console import refusing, say
 from training.evaluate.bootstrap import mean_interval, with_bounds
@@ -56,7 +56,12 @@ class FittedCalibration:
 
 
 def fit_calibration(
-    corpus: Corpus, judgements: Judgements, *, dev: Judgements | None = None, k: int = HITS_PER_ANCHOR, seed: int = 0
+    corpus: Corpus,
+    judgements: RelevanceLabels,
+    *,
+    dev: RelevanceLabels | None = None,
+    k: int = HITS_PER_ANCHOR,
+    seed: int = 0,
 ) -> FittedCalibration:
     """Fit on the judged companies among the top `k` hits of the anchors of `judgements`; `dev` only measures.
 
@@ -120,7 +125,7 @@ def recalibrate(bundle: ModelBundle, fitted: FittedCalibration, *, folder: Path)
         return publish(draft, folder)
 
 
-def read_calibration_anchors(options: argparse.Namespace) -> Judgements:
+def read_calibration_anchors(options: argparse.Namespace) -> RelevanceLabels:
     """Return the judgements to fit on: all of the file or, with --selection-anchors, those that training held out.
 
     Raises:
@@ -128,7 +133,7 @@ def read_calibration_anchors(options: argparse.Namespace) -> Judgements:
     """
     if options.selection_anchors is not None:
         return held_out_judgements(options.judged, seed=options.seed, anchors=options.selection_anchors)
-    judgements = read_judgements(options.judged)
+    judgements = read_relevance_labels(options.judged)
     leaked = sorted(set(listed_companies(options.bundle)).intersection(judgements))
     if leaked:
         raise InvalidInput(
@@ -161,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with refusing():
         bundle = ModelBundle.load(options.bundle)
         judgements = read_calibration_anchors(options)
-        dev = read_judgements(options.dev) if options.dev else None
+        dev = read_relevance_labels(options.dev) if options.dev else None
         corpus = read_corpus(TextEncoder(bundle), companies=options.companies, index=options.index)
         fitted = fit_calibration(corpus, judgements, dev=dev, k=options.served, seed=options.seed)
         folder = options.output / bundle.encoder_id if options.output else options.bundle

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from similarity.generations.judgements import ndcg_of_gains
+from similarity.generations.relevance_labels import ndcg_of_gains
 from similarity.ingest.files import read_rows
 from training.config import TrainSettings
 from training.console import Log, refusing, say

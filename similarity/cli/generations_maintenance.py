@@ -71,11 +71,11 @@ def drift(
     Example: `similarity generations drift 20251201-090000-0a1b2c3d 20260131-120000-1f2e3d4c`
     """
     from similarity.generations.drift import compare
-    from similarity.generations.judgements import read_judgements
+    from similarity.generations.relevance_labels import read_relevance_labels
 
-    judgements = read_judgements(judged) if judged else None
+    labels = read_relevance_labels(judged) if judged else None
     with opened(index) as work:
-        report = asdict(compare(work.index, old=old, new=new, anchors=anchors, k=k, judgements=judgements))
+        report = asdict(compare(work.index, old=old, new=new, anchors=anchors, k=k, labels=labels))
     changed = report["most_changed"]
     if output is ListFormat.JSON:
         show_facts(report, output)

@@ -16,14 +16,14 @@ import numpy as np
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.errors import InvalidInput
 from similarity.generations.gate import (
-    BATCH_IDS,
+    IDS_PER_READ,
     anchor_ndcg,
     generation_named,
-    judged_companies,
+    labelled_companies,
     stored_documents,
-    usable_judgements,
+    usable_labels,
 )
-from similarity.generations.judgements import Judgements
+from similarity.generations.relevance_labels import RelevanceLabels
 from similarity.index.protocol import CompanyIndex
 
 PERSISTENCE = 0.9
@@ -64,7 +64,7 @@ class SameTextCosine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedQuality:
-    """Mean nDCG@10 of each generation on the judged anchors that can be used in both."""
+    """Mean nDCG@10 of each generation on the labelled anchors that are usable in both."""
 
     anchors: int
     old_ndcg: float
@@ -105,11 +105,11 @@ def compare(
     new: str,
     anchors: int = 200,
     k: int = 10,
-    judgements: Judgements | None = None,
+    labels: RelevanceLabels | None = None,
 ) -> DriftReport:
     """Compare the neighbours of `anchors` random companies, or of all companies if there are fewer.
 
-    With `judgements`, the report includes the nDCG of both generations. The anchors are the same while neither
+    With `labels`, the report includes the nDCG of both generations. The anchors are the same while neither
     generation changes.
 
     Raises:
@@ -146,7 +146,7 @@ def compare(
         only_in_old=corpora.only_in_old,
         only_in_new=corpora.only_in_new,
         most_changed=tuple(changed[:MOST_CHANGED]),
-        judged=_judged_quality(index, judgements, old=old, new=new) if judgements else None,
+        judged=_judged_quality(index, labels, old=old, new=new) if labels else None,
     )
 
 
@@ -188,8 +188,8 @@ def _compare_corpora(index: CompanyIndex, *, old: str, new: str, sample: int) ->
             if len(drawn) > draws:
                 heapq.heappop(drawn)
     only_in_old = only_in_new = 0
-    for start in range(0, len(differing), BATCH_IDS):
-        ids = differing[start : start + BATCH_IDS]
+    for start in range(0, len(differing), IDS_PER_READ):
+        ids = differing[start : start + IDS_PER_READ]
         before, after = (index.get(generation, ids).keys() for generation in (old, new))
         only_in_old += len(before - after)
         only_in_new += len(after - before)
@@ -231,13 +231,13 @@ def _quantiles(scores: Sequence[float]) -> Quantiles | None:
     return Quantiles(p05=p05, p25=p25, p50=p50, p75=p75, p95=p95)
 
 
-def _judged_quality(index: CompanyIndex, judgements: Judgements, *, old: str, new: str) -> JudgedQuality | None:
-    ids = judged_companies(judgements)
+def _judged_quality(index: CompanyIndex, labels: RelevanceLabels, *, old: str, new: str) -> JudgedQuality | None:
+    ids = labelled_companies(labels)
     before, after = (
         {company: document.vector for company, document in stored_documents(index, generation, ids).items()}
         for generation in (old, new)
     )
-    usable = usable_judgements(judgements, before.keys() & after.keys())
+    usable = usable_labels(labels, before.keys() & after.keys())
     if not usable:
         return None
     return JudgedQuality(

@@ -3,8 +3,8 @@
     record -- parse_record --> VersionedCompany | DeletedCompany
            -- embed_changes --> EmbeddedCompany | DeletedCompany -- write_changes --> WriteResult
 
-The command line, the pipelines and the service all call it. If a text has not changed, its stored vector is
-reused and the encoder is not called; the complete document is still written with its new version.
+The command line, the pipelines and the service all call `write_changes`. If the text of a company has not changed,
+its stored vector is reused and the encoder is not called. The complete document is still written, with its new version.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,19 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similarity.company import (
-    Company,
-    DeletedCompany,
-    EmbeddedCompany,
-    Vector,
-    version_above,
-)
-from similarity.errors import (
-    EncoderMismatch,
-    EncodingFailed,
-    NoLiveGeneration,
-    UnknownGeneration,
-)
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, version_above
+from similarity.errors import EncoderMismatch, EncodingFailed, NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, Generation, GenerationState, WriteOutcome, WriteResult
 from similarity.ingest.former_names import remember_changed_names, remember_names_of_erased
 from similarity.ingest.records import Change
@@ -38,8 +27,9 @@ from similarity.preparation.language import detect_language
 from similarity.text import embedding_text, text_hash
 
 MAX_VERSION_RETRIES = 3
-VERSION_CONFLICT = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
-"""A newer version is stored, or the same version with other content."""
+"""How often the writes that conflict with a stored version are repeated with a higher version."""
+VERSION_CONFLICTS = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
+"""Outcomes if a newer version is stored, or the same version with other content."""
 Documents: TypeAlias = list[EmbeddedCompany | DeletedCompany]
 
 
@@ -50,28 +40,28 @@ def embed_changes(
     *,
     now: datetime,
 ) -> Documents:
-    """Return the documents to write, in order. Each text that `stored` does not hold is encoded, once.
+    """Return one document per change, in order; a text whose vector is not in `stored` is encoded, and only once.
 
-    `stored`: the documents of these ids in the generations of `encoder`, by id.
+    `stored`: the stored documents of these companies with vectors of this encoder, by company id.
 
     Raises:
-        EncodingFailed: the encoder raised on the texts; none of these changes is embedded.
+        EncodingFailed: the encoder raised on the texts; no change is embedded.
     """
-    vectors: dict[str, Vector] = {}
-    texts: dict[str, str] = {}
-    hashes: dict[int, str] = {}
+    vectors: dict[str, Vector] = {}  # by text hash
+    texts: dict[str, str] = {}  # by text hash
+    hashes: dict[int, str] = {}  # by position of the change
     for position, change in enumerate(changes):
         if isinstance(change, DeletedCompany):
             continue
-        known = stored.get(change.id)
-        if known is not None and _has_same_text(known.company, change.company):
-            hashes[position] = known.text_hash
-            vectors[known.text_hash] = known.vector
+        previous = stored.get(change.id)
+        if previous is not None and _has_same_text(previous.company, change.company):
+            hashes[position] = previous.text_hash
+            vectors[previous.text_hash] = previous.vector
             continue
         text = embedding_text(change.company, encoder.text_settings)
         hashes[position] = text_hash(text)
-        if known is not None and known.text_hash == hashes[position]:
-            vectors[known.text_hash] = known.vector
+        if previous is not None and previous.text_hash == hashes[position]:
+            vectors[previous.text_hash] = previous.vector
         texts[hashes[position]] = text
     missing = {key: text for key, text in texts.items() if key not in vectors}
     vectors |= zip(missing, _encode(encoder, list(missing.values())), strict=True)
@@ -81,8 +71,8 @@ def embed_changes(
             documents.append(change)
             continue
         key = hashes[position]
-        known = stored.get(change.id)
-        reused = known if known is not None and known.text_hash == key else None
+        previous = stored.get(change.id)
+        unchanged = previous if previous is not None and previous.text_hash == key else None
         documents.append(
             EmbeddedCompany(
                 company=change.company,
@@ -90,8 +80,8 @@ def embed_changes(
                 text_hash=key,
                 encoder_id=encoder.encoder_id,
                 vector=vectors[key],
-                embedded_at=reused.embedded_at if reused else now,
-                language=reused.language if reused else detect_language(change.company.description),
+                embedded_at=unchanged.embedded_at if unchanged else now,
+                language=unchanged.language if unchanged else detect_language(change.company.description),
             )
         )
     return documents
@@ -105,21 +95,43 @@ def write_changes(
     now: datetime,
     bump_above: int = 0,
 ) -> list[WriteResult]:
-    """Embed the changes and write them to every generation that must have them; return one result per change.
+    """Embed the changes, write them to every target generation of `writer`, and return one result per change.
 
-    Each result is that of the live generation, or of the newest candidate if there is no live generation. If any
-    generation did not accept a change, its result is FAILED and the caller must send it again. A text is encoded
-    once for all generations of one encoder.
+    The result of a change is its result in the live generation or, without a live generation, in the newest candidate.
+    But if the write to any generation failed, the result is FAILED, and the caller must send the change again.
+    `encoders`: encoders by id. Generations of the same encoder share its vectors.
 
-    If an untimed change conflicts with a stored version above `bump_above`, it is written again to every generation
-    with the next higher version, at most MAX_VERSION_RETRIES times. If other writers change the same company each
-    time, its result is still SUPERSEDED or REJECTED, and the caller must send it again.
+    An untimed change has the time of receipt as its version. If it conflicts with a stored version above `bump_above`,
+    it is written again to every generation with the next higher version, at most MAX_VERSION_RETRIES times. If other
+    writers change the same company each time, its result is SUPERSEDED or REJECTED, and the caller must send it again.
 
     Raises:
         NoLiveGeneration: there is no generation to write to.
-        EncoderMismatch: a generation's encoder is not among `encoders` (by id); nothing was written.
-        EncodingFailed: an encoder raised on these texts; nothing was written.
+        EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written.
+        EncodingFailed: an encoder raised on the texts; nothing was written.
     """
+    targets, documents = _embed_for_targets(writer, encoders, changes, now=now)
+    results = _write(writer.index, targets, documents)
+    for _ in range(MAX_VERSION_RETRIES):
+        bumped = _bumped_versions(changes, results, above=bump_above)
+        if not bumped:
+            break
+        replaced = writer.index.get(targets[-1].name, {changes[position].id for position in bumped})
+        remember_changed_names(writer.index.ledger, [changes[position] for position in bumped], replaced)
+        bumped_documents = {
+            encoder_id: [replace(embedded[position], version=version) for position, version in bumped.items()]
+            for encoder_id, embedded in documents.items()
+        }
+        for position, result in zip(bumped, _write(writer.index, targets, bumped_documents), strict=True):
+            results[position] = result
+    remember_names_of_erased(writer.index.ledger, changes)
+    return [_combined_result(target_results) for target_results in results]
+
+
+def _embed_for_targets(
+    writer: WriterLease, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
+) -> tuple[list[Generation], dict[str, Documents]]:
+    """Return the target generations, the live one last, and the documents to write, by the id of their encoder."""
     ids = {change.id for change in changes}
     documents: dict[str, Documents] = {}
     targets = _live_last(writer.targets())
@@ -132,22 +144,9 @@ def write_changes(
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
             # Other processes may have written these companies while texts were encoded.
             remember_changed_names(writer.index.ledger, changes, _changed_since(writer.index, targets, stored, ids))
-        targets = _live_last(writer.targets())  # a generation may have been added while texts were encoded
-    results = _write(writer.index, targets, documents)
-    for _ in range(MAX_VERSION_RETRIES):
-        bumped = _bumped_versions(changes, results, above=bump_above)
-        if not bumped:
-            break
-        replaced = writer.index.get(targets[-1].name, {changes[position].id for position in bumped})
-        remember_changed_names(writer.index.ledger, [changes[position] for position in bumped], replaced)
-        again = {
-            encoder_id: [replace(embedded[position], version=version) for position, version in bumped.items()]
-            for encoder_id, embedded in documents.items()
-        }
-        for position, result in zip(bumped, _write(writer.index, targets, again), strict=True):
-            results[position] = result
-    remember_names_of_erased(writer.index.ledger, changes)
-    return [_one_result(of_change) for of_change in results]
+        # While the texts were encoded, a generation of another encoder may have become a target.
+        targets = _live_last(writer.targets())
+    return targets, documents
 
 
 def _changed_since(
@@ -174,16 +173,18 @@ def _encode(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
         return encoder.encode(texts)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of the tokenizer, which is written in Rust, is not an Exception
+    # Not `Exception`: a panic of the tokenizer, which is written in Rust, is a BaseException.
+    except BaseException as error:
         raise EncodingFailed(f"the encoder failed on {len(texts):,} texts: {error!r:.300}") from error
 
 
 def _live_last(targets: Sequence[Generation]) -> list[Generation]:
+    """Return the generations by age, and the live one last: it has a change only after all others have it."""
     return sorted(targets, key=lambda target: (target.state is GenerationState.LIVE, target.created_at))
 
 
 def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[str]) -> dict[str, EmbeddedCompany]:
-    """Return the newest stored document of each id among generations of one encoder."""
+    """Return the newest stored document of each id in these generations, which have the same encoder."""
     newest: dict[str, EmbeddedCompany] = {}
     for target in targets:
         with suppress(UnknownGeneration):
@@ -196,35 +197,46 @@ def _stored(index: CompanyIndex, targets: Sequence[Generation], ids: Collection[
 def _write(
     index: CompanyIndex, targets: Sequence[Generation], documents: Mapping[str, Documents]
 ) -> list[tuple[WriteResult, ...]]:
-    """Return one tuple per document with its result in each of `targets`. `documents` is keyed by encoder id."""
+    """Write `documents` (by encoder id) to their targets; return for each document its results, one per target.
+
+    A generation that was retired in the meantime has no results.
+    """
     results = []
     for target in targets:
-        with suppress(UnknownGeneration):  # retired meanwhile
+        with suppress(UnknownGeneration):
             results.append(index.upsert(target.name, documents[target.encoder_id]))
     if not results:
-        raise NoLiveGeneration("the index has no generation to write to; create one and register it first")
+        raise NoLiveGeneration("the index has no generation to write to; create a generation and register it first")
     return list(zip(*results, strict=True))
 
 
 def _bumped_versions(
     changes: Sequence[Change], results: Sequence[Sequence[WriteResult]], *, above: int
 ) -> dict[int, int]:
-    """Return {position: new version} for the untimed changes that conflict with a stored version above `above`."""
+    """Return the next higher version of each untimed change that conflicts with a stored version above `above`.
+
+    The result is by position in `changes`. `results`: for each change its results, one per target.
+    """
     bumped: dict[int, int] = {}
     newest: dict[str, int] = {}
-    for position, (change, of_change) in enumerate(zip(changes, results, strict=True)):
-        stored = max((result.version or 0 for result in of_change if result.outcome in VERSION_CONFLICT), default=0)
+    for position, (change, target_results) in enumerate(zip(changes, results, strict=True)):
+        conflicts = [result.version or 0 for result in target_results if result.outcome in VERSION_CONFLICTS]
+        stored = max(conflicts, default=0)
         if change.untimed and stored > above:
             version = version_above(max(stored, newest.get(change.id, 0)), deleted=isinstance(change, DeletedCompany))
             bumped[position] = newest[change.id] = version
     return bumped
 
 
-def _one_result(results: Sequence[WriteResult]) -> WriteResult:
-    """Return the result of one change from its results per generation, the live one last: FAILED if any is FAILED."""
+def _combined_result(results: Sequence[WriteResult]) -> WriteResult:
+    """Return a failed result if there is one, otherwise the last one, which is that of the live generation."""
     return next((result for result in results if result.outcome is WriteOutcome.FAILED), results[-1])
 
 
-def _has_same_text(known: Company, company: Company) -> bool:
+def _has_same_text(previous: Company, company: Company) -> bool:
     """Return whether both companies have the same embedding text, which depends on these three fields only."""
-    return (known.name, known.aliases, known.description) == (company.name, company.aliases, company.description)
+    return (previous.name, previous.aliases, previous.description) == (
+        company.name,
+        company.aliases,
+        company.description,
+    )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from similarity.company import DeletedCompany
 from similarity.index.protocol import CompanyIndex
 from similarity.search.duplicates import DuplicateMerger, IdentityKey, identity_keys
-from similarity.search.paging import extra_candidates
+from similarity.search.ranking_page import extra_candidates
 
 BLOCK_ROWS = 512
 

@@ -6,11 +6,11 @@ The library, the command line and the service all use this module.
     for hit in searcher.search("nike").hits:
         print(hit.rank, hit.company.name, hit.probability)
 
-Each query reads one generation: the live one or, for a later page, that of the previous page. If that
-generation is retired while the query runs, the query is run once more.
+Each query reads one generation: the live generation or, for a later page, the generation of the previous page. If
+the generation is retired while the query runs, the query is run once more.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -22,9 +22,9 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanation import ExplainingPhrase, SharedFact, facts_of, shared_facts
-from similarity.search.paging import Page, PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
+from similarity.search.ranking_page import Page, PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.resolution import (
     MAX_SIMILAR_NAMES,
     ResolvedAnchor,
@@ -39,11 +39,12 @@ T = TypeVar("T")
 
 
 class Hit(NamedTuple):
-    """A competitor.
+    """A competitor in a ranking.
 
-    `score`: cosine to the query vector. `probability`: calibrated from the cosine to the nearest anchor; None if
-    the generation has no calibrator. `duplicates`: ids of lower-ranked companies that are the same company.
-    `phrases`: those with the largest effect on the cosine, largest first; None if they were not computed.
+    `score`: cosine to the query vector. `probability`: probability that the company is a competitor, from the cosine to
+    the nearest anchor; None if the generation has no calibrator. `duplicates`: ids of lower-ranked companies that are
+    the same company. `shared`: facts that the company has in common with the anchors. `phrases`: phrases of the
+    description with the largest effect on the cosine, largest effect first; None if they were not computed.
     """
 
     rank: int
@@ -60,10 +61,11 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The hits of a query, best first, all from one `generation`.
+    """One page of the hits of a query, best first, all from one `generation`.
 
-    `unresolved`: references that match no company, or several; the query was run without them. `next`: pass it as
-    `after` to get the next page; None on the last page. `warnings`: parts of the query that were skipped.
+    `unresolved`: references that match no company or several companies; the query was run without them. `next`: pass
+    it as `after` to get the next page; None on the last page. `warnings`: messages about skipped parts of the query.
+    `approximate`: the index searched a graph, and a few of the nearest companies may be missing.
     """
 
     generation: Generation
@@ -80,9 +82,10 @@ RankingOrError: TypeAlias = Ranking | InvalidInput | EncoderNotLoaded
 
 
 class Searcher:
-    """Searches `index`. Free texts and phrases need the live generation's encoder among `encoders` (by id).
+    """Searches `index` for competitors and companies. Thread-safe. The caller closes the index.
 
-    Thread-safe. The caller closes the index.
+    `encoders`: encoders by id. The encoder of the live generation encodes free texts and explains hits by phrases;
+    queries that need neither run without it.
     """
 
     def __init__(self, index: CompanyIndex, encoders: Mapping[str, Encoder] | QueryEncoders | None = None) -> None:
@@ -90,7 +93,7 @@ class Searcher:
         self.encoders = encoders if isinstance(encoders, QueryEncoders) else QueryEncoders(encoders or {})
 
     def live(self) -> Generation:
-        """Return the live generation, and start to load its encoder in the background.
+        """Return the live generation; its encoder is loaded in the background.
 
         Raises:
             NoLiveGeneration: the index has no live generation yet.
@@ -100,16 +103,16 @@ class Searcher:
         return live
 
     def search(self, question: Question | str, *, after: Position | None = None) -> Ranking:
-        """Return the competitors that `question` asks for; a str is a company's id, domain, name or alias.
+        """Return the ranking for `question`; if it is a str, it is the id, domain, name or alias of the only anchor.
 
         `after`: the `next` of the previous page of the same query; None for the first page.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: every anchor matches no company, or several.
+            UnknownCompany, AmbiguousCompany: no anchor could be resolved.
             EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
             NotCalibrated: `min_probability` is given, and the generation has no calibrator.
             RankingExpired: the generation of the previous page was retired.
-            InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
+            InvalidInput: a company is both anchor and negative, or the vectors of anchors and negatives cancel out.
         """
         query = Question(anchors=[Anchor(company=question)]) if isinstance(question, str) else question
 
@@ -133,7 +136,7 @@ class Searcher:
         """Return the company that `reference` resolves to (see `Resolver`), and the generation it was read from.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: no company matches `reference`, or several do.
+            UnknownCompany, AmbiguousCompany: no company matches `reference`, or several companies match it.
         """
 
         def run_once() -> tuple[FoundCompany, Generation]:
@@ -143,9 +146,9 @@ class Searcher:
         return retry_if_retired(run_once)
 
     def find(self, query: str, *, limit: int = 10) -> tuple[list[Company], Generation]:
-        """Return up to `limit` companies found by name, alias, domain or words, and their generation.
+        """Return up to `limit` companies whose name, alias, domain or words match, and their generation.
 
-        A blank query finds no companies.
+        If `query` is blank, there are none.
         """
 
         def run_once() -> tuple[list[Company], Generation]:
@@ -174,14 +177,10 @@ class Searcher:
         )
         page = PageBuilder(self.index, _page_request(question, resolved, generation, after)).page()
         phrases, warnings = self._phrases(question, resolved, page, generation)
-        facts = facts_of([_described(anchor) for anchor in resolved.anchors])
-        duplicates = iter(page.query_duplicates)
-        anchors, negatives = (
-            tuple(
-                each if each.document is None else replace(each, duplicates=tuple(next(duplicates))) for each in group
-            )
-            for group in (resolved.anchors, resolved.negatives)
-        )
+        facts = facts_of([_company_or_text(anchor) for anchor in resolved.anchors])
+        duplicates = iter(page.query_duplicates)  # of the anchors, then of the negatives
+        anchors = _with_duplicates(resolved.anchors, duplicates)
+        negatives = _with_duplicates(resolved.negatives, duplicates)
         return Ranking(
             generation=generation,
             anchors=anchors,
@@ -190,7 +189,7 @@ class Searcher:
             hits=tuple(
                 _hit(ranked, shared_facts(facts, ranked.hit.company), phrases.get(ranked.rank)) for ranked in page.hits
             ),
-            next=_position(page.hits[-1], question, generation) if page.more else None,
+            next=_position(page.hits[-1], question, generation) if page.has_next else None,
             warnings=warnings,
             approximate=page.approximate,
         )
@@ -204,36 +203,40 @@ class Searcher:
     def _phrases(
         self, question: Question, resolved: ResolvedQuestion, page: Page, generation: Generation
     ) -> tuple[dict[int, tuple[ExplainingPhrase, ...]], tuple[str, ...]]:
-        """Return the phrases of the first `question.explain` hits by rank, and a warning if the encoder is missing."""
-        first = page.hits[: question.explain]
-        if not first:
+        """Return the phrases of the first `question.explain` hits, by rank; and a warning if the encoder is missing."""
+        explained = page.hits[: question.explain]
+        if not explained:
             return {}, ()
         explainer = self.encoders.explainer(generation)
         if explainer is None:
             reason = self.encoders.text_vectors(generation).reason_unavailable(generation)
             return {}, (f"no phrases were computed: {reason}",)
-        described = [_described(anchor) for anchor in resolved.anchors]
-        phrases = explainer.phrases(described, [ranked.hit.company for ranked in first])
-        return {ranked.rank: of_hit for ranked, of_hit in zip(first, phrases, strict=True)}, ()
+        anchors = [_company_or_text(anchor) for anchor in resolved.anchors]
+        phrases = explainer.phrases(anchors, [ranked.hit.company for ranked in explained])
+        return {ranked.rank: hit_phrases for ranked, hit_phrases in zip(explained, phrases, strict=True)}, ()
 
     def _generation_of(self, position: Position) -> Generation:
-        found = next((each for each in self.index.generations() if each.name == position.generation), None)
-        if found is None:
+        generations = {generation.name: generation for generation in self.index.generations()}
+        if position.generation not in generations:
             raise RankingExpired(
                 f"generation {position.generation} of the previous page was retired; start again from the first page"
             )
-        return found
+        return generations[position.generation]
 
     def _encode_together(self, questions: Sequence[Question], live: Generation) -> None:
-        """Encode the texts of all queries in one call. Without the encoder, each query then raises EncoderNotLoaded."""
-        anchors = (each for question in questions for each in (*question.anchors, *question.negatives))
-        texts = list(islice(dict.fromkeys(each.text for each in anchors if each.text is not None), TEXT_CACHE_SIZE))
+        """Encode the free texts of all queries in one call, which fills the cache of text vectors.
+
+        If the encoder is missing, nothing is encoded: the query itself then raises EncoderNotLoaded.
+        """
+        anchors = (anchor for question in questions for anchor in (*question.anchors, *question.negatives))
+        distinct = dict.fromkeys(anchor.text for anchor in anchors if anchor.text is not None)
+        texts = list(islice(distinct, TEXT_CACHE_SIZE))
         if texts and (vectors := self.encoders.text_vectors(live)).reason_unavailable(live) is None:
             vectors.encode(texts, live)
 
 
 def retry_if_retired(run_once: Callable[[], T]) -> T:
-    """Return `run_once()`; if the generation that it reads is retired meanwhile, call it once more."""
+    """Return the result of `run_once`; if the generation that it reads is retired during the call, call it again."""
     try:
         return run_once()
     except UnknownGeneration:
@@ -248,13 +251,20 @@ def _page_request(
         vector=resolved.vector,
         k=question.k,
         query_companies=[document.company for document in resolved.documents],
-        excluded=[document.company for document in resolved.excluded],
-        anchor_vectors=[] if resolved.has_one_anchor else [each.vector for each in resolved.anchors],
+        excluded_companies=[document.company for document in resolved.excluded],
+        excluded_ids=resolved.excluded_ids,
+        anchor_vectors=[] if resolved.has_one_anchor else [anchor.vector for anchor in resolved.anchors],
         filters=question.filters,
-        exclude=resolved.excluded_ids,
         words=resolved.words if question.hybrid else "",
         min_probability=question.min_probability,
         after=after,
+    )
+
+
+def _with_duplicates(anchors: Sequence[ResolvedAnchor], duplicates: Iterator[list[str]]) -> tuple[ResolvedAnchor, ...]:
+    """Return the anchors with their duplicates; `duplicates` yields those of each anchor that is a company."""
+    return tuple(
+        anchor if anchor.document is None else replace(anchor, duplicates=tuple(next(duplicates))) for anchor in anchors
     )
 
 
@@ -284,5 +294,5 @@ def _position(last: RankedHit, question: Question, generation: Generation) -> Po
     )
 
 
-def _described(anchor: ResolvedAnchor) -> Company | str:
+def _company_or_text(anchor: ResolvedAnchor) -> Company | str:
     return anchor.reference if anchor.document is None else anchor.document.company

@@ -13,7 +13,7 @@ import pytest
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import normalize_domain, utc_now
 from similarity.encoder import TextEncoder
-from similarity.generations.judgements import read_judgements
+from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.text import embedding_text
 
@@ -113,4 +113,4 @@ def test_the_judgements_are_the_pairs_in_both_directions(pairs: list[dict[str, s
     for pair in pairs:
         for anchor, candidate in permutations((pair["company_a"], pair["company_b"])):
             expected[anchor][candidate] = 2 if pair["label"] == "positive" else 0
-    assert read_judgements(SAMPLE / "judged.tsv") == expected
+    assert read_relevance_labels(SAMPLE / "judged.tsv") == expected

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import COMPETITOR, GAINS
+from similarity.generations.relevance_labels import COMPETITOR, GAINS
 
 GradeOne: TypeAlias = Literal["negative", "unlabelled"]
 

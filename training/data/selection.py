@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import ndcg_of_gains
+from similarity.generations.relevance_labels import ndcg_of_gains
 from training.config import TrainSettings
 from training.data.pairs import Pairs
 from training.data.splits import hide_labels, split_by_anchor

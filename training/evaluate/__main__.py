@@ -15,8 +15,8 @@ from pathlib import Path
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.gate import judged_companies
-from similarity.generations.judgements import Judgements, read_judgements
+from similarity.generations.gate import labelled_companies
+from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from training.config import SEED
 from training.console import refusing, say
 from training.data.splits import SELECTION_ANCHORS
@@ -52,7 +52,7 @@ def _judged_figures(
     options: argparse.Namespace, encoder: TextEncoder, chosen: Sequence[str]
 ) -> dict[str, tasks.Figures]:
     """Run the `chosen` tasks, print their tables, and return their figures by task."""
-    dev = read_judgements(judged_split(options.judged, "dev"))
+    dev = read_relevance_labels(judged_split(options.judged, "dev"))
     selection, seen = _selection(options, dev, needed="pairs" in chosen)
     found: dict[str, tasks.Figures] = {}
     if "ranking" in chosen or "pairs" in chosen:
@@ -72,10 +72,12 @@ def _judged_figures(
     return found
 
 
-def _selection(options: argparse.Namespace, dev: Judgements, *, needed: bool) -> tuple[Judgements, frozenset[str]]:
+def _selection(
+    options: argparse.Namespace, dev: RelevanceLabels, *, needed: bool
+) -> tuple[RelevanceLabels, frozenset[str]]:
     """Return the judgements of the selection anchors, and the companies that training may have seen."""
     path = judged_split(options.judged, "train")
-    seen = frozenset(judged_companies(read_judgements(path)) if path.exists() else ())
+    seen = frozenset(labelled_companies(read_relevance_labels(path)) if path.exists() else ())
     if not needed:
         return {}, seen
     selection = tasks.held_out_judgements(path, seed=options.seed, anchors=options.selection_anchors)

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import COMPETITOR, Judgements
+from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels
 from similarity.model.calibration import Calibration
 from training.evaluate.bootstrap import Interval, statistic_interval
 from training.evaluate.corpus import Corpus, nearest_companies
@@ -77,7 +77,7 @@ class CalibrationReport:
     served: int
 
 
-def judged_hits(corpus: Corpus, judgements: Judgements, *, k: int = HITS_PER_ANCHOR) -> JudgedHits:
+def judged_hits(corpus: Corpus, judgements: RelevanceLabels, *, k: int = HITS_PER_ANCHOR) -> JudgedHits:
     """Return the judged companies among the top `k` hits of each anchor in the whole corpus.
 
     Raises:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from similarity.company import EmbeddedCompany
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import COMPETITOR, Judgements
+from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.text import embedding_text
@@ -111,7 +111,7 @@ def corpus_of_index(index: CompanyIndex, *, encoder_id: str) -> Corpus:
     )
 
 
-def corpus_recall(corpus: Corpus, judgements: Judgements, *, depths: Sequence[int] = DEPTHS) -> CorpusRecall:
+def corpus_recall(corpus: Corpus, judgements: RelevanceLabels, *, depths: Sequence[int] = DEPTHS) -> CorpusRecall:
     """Return the recall of each anchor's competitors (grade 2) among all companies except the anchor itself.
 
     A competitor that ties with other companies counts with the probability that a random order of the tied companies

@@ -6,8 +6,8 @@ from typing import Any
 
 from similarity.company import Company
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.generations.gate import judged_companies
-from similarity.generations.judgements import Judgements
+from similarity.generations.gate import labelled_companies
+from similarity.generations.relevance_labels import RelevanceLabels
 from similarity.ingest.files import read_rows
 from similarity.text import TextSettings, embedding_text
 from training.evaluate.encoding import Texts
@@ -34,9 +34,9 @@ def read_companies(path: Path) -> Iterator[Company]:
             ) from None
 
 
-def judged_texts(companies: Path, judgements: Judgements, settings: TextSettings | None) -> Texts:
+def judged_texts(companies: Path, judgements: RelevanceLabels, settings: TextSettings | None) -> Texts:
     """Return the text of each judged company: prepared with `settings` or, if None, the unchanged description."""
-    judged = judged_companies(judgements)
+    judged = labelled_companies(judgements)
     return {
         company.id: embedding_text(company, settings) if settings else company.description
         for company in read_companies(companies)

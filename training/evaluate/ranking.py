@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.generations.gate import judged_companies
-from similarity.generations.judgements import COMPETITOR, NDCG_DEPTH, Judgements, ndcg
+from similarity.generations.gate import labelled_companies
+from similarity.generations.relevance_labels import COMPETITOR, NDCG_DEPTH, RelevanceLabels, ndcg
 from training.evaluate.encoding import Encode, Texts, encode_all
 from training.evaluate.ranks import auc
 
@@ -62,7 +62,7 @@ class Ranking:
         }
 
 
-def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
+def rank(encode: Encode, judgements: RelevanceLabels, texts: Texts) -> Ranking:
     """Encode the judged companies and measure the ranking of each anchor's candidates by cosine.
 
     Raises:
@@ -71,9 +71,9 @@ def rank(encode: Encode, judgements: Judgements, texts: Texts) -> Ranking:
     return measure(encode_anchors(encode, judgements, texts))
 
 
-def encode_anchors(encode: Encode, judgements: Judgements, texts: Texts) -> list[RankedAnchor]:
+def encode_anchors(encode: Encode, judgements: RelevanceLabels, texts: Texts) -> list[RankedAnchor]:
     """Encode each judged company once, and return its candidates' cosines by anchor; errors as in `rank`."""
-    companies = sorted(judged_companies(judgements))
+    companies = sorted(labelled_companies(judgements))
     if not companies:
         raise InvalidInput("there are no judgements to measure by; pass a file with at least one")
     missing = [company for company in companies if company not in texts]
@@ -133,7 +133,7 @@ def reciprocal_rank(scores: Floats, positive: NDArray[np.bool_]) -> float:
     )
 
 
-def without_seen(judgements: Judgements, seen: Collection[str]) -> dict[str, dict[str, int]]:
+def without_seen(judgements: RelevanceLabels, seen: Collection[str]) -> dict[str, dict[str, int]]:
     """Return the judgements without candidates seen in training, and without anchors that have no other candidates."""
     kept = {
         anchor: {candidate: grade for candidate, grade in grades.items() if candidate not in seen}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from similarity.generations.judgements import Judgements, read_judgements
+from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
@@ -36,7 +36,7 @@ def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHO
     Raises:
         InvalidInput: the file cannot be read, or has no more than `anchors` anchors.
     """
-    judgements = read_judgements(path)
+    judgements = read_relevance_labels(path)
     # The split depends on ids alone, so ids serve as texts.
     ids = {company: company for anchor, grades in judgements.items() for company in (anchor, *grades)}
     _, kept = split_by_anchor(read_pairs(path, companies=ids, every_class=False), selection=anchors, seed=seed)
@@ -45,7 +45,7 @@ def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHO
 
 
 def ranking_figures(
-    encode: Encode, judgements: Judgements, *, prepared: Texts, plain: Texts, seen: frozenset[str], seed: int
+    encode: Encode, judgements: RelevanceLabels, *, prepared: Texts, plain: Texts, seen: frozenset[str], seed: int
 ) -> Figures:
     """Return nDCG@10, P@10, MRR and AUC: on prepared text, without candidates in `seen`, and on plain text."""
     found = {"prepared": rank(encode, judgements, prepared), "plain": rank(encode, judgements, plain)}
@@ -63,7 +63,7 @@ def ranking_figures(
     return Figures(values=values, table=table(["text", "nDCG@10", "P@10", "MRR", "AUC", "pairs"], rows))
 
 
-def pair_figures(encode: Encode, judgements: Judgements, *, selection: Judgements, texts: Texts) -> Figures:
+def pair_figures(encode: Encode, judgements: RelevanceLabels, *, selection: RelevanceLabels, texts: Texts) -> Figures:
     """Return Table 5 by cosine: the threshold is chosen on the selection split, the figures are of `judgements`."""
     (chosen, chosen_positive), (cosines, positive) = (
         pooled(encode_anchors(encode, part, texts)) for part in (selection, judgements)
@@ -80,7 +80,7 @@ def pair_figures(encode: Encode, judgements: Judgements, *, selection: Judgement
     )
 
 
-def corpus_figures(corpus: Corpus, judgements: Judgements, *, seed: int) -> Figures:
+def corpus_figures(corpus: Corpus, judgements: RelevanceLabels, *, seed: int) -> Figures:
     """Return the recall of known competitors at 10, 50 and 100 among all companies."""
     found = corpus_recall(corpus, judgements)
     intervals = [mean_interval(found.recall[:, place], seed=seed) for place in range(len(DEPTHS))]

@@ -44,8 +44,8 @@ from pathlib import Path
 from similarity.bundle import ModelBundle, is_bundle, seed_folder
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidInput
-from similarity.generations.gate import judged_companies, trained_on_path
-from similarity.generations.judgements import read_judgements
+from similarity.generations.gate import labelled_companies, trained_on_path
+from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.text import DEFAULT_SETTINGS
 from training.config import SHIPPED
 from training.console import refusing, say
@@ -150,11 +150,11 @@ def judged_data(
     if options.judged is None:
         return None
     train = judged_split(options.judged, "train")
-    judgements = read_judgements(train) if run is not None and train.exists() else {}
+    judgements = read_relevance_labels(train) if run is not None and train.exists() else {}
     return JudgedData(
         folder=options.judged,
         companies=options.companies,
-        seen=frozenset({*inherited_ids, *judged_companies(judgements)}),
+        seen=frozenset({*inherited_ids, *labelled_companies(judgements)}),
     )
 
 

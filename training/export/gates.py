@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from similarity.encoder import OnnxRuntimeSession, TextEncoder, padded
 from similarity.errors import SimilarityError
-from similarity.generations.gate import MARGIN, MIN_ANCHORS, judged_companies, usable_judgements
-from similarity.generations.judgements import Judgements, read_judgements
+from similarity.generations.gate import MAX_LOSS, MIN_ANCHORS, labelled_companies, usable_labels
+from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from similarity.text import TextSettings
 from training.console import Log
 from training.evaluate.bootstrap import Interval, mean_interval, paired_difference, with_bounds
@@ -55,7 +55,7 @@ class JudgedData:
             ExportRefused: one of its anchors was in the training data.
             InvalidInput: the file is invalid.
         """
-        judgements = read_judgements(judged_split(self.folder, "dev"))
+        judgements = read_relevance_labels(judged_split(self.folder, "dev"))
         leaked = sorted(self.seen.intersection(judgements))
         if leaked:
             raise ExportRefused(
@@ -148,7 +148,7 @@ def check_ranking(
     if reference is not None:
         known = _rankings(reference.encoder, judgements, unseen, texts)
         metrics |= {f"reference_{name}": value for name, value in _figures(known).items()}
-        usable = usable_judgements(judgements, judged_companies(judgements))
+        usable = usable_labels(judgements, labelled_companies(judgements))
         rows = np.array([anchor in usable for anchor in found["prepared"].anchors])
         difference = paired_difference(found["prepared"].ndcg[rows], known["prepared"].ndcg[rows])
         metrics |= with_bounds("dev_ndcg10_over_reference", difference)
@@ -157,7 +157,10 @@ def check_ranking(
 
 
 def _rankings(
-    encoder: TextEncoder, judgements: Judgements, unseen: Judgements, texts: Callable[[TextSettings | None], Texts]
+    encoder: TextEncoder,
+    judgements: RelevanceLabels,
+    unseen: RelevanceLabels,
+    texts: Callable[[TextSettings | None], Texts],
 ) -> dict[str, Ranking]:
     prepared = texts(encoder.text_settings)
     found = {
@@ -195,8 +198,8 @@ def _check_reference(difference: Interval, reference: Reference, log: Log) -> No
     reasons = []
     if difference.anchors < MIN_ANCHORS:
         reasons.append(f"fewer than {MIN_ANCHORS} anchors can be used")
-    if difference.lower < -MARGIN:
-        reasons.append(f"the lower bound is under {-MARGIN:+.2f}")
+    if difference.lower < -MAX_LOSS:
+        reasons.append(f"the lower bound is under {-MAX_LOSS:+.2f}")
     if not reasons:
         return
     if reference.allow_worse:

@@ -1,4 +1,4 @@
-"""PAUSE: cross-entropy of the labelled pairs plus an annealed positive-unlabelled (PU) risk of all pairs.
+"""PAUSE loss: cross-entropy of the labelled pairs plus an annealed positive-unlabelled (PU) risk of all pairs.
 
 Source: Cao et al., PAUSE: Positive and Annealed Unlabeled Sentence Embedding, EMNLP 2021,
 https://arxiv.org/abs/2109.03155. Equation numbers are those of this paper.
@@ -16,13 +16,13 @@ from training.losses.arithmetic import at_least_float32, mean_where
 from training.losses.cross_entropy import binary_cross_entropy, cross_entropy
 
 Correction: TypeAlias = Literal["non-negative", "clamped", "none"]
-"""How `positive_unlabelled` treats a negative risk below 0."""
+"""What `positive_unlabelled` does if the estimated risk of the negatives is below 0."""
 
 Supervised: TypeAlias = Literal["softmax", "binary", "none"]
 """Loss on the labelled pairs: softmax cross-entropy (several classes), sigmoid cross-entropy (one class), or none."""
 
-# Priors may be rounded to three decimals (3 × .333), so their sum may differ from 1 by this much.
 PRIOR_SUM_TOLERANCE = 2e-3
+"""How far the sum of the priors may be from 1, because they may be rounded to three decimals (3 × .333)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,17 @@ class PauseLoss:
 def positive_unlabelled(
     logits: Tensor, targets: Tensor, known: Tensor, *, priors: Tensor, correction: Correction = "non-negative"
 ) -> PositiveUnlabelledRisk:
-    """Mean over classes of the risk estimated from positive and unlabelled rows (eq. 3–10).
+    """Return the mean over classes of the risk that is estimated from positive and unlabelled rows (eq. 3–10).
 
-    The loss is the sigmoid loss ℓ(a, b) = σ(−ab). For each class, R_p⁺ = mean σ(−f) and R_p⁻ = mean σ(f) over the rows
-    labelled with the class, R_u⁻ = mean σ(f) over the unlabelled rows, and N = R_u⁻ − π R_p⁻. Rows labelled with
-    another class are in none of the means. `correction` selects the risk of the class:
+    A row is one pair, f its logit for a class, π the prior of the class. The sigmoid loss is ℓ(a, b) = σ(−ab). The
+    estimates for each class are
+
+        R_p⁺ = mean σ(−f) over the rows labelled with the class: the risk of the positives as positives
+        R_p⁻ = mean σ(f) over the same rows: the risk of the positives as negatives
+        R_u⁻ = mean σ(f) over the unlabelled rows: the risk of the unlabelled rows as negatives
+        N = R_u⁻ − π R_p⁻: the risk of the negatives
+
+    Rows labelled with another class are in none of the means. `correction` selects the risk of the class:
 
     - "non-negative" (eq. 8): π R_p⁺ + N if N ≥ 0, otherwise −N. Minimising −N increases N until it is no longer
       negative, which counteracts overfitting (after nnPU: Kiryo et al., NeurIPS 2017);
@@ -67,7 +73,7 @@ def positive_unlabelled(
     Args:
         logits: `[n, C]`.
         targets: `[n, C]`, 0 or 1.
-        known: `[n, C]`, bool; an entry that is not known is unlabelled.
+        known: `[n, C]`, bool: true for labelled entries, false for unlabelled ones.
         priors: `[C]`, share of each class among the unlabelled rows (see `check_priors`).
 
     >>> logits, known = torch.zeros(2, 1), torch.tensor([[True], [False]])
@@ -87,18 +93,19 @@ def positive_unlabelled(
     return PositiveUnlabelledRisk(loss=torch.where(contributed, risk, 0).mean(), contributed=contributed)
 
 
-def _corrected(positive: Tensor, negative: Tensor, correction: Correction) -> Tensor:
+def _corrected(positive_risk: Tensor, negative_risk: Tensor, correction: Correction) -> Tensor:
+    """Return the corrected risk of each class, `[C]`; see `positive_unlabelled`."""
     if correction == "non-negative":
-        return torch.where(negative >= 0, positive + negative, -negative)
+        return torch.where(negative_risk >= 0, positive_risk + negative_risk, -negative_risk)
     if correction == "clamped":
-        return positive + negative.clamp(min=0)
-    return positive + negative
+        return positive_risk + negative_risk.clamp(min=0)
+    return positive_risk + negative_risk
 
 
 def annealing(progress: float, alpha: float) -> float:
-    """Return the annealing weight (t/T)^α of eq. 11; `progress` is t/T: step t (from 1) of T optimiser steps.
+    """Return the annealing weight (t/T)^α of eq. 11; if α = 0, it is always 1.
 
-    If α = 0, the weight is always 1.
+    `progress`: t/T, where t is the optimiser step (from 1) and T the number of all steps.
 
     >>> annealing(0.5, 3)
     0.125
@@ -118,19 +125,19 @@ def pause(
     supervised: Supervised = "softmax",
     correction: Correction = "non-negative",
 ) -> PauseLoss:
-    """Return L_CE + w · L_PU with w = max_weight · (t/T)^α (eq. 11; in the paper max_weight is 1).
+    """Return the loss L_CE + w · L_PU with w = max_weight · (t/T)^α (eq. 11; in the paper max_weight is 1).
 
-    Choose `supervised` by the labels:
+    `supervised` selects L_CE and must fit the labels:
 
-    - "softmax": mutually exclusive classes, two or more (for two the priors are π and 1 − π);
-    - "binary": one logit (C = 1) with labelled negatives;
-    - "none": only positives are labelled (C = 1). Then the loss is max_weight · L_PU at every step. The weight is not
-      annealed, because there is no supervised loss to balance.
+    - "softmax": for two or more mutually exclusive classes. The priors of two classes are π and 1 − π;
+    - "binary": for one class (C = 1) with labelled negatives;
+    - "none": for one class (C = 1) without labelled negatives. The loss is max_weight · L_PU at every step. The weight
+      is not annealed, because there is no supervised loss to balance.
 
     Args:
         logits: `[n, C]`.
         targets: `[n, C]`, 0 or 1.
-        known: `[n, C]`, bool.
+        known: `[n, C]`, bool: true for labelled entries.
         priors: `[C]`, share of each class among the unlabelled rows.
         progress: t/T, from 0 to 1.
 
@@ -147,6 +154,7 @@ def pause(
 
 
 def _supervision(logits: Tensor, targets: Tensor, known: Tensor, supervised: Supervised) -> Tensor:
+    """Return L_CE, the loss on the labelled pairs; 0 if `supervised` is "none"."""
     if supervised == "none":
         return at_least_float32(logits).new_zeros(())
     loss = cross_entropy if supervised == "softmax" else binary_cross_entropy
@@ -154,16 +162,16 @@ def _supervision(logits: Tensor, targets: Tensor, known: Tensor, supervised: Sup
 
 
 def check_priors(priors: Sequence[float], *, classes: int) -> None:
-    """Check the class priors; a prior is the share of its class among the unlabelled rows.
+    """Check the priors of the classes; a prior is the share of its class among the unlabelled rows.
 
     Raises:
-        InvalidInput: their number is not that of the classes, one is not between 0 and 1, or those of several
-            mutually exclusive classes do not sum to 1.
+        InvalidInput: there is not one prior for each class, a prior is not between 0 and 1, or the priors of several
+            classes do not sum to 1.
 
     >>> check_priors([0.2, 0.8], classes=2)
     """
     if len(priors) != classes:
-        raise InvalidInput(f"{len(priors)} class priors for {classes} classes; give one for each class")
+        raise InvalidInput(f"{len(priors)} class priors for {classes} classes; give one prior for each class")
     for number, prior in enumerate(priors):
         if not 0 < prior < 1:
             raise InvalidInput(

@@ -13,7 +13,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from similarity.encoder import padded
-from similarity.generations.judgements import COMPETITOR, GAINS
+from similarity.generations.relevance_labels import COMPETITOR, GAINS
 from training.config import TrainSettings
 from training.console import Log
 from training.data.pairs import Integers, Pairs

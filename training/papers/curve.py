@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from similarity.generations.judgements import Judgements, read_judgements
+from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from similarity.text import DEFAULT_SETTINGS
 from training.config import TrainSettings, settings_values
 from training.console import quiet, refusing, say
@@ -99,7 +99,7 @@ class Bench:
 
     train: Pairs
     selection: Selection
-    judged: Judgements
+    judged: RelevanceLabels
     texts_of: CompanyTexts
     texts: Texts
 
@@ -144,7 +144,7 @@ def load_bench(judged: Path, companies: Path, settings: TrainSettings, *, select
     pairs = read_pairs(judged_split(judged, "train"), companies=companies)
     refuse_leakage(pairs, read_pairs(judged_split(judged, "dev"), companies=companies))
     train, kept = split_by_anchor(pairs, selection=selection, seed=SPLIT_SEED)
-    dev = read_judgements(judged_split(judged, "dev"))
+    dev = read_relevance_labels(judged_split(judged, "dev"))
     texts_of = judged_texts(companies, dev, DEFAULT_SETTINGS)
     # The texts of dev follow those of the pairs, so that the states of frozen layers are cached for both.
     texts = Texts([*pairs.texts, *texts_of.values()], settings.source, max_tokens=settings.max_tokens)

@@ -9,7 +9,7 @@ import hmac
 import json
 from dataclasses import dataclass
 
-from similarity.search.paging import Position
+from similarity.search.ranking_page import Position
 
 from ..wire import problems
 from ..wire.problem_documents import Problem

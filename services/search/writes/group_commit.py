@@ -1,13 +1,16 @@
-"""Writes of many requests, committed together by one thread.
+"""Group commit: one thread commits the writes of many requests together.
 
-A writer must not have two batches in progress (`similarity.ingest.writer_leases`), a producer must be used by one
-thread, and batches are more efficient for encoder and disk. Therefore requests wait in a queue, and one thread takes
-all waiting requests, commits them as one batch, and gives each request its own results. Requests that arrive during
-a commit form the next batch; there is no delay to fill a batch.
+There are three reasons for one thread. A writer must not have two batches in progress
+(`similarity.ingest.writer_leases`). A producer must be used by one thread. Encoder and disk handle large batches more
+efficiently.
+
+Requests wait in a queue. The thread takes the queued requests, commits them as one batch, and gives each request its
+own results. Requests that arrive during a commit form the next batch; there is no delay to fill a batch.
 """
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -28,15 +31,19 @@ from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
 MAX_QUEUED_REQUESTS = 16
-"""Maximum number of queued requests. Below the number of server threads, so that some remain for reads."""
+"""Fewer than the server has threads, so that some threads remain for reads."""
 MAX_BATCH_CHANGES = 256
-SECONDS_TO_WAIT = 20.0
-"""Shorter than the request timeout, so that the client gets an answer about the state of its write."""
-SECONDS_OPEN_WHEN_IDLE = 1.0
-"""How long an idle destination stays open. A re-embed waits until its writer has acknowledged the candidate."""
+"""Number of changes from which on a batch takes no more requests."""
+MAX_WAIT_SECONDS = 20.0
+"""Maximum duration of `GroupCommit.write`, in the queue and during the commit together.
+
+Shorter than the default request timeout, so that the client gets an answer about the state of its write.
+"""
+IDLE_SECONDS_OPEN = 1.0
+"""How long an idle destination stays open. A re-embed waits until its writer acknowledges a candidate."""
 
 STORED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ACCEPTED)
-"""Outcomes where `Written.version` is the version of the write; otherwise it is the conflicting stored version."""
+"""Outcomes whose `Written.version` is the version of the write; with others it is the conflicting stored version."""
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +61,19 @@ Commit: TypeAlias = Callable[[Sequence[Change]], list[Written]]
 
 
 class Destination(Protocol):
-    """The store that changes are committed to: the index or a Kafka topic."""
+    """Destination of changes: the index or a Kafka topic."""
 
     def opened(self) -> AbstractContextManager[Commit]:
-        """Return the function that commits a batch durably, with one result per change; for one thread only.
+        """Open the destination; return the function that commits a batch durably and returns one result per change.
 
-        An exception fails every request of the batch.
+        Only one thread may call the function. If it raises, every request of the batch fails.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
+    """The changes of one request, with the caller and the id of the request for the audit record."""
+
     changes: Sequence[Change]
     who: str = field(default_factory=who)
     request_id: str = field(default_factory=request_id.get)
@@ -72,9 +81,10 @@ class _Request:
 
 
 class GroupCommit:
-    """Commits to one destination. Thread-safe; its thread starts with the first write.
+    """Commits the writes of many requests to one destination. Thread-safe; its thread starts with the first write.
 
-    The outcome of each change is written to `audit` before the request returns.
+    `audit`: gets the outcome of each change before the request returns. `max_queued`: maximum number of requests in
+    the queue. `max_wait_seconds`: maximum duration of `write`.
     """
 
     def __init__(
@@ -83,31 +93,34 @@ class GroupCommit:
         *,
         audit: AuditRecord | None = None,
         max_queued: int = MAX_QUEUED_REQUESTS,
-        seconds_to_wait: float = SECONDS_TO_WAIT,
+        max_wait_seconds: float = MAX_WAIT_SECONDS,
     ) -> None:
         self._destination = destination
         self._audit = audit or AuditRecord(None)
         self._max_queued = max_queued
-        self._seconds_to_wait = seconds_to_wait
-        self._waiting: deque[_Request] = deque()
+        self._max_wait_seconds = max_wait_seconds
+        self._queue: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopping = False
 
     def write(self, changes: Sequence[Change], *, patient: bool = False) -> list[Written]:
-        """Return one result per change, in order, when they are durable. `patient`: wait for a slot in the queue.
+        """Return one result per change, in order, when the changes are durable.
+
+        If the queue is full, the write is refused at once or, if `patient`, waits for a slot.
 
         Raises:
-            Problem: the queue is full, or the service stops: nothing was written. Or the commit timed out: the changes
-                may or may not be stored.
-            SimilarityError: raised by the destination.
+            Problem: the queue is full, the service is stopping, or the write takes too long. The message says whether
+                the changes may be stored.
+            SimilarityError: the destination raised it.
         """
+        deadline = time.monotonic() + self._max_wait_seconds
         request = _Request(changes)
-        self._queue(request, seconds=self._seconds_to_wait if patient else 0)
+        self._enqueue(request, seconds=self._max_wait_seconds if patient else 0)
         try:
-            return request.results.result(timeout=self._seconds_to_wait)
+            return request.results.result(timeout=max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            if request.results.cancel():
+            if request.results.cancel():  # still in the queue
                 raise Problem(problems.OVERLOADED, "the store is slow; nothing was written, send it again") from None
             raise Problem(
                 problems.TOOK_TOO_LONG,
@@ -122,55 +135,60 @@ class GroupCommit:
         if self._thread is not None:
             self._thread.join()
 
-    def _queue(self, request: _Request, *, seconds: float) -> None:
+    def _enqueue(self, request: _Request, *, seconds: float) -> None:
+        """Add a request to the queue; wait at most `seconds` for a slot. Raises a Problem if there is none."""
         with self._changed:
-            there_is_room = self._changed.wait_for(
-                lambda: self._stopping or len(self._waiting) < self._max_queued, timeout=seconds
+            has_slot = self._changed.wait_for(
+                lambda: self._stopping or len(self._queue) < self._max_queued, timeout=seconds
             )
             if self._stopping:
                 raise Problem(problems.STOPPING, "the service is stopping; nothing was written, send it again")
-            if not there_is_room:
+            if not has_slot:
                 raise Problem(problems.OVERLOADED, "too many writes are waiting; nothing was written, send it again")
-            self._waiting.append(request)
+            self._queue.append(request)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="writes", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
     def _run(self) -> None:
-        while batch := self._next(wait=None):
+        """Commit batch after batch until `close`; the destination is open while there is work."""
+        while batch := self._next_batch(timeout=None):
             try:
                 with self._destination.opened() as commit:
                     while batch:
                         _settle(batch, commit, self._audit)
-                        batch = self._next(wait=SECONDS_OPEN_WHEN_IDLE)
+                        batch = self._next_batch(timeout=IDLE_SECONDS_OPEN)
             except Exception as error:
-                if not isinstance(error, IndexUnavailable):  # `similarity.upkeep.outage` logs that
+                if not isinstance(error, IndexUnavailable):  # `similarity.upkeep.outage` logs IndexUnavailable
                     log.warning("the destination of writes cannot be opened or closed: %r", error)
                 _fail(batch, error)
 
-    def _next(self, *, wait: float | None) -> list[_Request]:
-        """Return the next batch of queued requests; empty after `wait` seconds without one, and at the end."""
+    def _next_batch(self, *, timeout: float | None) -> list[_Request]:
+        """Wait for requests and return the next batch; it is empty after `timeout` seconds or at the end."""
         batch: list[_Request] = []
         with self._changed:
             while not batch:
-                self._changed.wait_for(lambda: self._waiting or self._stopping, timeout=wait)
-                if not self._waiting:
+                self._changed.wait_for(lambda: self._queue or self._stopping, timeout=timeout)
+                if not self._queue:
                     return []
-                batch = [request for request in self._take_requests() if request.results.set_running_or_notify_cancel()]
+                # False for a request that was cancelled in the queue, because it had waited too long.
+                batch = [request for request in self._dequeue() if request.results.set_running_or_notify_cancel()]
                 self._changed.notify_all()
         return batch
 
-    def _take_requests(self) -> list[_Request]:
-        taken = [self._waiting.popleft()]
-        while self._waiting and sum(len(request.changes) for request in taken) < MAX_BATCH_CHANGES:
-            taken.append(self._waiting.popleft())
-        return taken
+    def _dequeue(self) -> list[_Request]:
+        """Remove requests from the queue, at least one, until they have MAX_BATCH_CHANGES; return them."""
+        requests = [self._queue.popleft()]
+        while self._queue and sum(len(request.changes) for request in requests) < MAX_BATCH_CHANGES:
+            requests.append(self._queue.popleft())
+        return requests
 
 
 def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> None:
+    """Commit a batch, write its outcomes to the audit record, and give each request its results or an error."""
     try:
-        audit.write([])  # raises, before anything is committed, if earlier entries are not on the disk
+        audit.write([])  # raises if entries of earlier changes are not on the disk: then nothing may be committed
         committed = commit([change for request in batch for change in request.changes])
         audit.write(_entries(batch, committed))
         results = iter(committed)
@@ -178,9 +196,10 @@ def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> No
         _fail(batch, error)
     except Exception as error:
         if isinstance(error, SimilarityError) or len(batch) == 1:
-            # Some of it may be stored.
+            # A part of the batch may be stored, so the audit record needs an entry for each change.
+            failed = [Written(Outcome.FAILED) for request in batch for _ in request.changes]
             with suppress(AuditUnavailable):
-                audit.write(_entries(batch, [Written(Outcome.FAILED)] * sum(len(each.changes) for each in batch)))
+                audit.write(_entries(batch, failed))
             _fail(batch, error)
             return
         # An unexpected exception may be caused by one request, so commit each request separately.
@@ -192,6 +211,7 @@ def _settle(batch: Sequence[_Request], commit: Commit, audit: AuditRecord) -> No
 
 
 def _entries(batch: Sequence[_Request], results: Sequence[Written]) -> list[Entry]:
+    """Return the audit entries of the changes in a batch; `results`: one per change."""
     changes = [(request, change) for request in batch for change in request.changes]
     return [
         Entry(
@@ -207,6 +227,7 @@ def _entries(batch: Sequence[_Request], results: Sequence[Written]) -> list[Entr
 
 
 def _fail(batch: Sequence[_Request], error: Exception) -> None:
+    """Give `error` to each request of the batch that has no results yet."""
     for request in batch:
         if not request.results.done():
             request.results.set_exception(error)

@@ -1,23 +1,24 @@
 """The production index: Elasticsearch 9.2 or newer, with one Elasticsearch index per generation.
 
     settings    nodes, login, vector options                      registry        states and leases (no I/O)
-    mapping     mapping and settings; the guard (no I/O)          registry_store  the registry's document
+    mapping     mapping and settings; their check (no I/O)        registry_store  the registry's document
     documents   documents <-> sources (no I/O)                    writing         bulk requests, outcomes
     queries     query bodies (no I/O)                             reading         get, scan, resolve, find, stats
-    connection  the client and its errors                         search          similar
+    connection  the client and its errors                         search          the nearest companies
     compaction  merge without deleted documents                   ledger          the ledger of erasures
 
-Readers read the live generation from the registry, and then use its concrete index in every request: no alias can
-change in the middle of a request. All state is on the cluster, so any number of processes may use it.
+A reader reads the live generation from the registry, and then names its Elasticsearch index in every request. An
+alias could point to another index in the middle of a query. All state is on the cluster, so any number of processes
+may use it at the same time.
 """
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
-from similarity.company import EPOCH, Company, DeletedCompany, EmbeddedCompany, Vector, utc_now
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, lowest_version_at, utc_now
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema
@@ -27,10 +28,10 @@ from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.ledger import ElasticLedger
 from similarity.index.elastic.mapping import (
     building_settings,
-    differences,
     generation_mapping,
-    guard,
+    mapping_differences,
     serving_settings,
+    settings_differences,
 )
 from similarity.index.elastic.registry import Entry, Registry
 from similarity.index.elastic.registry_store import RegistryStore
@@ -49,12 +50,13 @@ from similarity.index.protocol import (
 )
 
 HEALTH_SECONDS = 120
+"""How long `promote` waits until all copies of the index are assigned."""
 
 
 class ElasticIndex:
-    """A `CompanyIndex` on the cluster of `settings`. Nothing is sent before the first call.
+    """A `CompanyIndex` on the cluster of `settings`. No request is sent before the first call of a method.
 
-    `clock`: decides when leases expire; the clocks of all processes must agree within about a second.
+    `clock`: returns the time by which leases expire; the clocks of all processes must agree within about a second.
     """
 
     def __init__(self, settings: ElasticSettings, *, clock: Callable[[], datetime] = utc_now) -> None:
@@ -64,9 +66,10 @@ class ElasticIndex:
         self._registry = RegistryStore(self._cluster, clock=clock)
         self._writer = BulkWriter(self._cluster)
         self.ledger = ElasticLedger(self._cluster)
-        # The name of an index is never reused, so cached entries stay valid until the index is deleted.
-        self._known: dict[str, Entry] = {}
-        self._guarded: set[str] = set()
+        # Entries of the registry by generation. The name of an Elasticsearch index is never used again, so a cached
+        # entry is valid until its index is deleted.
+        self._cached_entries: dict[str, Entry] = {}
+        self._checked_indices: set[str] = set()  # the indices whose mapping was checked by this process
 
     @property
     def location(self) -> str:
@@ -77,14 +80,14 @@ class ElasticIndex:
         entry = Entry(record=generation, index=index, vectors=self.settings.vectors)
         self._registry.change(lambda registry: registry.add(entry))
         self._create_index(entry)
-        self._sweep()
+        self._delete_retired_indices()
 
     def generations(self) -> list[Generation]:
         return self._registry.read().generations()
 
     def live(self) -> Generation:
         entry = self._registry.read().live()
-        self._known[entry.record.name] = entry
+        self._cached_entries[entry.record.name] = entry
         return entry.record
 
     def write_targets(self) -> list[Generation]:
@@ -93,14 +96,15 @@ class ElasticIndex:
     def register_candidate(self, name: str) -> None:
         entry = self._registry.read().named(name)
         if entry.record.state is GenerationState.BUILDING:
-            # It is missing if a process was killed between writing the registry's entry and creating the index.
+            # The index is missing if a process was killed after it wrote the entry and before it created the index.
             self._create_index(entry)
         self._registry.change(lambda registry: registry.register_candidate(name))
 
     def promote(self, name: str, *, lease: Lease | None = None) -> None:
-        """First make the index ready to serve: all copies assigned, all writes visible, the mapping checked."""
-        entry = self._registry.read().promote(name, lease=lease, now=self._clock()).named(name)
-        self._make_ready(entry)
+        """Make the index ready to serve, then make it live; all its copies are assigned and all its writes visible."""
+        registry = self._registry.read()
+        registry.promote(name, lease=lease, now=self._clock())  # raises if the promotion is not allowed
+        self._make_ready(registry.named(name))
         self._registry.change(lambda registry: registry.promote(name, lease=lease, now=self._clock()))
 
     def rollback(self, *, force: bool = False, wait: float = ROLLBACK_SECONDS) -> Generation:
@@ -117,10 +121,13 @@ class ElasticIndex:
         )
 
     def retire(self, name: str) -> None:
-        """Remove the generation from the registry, then its index; after a crash between, the next call removes it."""
+        """Remove the generation from the registry, then delete its index.
+
+        If the process is killed in between, a later `create_generation` or `retire` deletes the index.
+        """
         self._registry.change(lambda registry: registry.retire(name))
-        self._known.pop(name, None)
-        self._sweep()
+        self._cached_entries.pop(name, None)
+        self._delete_retired_indices()
 
     def attributes(self) -> AttributeSchema:
         return self._registry.read().schema
@@ -136,13 +143,13 @@ class ElasticIndex:
         changed = self._registry.change(
             lambda registry: registry.take_lease(name, holder=holder, seconds=seconds, now=self._clock())
         )
-        return _held(changed, name)
+        return _lease_in(changed, name)
 
     def renew_lease(self, lease: Lease, *, seconds: float, acknowledged: int | None = None) -> Lease:
         changed = self._registry.change(
             lambda registry: registry.renew_lease(lease, seconds=seconds, acknowledged=acknowledged, now=self._clock())
         )
-        return _held(changed, lease.name)
+        return _lease_in(changed, lease.name)
 
     def release_lease(self, lease: Lease) -> None:
         self._registry.change(lambda registry: registry.release_lease(lease))
@@ -151,7 +158,7 @@ class ElasticIndex:
         return self._registry.read().current_leases(now=self._clock())
 
     def stats(self, generation: str) -> GenerationStats:
-        """Refresh first, so that every acknowledged write counts."""
+        """Return the counts; every write that was acknowledged before the call is counted, due to a refresh."""
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
             return reading.stats(self._cluster, entry.index)
@@ -161,9 +168,9 @@ class ElasticIndex:
             rules.refuse_other_encoders(entry.record, documents)
             if not documents:
                 return []
-            if entry.index not in self._guarded:
-                self._guard(entry)
-            target = Target(index=entry.index, alias=_alias(entry.index), dimension=entry.record.dimension)
+            if entry.index not in self._checked_indices:
+                self._check_mapping(entry)
+            target = Target(index=entry.index, alias=_write_alias(entry.index), dimension=entry.record.dimension)
             return self._writer.write(target, documents)
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
@@ -207,7 +214,7 @@ class ElasticIndex:
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
-        """Include every write that was acknowledged before the call; batches have at most 1,000 documents."""
+        """Yield all documents, with every write that was acknowledged before the call; at most 1,000 per batch."""
         rules.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
@@ -218,75 +225,80 @@ class ElasticIndex:
     def versions(
         self, generation: str, *, after: str = "", batch_size: int = 10_000
     ) -> Iterator[list[DocumentVersion]]:
-        """Include every write that was acknowledged before the call."""
+        """Yield the version of every document, with every write that was acknowledged before the call."""
         rules.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
         return reading.version_pages(self._cluster, entry.index, after=after, batch_size=batch_size)
 
     def compact(self, generation: str) -> bool:
-        """Merge each shard to one segment, which is fastest to search.
+        """Merge each shard to one segment, which is fastest to search, and remove replaced and deleted documents.
 
-        Removing replaced and deleted documents takes half a minute; a copy on a node that is down delays it for up to
-        12 hours (see `compaction`).
+        The removal takes half a minute. If a copy is on a node that is down, the removal may be delayed by up to 12
+        hours (see `compaction`).
         """
         with self._entry(generation) as entry:
             return compaction.compact(self._cluster, entry.index)
 
     def purge_deleted(self, generation: str, *, before: datetime) -> int:
-        version = 2 * ((before - EPOCH) // timedelta(microseconds=1))
-        purged = 0
+        version = lowest_version_at(before)
+        total = 0
         with self._entry(generation) as entry:
             while True:
                 self._cluster.refresh(entry.index)
                 tombstones = reading.tombstones_before(self._cluster, entry.index, version)
-                gone = self._writer.forget(_alias(entry.index), tombstones) if tombstones else 0
-                purged += gone
-                if not gone:
-                    return purged
+                purged = self._writer.forget(_write_alias(entry.index), tombstones) if tombstones else 0
+                total += purged
+                if not purged:
+                    return total
 
     def close(self) -> None:
         self._cluster.close()
 
     @contextmanager
     def _entry(self, generation: str) -> Iterator[Entry]:
-        """Return the cached entry of a generation; drop it from the cache if its index was deleted."""
-        entry = self._known.get(generation)
+        """Return the registry entry of a generation, from the cache if possible.
+
+        If UnknownGeneration is raised inside the context, the index was deleted and the entry leaves the cache.
+        """
+        entry = self._cached_entries.get(generation)
         if entry is None:
-            entry = self._known[generation] = self._registry.read().named(generation)
+            entry = self._cached_entries[generation] = self._registry.read().named(generation)
         try:
             yield entry
         except UnknownGeneration:
-            self._known.pop(generation, None)
+            self._cached_entries.pop(generation, None)
             raise
 
     def _create_index(self, entry: Entry) -> None:
         self._cluster.create_index(
             entry.index,
-            aliases={_alias(entry.index): {}},
-            # Searches rescore by the kind of graph in the registry, so the index must have that kind.
+            aliases={_write_alias(entry.index): {}},
+            # Searches rescore according to the kind of graph in the registry, so the index must have that kind.
             mappings=generation_mapping(entry.record, vectors=entry.vectors),
             settings=building_settings(self.settings),
         )
 
-    def _guard(self, entry: Entry) -> None:
-        """Raise IndexUnavailable if the mapping of the index is not that of this generation."""
+    def _check_mapping(self, entry: Entry) -> None:
+        """Raise IndexUnavailable if the index does not have the mapping of its generation."""
         with self._cluster.explained():
             found = self._cluster.retrying.indices.get_mapping(index=entry.index)[entry.index]["mappings"]
-        problems = guard(found, entry.record)
+        problems = mapping_differences(found, entry.record)
         if problems:
+            listed = "; ".join(map(str, problems[:3]))
             raise IndexUnavailable(
-                f"the mapping of {entry.index} was changed: {'; '.join(problems[:3])}. Nothing is written to it; fill "
-                "a new generation (similarity generations copy) and retire this one"
+                f"the mapping of {entry.index} was changed: {listed}. Nothing is written to it; fill a new generation "
+                "(similarity generations copy) and retire this one"
             )
-        self._guarded.add(entry.index)
+        self._checked_indices.add(entry.index)
 
     def _make_ready(self, entry: Entry) -> None:
-        self._guard(entry)
-        wanted = serving_settings(self.settings)
+        """Check the mapping, apply the settings for serving, and wait until all copies are assigned."""
+        self._check_mapping(entry)
+        settings = serving_settings(self.settings)
         with self._cluster.explained():
             client = self._cluster.client.options(request_timeout=HEALTH_SECONDS + 10)
-            client.indices.put_settings(index=entry.index, settings=wanted)
+            client.indices.put_settings(index=entry.index, settings=settings)
             client.indices.refresh(index=entry.index)
             health = client.options(ignore_status=408).cluster.health(
                 index=entry.index, wait_for_status="green", timeout=f"{HEALTH_SECONDS}s"
@@ -295,26 +307,30 @@ class ElasticIndex:
         if health["status"] != "green":
             raise IndexUnavailable(
                 f"{entry.index} is {health['status']} after {HEALTH_SECONDS} s, so it was not promoted: not all copies "
-                "are assigned; see GET _cluster/allocation/explain, or ask for fewer replicas"
+                "are assigned; GET _cluster/allocation/explain gives the reason; or set fewer replicas"
             )
-        left = [line for line in differences(wanted["index"], found, "index") if not line.endswith("is not ours")]
-        if left:
-            raise IndexUnavailable(f"{entry.index} was not promoted, its settings could not be restored: {left[0]}")
+        problems = settings_differences(found, settings["index"])
+        if problems:
+            raise IndexUnavailable(
+                f"{entry.index} was not promoted, because its settings could not be restored: {problems[0]}; remove "
+                "whatever changes them (an index template or another program), and promote it again"
+            )
 
-    def _sweep(self) -> None:
+    def _delete_retired_indices(self) -> None:
         for index in self._registry.read().retired:
             with self._cluster.explained():
                 self._cluster.client.options(ignore_status=404).indices.delete(index=index)
             self._registry.change(partial(Registry.deleted, index=index))
 
 
-def _alias(index: str) -> str:
-    """Return the alias for writes; it prevents a write from recreating a deleted index."""
+def _write_alias(index: str) -> str:
+    """Return the alias through which an index is written; so a late write cannot create a deleted index again."""
     return f"{index}-write"
 
 
-def _held(registry: Registry, name: str) -> Lease:
+def _lease_in(registry: Registry, name: str) -> Lease:
+    """Return the lease of this name, which was stored in this registry a moment ago."""
     lease = registry.lease(name)
     if lease is None:
-        raise IndexUnavailable(f"the lease {name!r} was taken and is gone; begin again")
+        raise IndexUnavailable(f"the lease {name!r} was stored, but the registry does not have it; start again")
     return lease

@@ -5,7 +5,8 @@ words) are derived from the company and excluded from `_source`.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
 
 from similarity.index.elastic.settings import ElasticSettings, VectorType
 from similarity.index.protocol import Generation
@@ -20,6 +21,30 @@ WORD_FIELDS = ("name", "aliases", "domain", "description")
 # Marks documents whose numbers have keys. Older releases wrote no keys; ranges would silently miss such documents.
 NUMBERS_KEPT = "numbers.kept"
 DERIVED = ("names", "shortest_name", "filters", "words")
+
+
+class DifferenceKind(Enum):
+    """How a found JSON value differs from the expected one."""
+
+    MISSING = "missing"
+    ADDED = "added"
+    CHANGED = "changed"
+
+
+class Difference(NamedTuple):
+    """One difference between expected and found JSON; as a str a message. `path`: keys, joined by dots."""
+
+    path: str
+    kind: DifferenceKind
+    expected: Any = None
+    found: Any = None
+
+    def __str__(self) -> str:
+        if self.kind is DifferenceKind.MISSING:
+            return f"{self.path} is missing"
+        if self.kind is DifferenceKind.ADDED:
+            return f"{self.path} was added"
+        return f"{self.path or 'the mapping'} is {self.found!r:.80}, not {self.expected!r:.80}"
 
 
 def generation_mapping(generation: Generation, *, vectors: VectorType) -> Body:
@@ -100,29 +125,36 @@ def small_index(properties: Body, *, schema: int | None = None, replicas: str = 
     }
 
 
-def guard(found: Mapping[str, Any], generation: Generation) -> list[str]:
-    """Return how the mapping of an index differs from that of its generation, ignoring build-time settings."""
-    vector = found.get("properties", {}).get("vector", {}).get("index_options", {})
+def mapping_differences(found: Mapping[str, Any], generation: Generation) -> list[Difference]:
+    """Return how the mapping of an index differs from that of its generation.
+
+    The kind of graph may differ: it is chosen when the index is created.
+    """
+    graph = found.get("properties", {}).get("vector", {}).get("index_options", {})
     expected = generation_mapping(generation, vectors="int8_hnsw")
-    # The kind of graph is a build-time setting; any is accepted.
-    expected["properties"]["vector"]["index_options"] = dict(vector)
-    return list(differences(expected, found, ""))
+    expected["properties"]["vector"]["index_options"] = dict(graph)
+    return list(differences(expected, found))
 
 
-def differences(expected: Any, found: Any, path: str) -> Iterator[str]:
-    """Yield one line per difference between two JSON values."""
+def settings_differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[Difference]:
+    """Return how the settings of an index differ from the expected settings; the index may have further settings."""
+    return [each for each in differences(expected, found, "index") if each.kind is not DifferenceKind.ADDED]
+
+
+def differences(expected: Any, found: Any, path: str = "") -> Iterator[Difference]:
+    """Yield the differences between two JSON values; `path` is the place of the values."""
     if not isinstance(expected, Mapping) or not isinstance(found, Mapping):
-        if _plain(expected) != _plain(found):
-            yield f"{path or 'the mapping'} is {found!r:.80}, not {expected!r:.80}"
+        if _as_returned(expected) != _as_returned(found):
+            yield Difference(path, DifferenceKind.CHANGED, expected=expected, found=found)
         return
     for key in sorted(expected.keys() | found.keys()):
-        place = f"{path}.{key}" if path else key
+        key_path = f"{path}.{key}" if path else key
         if key not in found:
-            yield f"{place} is missing"
+            yield Difference(key_path, DifferenceKind.MISSING, expected=expected[key])
         elif key not in expected:
-            yield f"{place} is not ours"
+            yield Difference(key_path, DifferenceKind.ADDED, found=found[key])
         else:
-            yield from differences(expected[key], found[key], place)
+            yield from differences(expected[key], found[key], key_path)
 
 
 def _vector(dimension: int, vectors: VectorType) -> Body:
@@ -133,6 +165,6 @@ def _vector(dimension: int, vectors: VectorType) -> Body:
     return {"type": "dense_vector", "dims": dimension, "index": True, "similarity": "cosine", "index_options": options}
 
 
-def _plain(value: Any) -> Any:
+def _as_returned(value: Any) -> Any:
     """Return booleans and numbers in the form in which the server returns them."""
     return str(value).lower() if isinstance(value, bool | int | float) else value

@@ -1,4 +1,10 @@
-"""Bulk writes to the embedded index: the outcome of each document is decided, then only differences are written."""
+"""Bulk writes to the embedded index.
+
+First the outcome of each document is decided. Then the documents that are applied are written: only the rows that
+differ from the stored ones.
+
+In the tables, the column `document` is the number of a document; the names here call it `number`.
+"""
 
 import json
 import sqlite3
@@ -6,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from similarity.company import DeletedCompany, EmbeddedCompany
+from similarity.company import DeletedCompany, EmbeddedCompany, lowest_version_at
 from similarity.index.protocol import WriteOutcome, WriteResult
 from similarity.index.rules import UnstorableDocument, same_version_reason
 from similarity.index.sqlite import generations
@@ -26,12 +32,12 @@ from similarity.index.sqlite.rows import (
     Profile,
     document_row,
     lookup_values,
-    microseconds,
     upsert_statement,
 )
 
-SWEEP_DOCUMENTS = 500
+DELETIONS_PER_TRANSACTION = 500
 CONTENT_TABLES = ("companies", "vectors", "lookups")
+"""The tables of a document's content: rows with its number, none for a tombstone."""
 WRITE_DOCUMENT = upsert_statement(
     "documents", (*Header._fields, "checksum"), key=("document",), kept=("generation", "id")
 )
@@ -40,10 +46,10 @@ WRITE_VECTOR = upsert_statement("vectors", ("document", "vector"), key=("documen
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A document in the file before a batch. The `profile` of a tombstone is None."""
+class StoredDocument:
+    """A document as it is stored before a batch is written; the `profile` of a tombstone is None."""
 
-    document: int
+    number: int
     version: int
     text_hash: str
     profile: Profile | None
@@ -51,88 +57,96 @@ class Stored:
 
 
 def prepare(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> DocumentRow | WriteResult:
-    """Return the row that is written for a document, or the result with the reason of its rejection."""
+    """Return the row of a document or, if it cannot be stored, a rejected result with the reason."""
     try:
         return document_row(document, dimension=dimension)
-    except UnstorableDocument as problem:
-        return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=str(problem))
+    except UnstorableDocument as error:
+        return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=str(error))
 
 
 def write(
     connection: sqlite3.Connection,
     generation: StoredGeneration,
     documents: Sequence[DocumentRow],
-    stored: Mapping[str, Stored],
+    stored: Mapping[str, StoredDocument],
 ) -> list[WriteResult]:
-    """Write the documents that are newer than those in `stored` (by id); return one result per document, in order.
+    """Write the documents that are newer than the stored ones; return one result per document, in order.
 
-    If an id occurs twice, both documents are decided, in order, and only the last applied one is written.
+    `stored`: the stored documents with these ids, by id. If an id occurs several times, each of its documents has a
+    result, and only the last applied one is written.
     """
-    newest: dict[str, Stored | DocumentRow] = dict(stored)
+    newest: dict[str, StoredDocument | DocumentRow] = dict(stored)
     applied: dict[str, DocumentRow] = {}
     results = []
-    for document in documents:
-        result = _decide(document, newest.get(document.id))
+    for row in documents:
+        result = _decide(row, newest.get(row.id))
         results.append(result)
         if result.outcome is WriteOutcome.APPLIED:
-            newest[document.id] = applied[document.id] = document
+            newest[row.id] = applied[row.id] = row
     if applied:
         _apply(connection, generation, applied, stored)
     return results
 
 
 def purge_tombstones(connection: sqlite3.Connection, generation: StoredGeneration, *, before: datetime) -> int:
-    """Delete some tombstones of deletes before a time; return their number, 0 if none is left."""
+    """Delete some tombstones of companies that were deleted before this time; return their number, 0 if none is left.
+
+    Call it again until it returns 0: each transaction stays short.
+    """
     rows = connection.execute(
         "SELECT document, sequence FROM documents WHERE generation = ? AND deleted AND version < ? LIMIT ?",
-        (generation.number, 2 * microseconds(before), SWEEP_DOCUMENTS),
+        (generation.number, lowest_version_at(before), DELETIONS_PER_TRANSACTION),
     ).fetchall()
-    connection.executemany("DELETE FROM documents WHERE document = ?", [(document,) for document, _ in rows])
+    connection.executemany("DELETE FROM documents WHERE document = ?", [(number,) for number, _ in rows])
     highest = max((sequence for _, sequence in rows), default=0)
     generations.change(connection, generation.number, "purged = max(purged, ?)", highest)
     return len(rows)
 
 
 def sweep(connection: sqlite3.Connection) -> bool:
-    """Delete some documents of retired generations. Returns False if none is left."""
-    # Damage could turn the number of a retired generation into that of another.
+    """Delete some documents of retired generations; return False if there was nothing to delete.
+
+    Call it again until it returns False: each transaction stays short.
+    """
+    # A retired number that also belongs to a generation is damage; the documents of that generation must stay.
     retired = connection.execute(
         "SELECT number FROM retired WHERE number NOT IN (SELECT number FROM generations) LIMIT 1"
     ).fetchone()
     if retired is None:
         return False
-    documents = connection.execute(
-        "SELECT document FROM documents WHERE generation = ? LIMIT ?", (*retired, SWEEP_DOCUMENTS)
+    numbers = connection.execute(
+        "SELECT document FROM documents WHERE generation = ? LIMIT ?", (*retired, DELETIONS_PER_TRANSACTION)
     ).fetchall()
-    if documents:
-        _remove_content(connection, documents)
-        connection.executemany("DELETE FROM documents WHERE document = ?", documents)
+    if numbers:
+        _remove_content(connection, numbers)
+        connection.executemany("DELETE FROM documents WHERE document = ?", numbers)
     else:
         connection.execute("DELETE FROM retired WHERE number = ?", retired)
     return True
 
 
-def _decide(document: DocumentRow, before: Stored | DocumentRow | None) -> WriteResult:
-    if before is None or document.version > before.version:
-        return WriteResult(id=document.id, outcome=WriteOutcome.APPLIED, version=document.version)
-    if document.version < before.version:
-        return WriteResult(id=document.id, outcome=WriteOutcome.SUPERSEDED, version=before.version)
-    if (document.profile, document.text_hash) == (before.profile, before.text_hash):
-        return WriteResult(id=document.id, outcome=WriteOutcome.UNCHANGED, version=before.version)
-    reason = same_version_reason(document.version)
-    return WriteResult(id=document.id, outcome=WriteOutcome.REJECTED, reason=reason, version=before.version)
+def _decide(new: DocumentRow, previous: StoredDocument | DocumentRow | None) -> WriteResult:
+    """Return the outcome of writing `new` over `previous`."""
+    if previous is None or new.version > previous.version:
+        return WriteResult(id=new.id, outcome=WriteOutcome.APPLIED, version=new.version)
+    if new.version < previous.version:
+        return WriteResult(id=new.id, outcome=WriteOutcome.SUPERSEDED, version=previous.version)
+    if (new.profile, new.text_hash) == (previous.profile, previous.text_hash):
+        return WriteResult(id=new.id, outcome=WriteOutcome.UNCHANGED, version=previous.version)
+    reason = same_version_reason(new.version)
+    return WriteResult(id=new.id, outcome=WriteOutcome.REJECTED, reason=reason, version=previous.version)
 
 
 def read_stored(
     connection: sqlite3.Connection, generation: StoredGeneration, ids: Collection[str]
-) -> dict[str, Stored]:
-    """Return the stored documents among `ids`, by id, tombstones included."""
+) -> dict[str, StoredDocument]:
+    """Return the stored documents with these ids, by id, tombstones included."""
     stored = {}
     for row in connection.execute(DOCUMENTS_WITH_IDS, (json.dumps(list(ids)), generation.number)):
         header = checked_header(row)
         profile = None if header.deleted else checked_profile(header, row[AFTER_HEADER + 1 :])
         vector = row[AFTER_HEADER] or b""
-        stored[header.id] = Stored(header.document, header.version, header.text_hash, profile, vector)
+        stored[header.id] = StoredDocument(header.document, header.version, header.text_hash, profile, vector)
     return stored
 
 
@@ -140,33 +154,36 @@ def _apply(
     connection: sqlite3.Connection,
     generation: StoredGeneration,
     applied: Mapping[str, DocumentRow],
-    stored: Mapping[str, Stored],
+    stored: Mapping[str, StoredDocument],
 ) -> None:
+    """Write the `applied` documents (by id) over the `stored` ones, and update the counters of the generation."""
     sequence = generation.sequence + 1
     companies = sum(not row.deleted for row in applied.values())
     companies -= sum(stored[company_id].profile is not None for company_id in applied if company_id in stored)
     generations.change(connection, generation.number, "sequence = ?, companies = companies + ?", sequence, companies)
-    added = [row for company_id, row in applied.items() if company_id not in stored]
+    added_rows = [row for company_id, row in applied.items() if company_id not in stored]
+    next_number = connection.execute("SELECT coalesce(max(document), 0) + 1 FROM documents").fetchone()[0]
+    added = list(enumerate(added_rows, start=next_number))
     changed = [(row, stored[company_id]) for company_id, row in applied.items() if company_id in stored]
-    first = connection.execute("SELECT coalesce(max(document), 0) + 1 FROM documents").fetchone()[0]
-    numbered = list(enumerate(added, start=first))
-    documents = [*numbered, *((old.document, row) for row, old in changed)]
+    documents = [*added, *((previous.number, row) for row, previous in changed)]
     connection.executemany(
-        WRITE_DOCUMENT, [sealed(_header(document, generation.number, sequence, row)) for document, row in documents]
+        WRITE_DOCUMENT, [sealed(_header(number, generation.number, sequence, row)) for number, row in documents]
     )
-    _remove_content(connection, [(old.document,) for row, old in changed if row.deleted and old.profile])
-    replaced = [(old.document, row) for row, old in changed if row.profile != old.profile]
+    _remove_content(connection, [(previous.number,) for row, previous in changed if row.deleted and previous.profile])
+    new_profiles = [(previous.number, row) for row, previous in changed if row.profile != previous.profile]
     connection.executemany(
-        "DELETE FROM lookups WHERE document = ?", [(document,) for document, row in replaced if not row.deleted]
+        "DELETE FROM lookups WHERE document = ?", [(number,) for number, row in new_profiles if not row.deleted]
     )
-    _write_profiles(connection, generation.number, [*numbered, *replaced])
-    vectors = [*numbered, *((old.document, row) for row, old in changed if row.vector != old.vector)]
-    connection.executemany(WRITE_VECTOR, [(document, row.vector) for document, row in vectors if not row.deleted])
+    _write_profiles(connection, generation.number, [*added, *new_profiles])
+    new_vectors = [(previous.number, row) for row, previous in changed if row.vector != previous.vector]
+    connection.executemany(
+        WRITE_VECTOR, [(number, row.vector) for number, row in [*added, *new_vectors] if not row.deleted]
+    )
 
 
-def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> Header:
+def _header(number: int, generation: int, sequence: int, row: DocumentRow) -> Header:
     return Header(
-        document=document,
+        document=number,
         generation=generation,
         id=row.id,
         sequence=sequence,
@@ -176,23 +193,27 @@ def _header(document: int, generation: int, sequence: int, row: DocumentRow) -> 
         language=row.language,
         embedded_at=row.embedded_at,
         profile_checksum=checksum(*row.profile) if row.profile else None,
-        vector_checksum=vector_checksum(document, generation, row.id, row.vector) if row.profile else None,
+        vector_checksum=vector_checksum(number, generation, row.id, row.vector) if row.profile else None,
     )
 
 
-def _write_profiles(connection: sqlite3.Connection, generation: int, rows: Sequence[tuple[int, DocumentRow]]) -> None:
-    # Lookups first: a trigger refuses a company whose numbers are not in `lookups` (`schema.THIRD_VERSION`).
-    # Sorted, because rows that are neighbours in the table are then on the same page.
+def _write_profiles(
+    connection: sqlite3.Connection, generation: int, documents: Sequence[tuple[int, DocumentRow]]
+) -> None:
+    """Write the profiles of numbered documents and their lookups; tombstones have neither."""
+    # Lookups first: a trigger refuses a company whose numeric attributes are not in `lookups` (`schema.THIRD_VERSION`).
+    # Sorted, so that rows of one page of the table are written together.
     lookups = sorted(
-        (generation, field, value, document)
-        for document, row in rows
+        (generation, field, value, number)
+        for number, row in documents
         if row.company
         for field, value in lookup_values(row.company)
     )
     connection.executemany("INSERT INTO lookups VALUES (?, ?, ?, ?)", lookups)
-    connection.executemany(WRITE_PROFILE, [(document, *row.profile) for document, row in rows if row.profile])
+    connection.executemany(WRITE_PROFILE, [(number, *row.profile) for number, row in documents if row.profile])
 
 
-def _remove_content(connection: sqlite3.Connection, documents: Sequence[tuple[int]]) -> None:
+def _remove_content(connection: sqlite3.Connection, numbers: Sequence[tuple[int]]) -> None:
+    """Delete profile, vector and lookups of the documents with these numbers."""
     for table in CONTENT_TABLES:
-        connection.executemany(f"DELETE FROM {table} WHERE document = ?", documents)
+        connection.executemany(f"DELETE FROM {table} WHERE document = ?", numbers)

@@ -149,15 +149,15 @@ def test_anchors_are_companies_even_where_most_documents_are_tombstones(index: S
     assert compare(index, old="old", new="new", anchors=60).anchors == 40
 
 
-def test_judgements_say_which_generation_ranks_better(index: SqliteIndex) -> None:
+def test_labels_say_which_generation_ranks_better(index: SqliteIndex) -> None:
     add(index, "old", placed(DEGREES))
     add(index, "new", placed(DEGREES | {"b": 30.0}))
-    judgements = {"a": {"b": 2, "c": 0, "elsewhere": 1}, "nobody": {"a": 2, "b": 0}}
-    report = compare(index, old="old", new="new", judgements=judgements)
+    labels = {"a": {"b": 2, "c": 0, "elsewhere": 1}, "nobody": {"a": 2, "b": 0}}
+    report = compare(index, old="old", new="new", labels=labels)
     assert report.judged is not None
     assert (report.judged.anchors, report.judged.old_ndcg) == (1, 1)
     assert report.judged.new_ndcg == pytest.approx(1 / math.log2(3))
-    assert compare(index, old="old", new="new", judgements={"nobody": {"a": 2}}).judged is None
+    assert compare(index, old="old", new="new", labels={"nobody": {"a": 2}}).judged is None
 
 
 class ApproximateIndex(SqliteIndex):

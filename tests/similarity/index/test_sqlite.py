@@ -95,7 +95,7 @@ def test_a_scan_ends_when_its_generation_is_made_anew(index: SqliteIndex) -> Non
 
 
 def test_retiring_goes_on_where_a_crash_ended_it(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "SWEEP_DOCUMENTS", 3)
+    monkeypatch.setattr(writing, "DELETIONS_PER_TRANSACTION", 3)
     for name in ("second", "third"):
         index.upsert(add_candidate(index, name), [make_embedded(f"c{number}") for number in range(10)])
 

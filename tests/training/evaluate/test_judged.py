@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from similarity.generations.judgements import read_judgements
+from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.text import TextSettings
 from training.evaluate.judged import judged_split, judged_texts
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_texts_are_those_of_judged_companies_plain_or_prepared(folder: Path) -> None:
-    judgements = read_judgements(judged_split(folder, "dev"))
+    judgements = read_relevance_labels(judged_split(folder, "dev"))
     plain = judged_texts(folder / "companies.jsonl", judgements, None)
     assert plain == {"a": "Able Inc. makes anvils.", "b": "Bold makes anvils.", "c": "Calm makes boats."}
     prepared = judged_texts(folder / "companies.jsonl", judgements, TextSettings())

@@ -10,7 +10,7 @@ import pytest
 from similarity.bundle import ModelBundle
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.encoder import TextEncoder
-from similarity.generations.judgements import read_judgements
+from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.text import embedding_text
@@ -139,7 +139,7 @@ def test_selection_anchors_are_those_that_training_holds_out(folder: Path) -> No
     chosen = held_out_judgements(path, seed=5, anchors=2)
     assert set(chosen) == {kept.ids[number] for number in kept.left}
     assert not set(chosen) & {train.ids[number] for number in train.left}
-    judgements = read_judgements(path)
+    judgements = read_relevance_labels(path)
     assert chosen == {anchor: judgements[anchor] for anchor in chosen}
     others = [held_out_judgements(path, seed=seed, anchors=2) for seed in range(10)]
     assert any(set(other) != set(chosen) for other in others)

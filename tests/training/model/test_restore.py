@@ -278,7 +278,7 @@ def test_a_run_logs_the_scores_of_its_bundle_and_whether_they_were_beaten(
 ) -> None:
     train(bundle, pairs, tmp_path / "still", 1e-12)
     assert [line["step"] for line in read_journal(tmp_path / "still/metrics.jsonl") if "auc" in line] == [0, 2, 4]
-    assert "no step beats the bundle that the run began with" in capsys.readouterr().out
+    assert "no step beats the bundle from which the run started" in capsys.readouterr().out
     train(bundle, pairs, tmp_path / "learnt", 1e-2)
     assert "no step beats" not in capsys.readouterr().out
 

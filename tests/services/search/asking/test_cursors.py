@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from services.search.asking.cursors import Cursors
 from services.search.asking.question_schemas import MAX_CURSOR_CHARACTERS
 from services.search.wire.problem_documents import Problem
-from similarity.search.paging import Position
+from similarity.search.ranking_page import Position
 
 CURSORS = Cursors(b"key" * 10)
 positions = st.builds(

@@ -69,7 +69,7 @@ def test_what_waits_while_a_batch_is_under_way_is_the_next_batch() -> None:
         pool.submit(commits.write, [change("first")])
         assert destination.began.wait(SECONDS)
         later = [pool.submit(commits.write, [change(f"c{number}")]) for number in range(7)]
-        wait_until(lambda: len(commits._waiting) == 7)
+        wait_until(lambda: len(commits._queue) == 7)
         destination.gate.set()
         assert {done.result()[0].reason for done in later} == {f"c{number}" for number in range(7)}
     commits.close()
@@ -87,7 +87,7 @@ def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         assert destination.began.wait(SECONDS)
         for number in range(5):
             pool.submit(commits.write, [change(f"a{number}"), change(f"b{number}")])
-        wait_until(lambda: len(commits._waiting) == 5)
+        wait_until(lambda: len(commits._queue) == 5)
         destination.gate.set()
     commits.close()
     assert [len(batch) for batch in destination.batches] == [1, 4, 4, 2]
@@ -101,7 +101,7 @@ def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
         pool.submit(commits.write, [change("under-way")])
         assert destination.began.wait(SECONDS)
         waiting = pool.submit(commits.write, [change("waiting")])
-        wait_until(lambda: len(commits._waiting) == 1)
+        wait_until(lambda: len(commits._queue) == 1)
         with pytest.raises(Problem, match="too many writes are waiting") as refused:
             commits.write([change("refused")])
         patient = pool.submit(commits.write, [change("patient")], patient=True)
@@ -114,7 +114,7 @@ def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
 
 def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> None:
     destination = GatedDestination()
-    commits = GroupCommit(destination, seconds_to_wait=0.05)
+    commits = GroupCommit(destination, max_wait_seconds=0.05)
     destination.gate.clear()
     with pytest.raises(Problem, match="may or may not be stored"):
         commits.write([change("under-way")])
@@ -125,7 +125,37 @@ def test_a_store_that_hangs_is_said_and_what_only_waited_is_not_written() -> Non
     assert destination.batches == [["under-way"]]
 
 
-def test_an_error_of_the_destination_fails_all_requests_and_the_next_write_is_tried() -> None:
+def test_the_time_in_the_queue_is_part_of_the_time_that_a_write_may_take() -> None:
+    class SlowDestination(GatedDestination):
+        """Commits one batch for each permit."""
+
+        permits = threading.Semaphore(0)
+
+        def commit(self, changes: Sequence[Change]) -> list[Written]:
+            self.began.set()
+            assert self.permits.acquire(timeout=SECONDS)
+            return super().commit(changes)
+
+    destination = SlowDestination()
+    commits = GroupCommit(destination, max_queued=1, max_wait_seconds=1.0)
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(commits.write, [change("under-way")])
+        assert destination.began.wait(SECONDS)
+        pool.submit(commits.write, [change("waiting")])
+        wait_until(lambda: len(commits._queue) == 1)
+        start = time.monotonic()
+        patient = pool.submit(commits.write, [change("patient")], patient=True)
+        time.sleep(0.7)
+        destination.permits.release()  # "waiting" is taken from the queue, and "patient" gets its slot
+        with pytest.raises(Problem, match="nothing was written"):
+            patient.result()
+        assert time.monotonic() - start < 1.5
+        destination.permits.release()
+    commits.close()
+    assert destination.batches == [["under-way"], ["waiting"]]
+
+
+def test_an_error_of_the_sink_is_said_to_all_and_the_next_write_is_tried() -> None:
     destination = GatedDestination()
     commits = GroupCommit(destination)
     destination.error = IndexUnavailable("the disk is full")
@@ -137,7 +167,7 @@ def test_an_error_of_the_destination_fails_all_requests_and_the_next_write_is_tr
     commits.close()
 
 
-def test_a_destination_that_cannot_be_opened_is_reported_and_tried_again() -> None:
+def test_a_sink_that_cannot_be_opened_is_said_and_tried_again() -> None:
     class Closed(GatedDestination):
         @contextmanager
         def opened(self) -> Iterator[Commit]:
@@ -162,7 +192,7 @@ def test_a_fault_that_one_request_brings_to_light_fails_that_one_alone() -> None
         assert destination.began.wait(SECONDS)
         good = pool.submit(commits.write, [change("good")])
         bad = pool.submit(commits.write, [change("poison")])
-        wait_until(lambda: len(commits._waiting) == 2)
+        wait_until(lambda: len(commits._queue) == 2)
         destination.gate.set()
         assert good.result()[0].outcome is Outcome.APPLIED
         with pytest.raises(ZeroDivisionError):
@@ -170,8 +200,8 @@ def test_a_fault_that_one_request_brings_to_light_fails_that_one_alone() -> None
     commits.close()
 
 
-def test_a_destination_is_closed_when_there_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_commit, "SECONDS_OPEN_WHEN_IDLE", 0.02)
+def test_a_sink_is_closed_when_there_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "IDLE_SECONDS_OPEN", 0.02)
     destination = GatedDestination()
     commits = GroupCommit(destination)
     commits.write([change("a")])
@@ -189,7 +219,7 @@ def test_closing_finishes_what_waits_and_takes_no_more() -> None:
         pool.submit(commits.write, [change("under-way")])
         assert destination.began.wait(SECONDS)
         waiting = pool.submit(commits.write, [change("waiting")])
-        wait_until(lambda: len(commits._waiting) == 1)
+        wait_until(lambda: len(commits._queue) == 1)
         closing = pool.submit(commits.close)
         wait_until(lambda: commits._stopping)
         with pytest.raises(Problem, match="the service is stopping"):

@@ -1,15 +1,17 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from similarity.index.elastic.mapping import (
+    Difference,
     building_settings,
     differences,
     generation_mapping,
-    guard,
+    mapping_differences,
     serving_settings,
+    settings_differences,
     small_index,
 )
 from similarity.index.elastic.settings import OVERSAMPLE, ElasticSettings, VectorType
@@ -43,12 +45,12 @@ def test_every_option_of_the_vectors_is_written_out(kind: VectorType) -> None:
 
 
 @pytest.mark.parametrize("kind", list(OVERSAMPLE))
-def test_the_guard_accepts_our_own_mapping_whatever_the_graph_and_the_form_of_values(kind: VectorType) -> None:
+def test_our_own_mapping_has_no_difference_whatever_the_graph_and_the_form_of_values(kind: VectorType) -> None:
     stored = as_stored(mapping(kind))
     stored["properties"]["vector"]["index_options"] |= {"m": 48, "ef_construction": 300}
     stored["properties"]["company"]["enabled"] = "false"
     stored["properties"]["vector"]["dims"] = "384"
-    assert guard(stored, GENERATION) == []
+    assert mapping_differences(stored, GENERATION) == []
 
 
 def set_at(*path: str, value: Any) -> Callable[[Body], None]:
@@ -70,11 +72,11 @@ def without(*path: str) -> Callable[[Body], None]:
 
 
 CHANGES: dict[str, tuple[Callable[[Body], None], str]] = {
-    "a field added": (set_at("properties", "note", value={"type": "text"}), "properties.note is not ours"),
+    "a field added": (set_at("properties", "note", value={"type": "text"}), "properties.note was added"),
     "a field missing": (without("properties", "names"), "properties.names is missing"),
     "an option added": (
         set_at("properties", "names", "ignore_above", value=10),
-        "properties.names.ignore_above is not ours",
+        "properties.names.ignore_above was added",
     ),
     "another analyzer": (
         set_at("properties", "words", "properties", "name", "analyzer", value="english"),
@@ -92,20 +94,34 @@ CHANGES: dict[str, tuple[Callable[[Body], None], str]] = {
 
 
 @pytest.mark.parametrize(("change", "problem"), CHANGES.values(), ids=CHANGES)
-def test_the_guard_finds_each_kind_of_difference(change: Callable[[Body], None], problem: str) -> None:
+def test_each_kind_of_difference_is_found(change: Callable[[Body], None], problem: str) -> None:
     stored = as_stored(mapping())
     change(stored)
-    problems = guard(stored, GENERATION)
-    assert any(line.startswith(problem) for line in problems), problems
+    problems = mapping_differences(stored, GENERATION)
+    assert any(str(found).startswith(problem) for found in problems), problems
 
 
 def test_differences_name_the_place() -> None:
-    assert list(differences({"a": {"b": 1, "c": 2}}, {"a": {"b": 2, "d": 3}}, "")) == [
+    assert messages(differences({"a": {"b": 1, "c": 2}}, {"a": {"b": 2, "d": 3}})) == [
         "a.b is 2, not 1",
         "a.c is missing",
-        "a.d is not ours",
+        "a.d was added",
     ]
-    assert list(differences({"a": 1}, "text", "")) == ["the mapping is 'text', not {'a': 1}"]
+    assert messages(differences({"a": 1}, "text")) == ["the mapping is 'text', not {'a': 1}"]
+
+
+def test_settings_that_were_added_are_no_difference() -> None:
+    expected = {"refresh_interval": "1000ms", "number_of_replicas": 1, "auto_expand_replicas": False}
+    found = {"refresh_interval": "is not ours", "number_of_replicas": "1", "uuid": "was added"}
+    assert messages(settings_differences(found, expected)) == [
+        "index.auto_expand_replicas is missing",
+        "index.refresh_interval is 'is not ours', not '1000ms'",
+    ]
+    assert settings_differences({**expected, "uuid": "x"}, expected) == []
+
+
+def messages(found: Iterable[Difference]) -> list[str]:
+    return [str(difference) for difference in found]
 
 
 def test_a_generation_is_built_without_refreshes_and_copies() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.generations.judgements import ndcg, read_judgements
+from similarity.generations.relevance_labels import ndcg, read_relevance_labels
 
 
 def test_the_best_order_has_ndcg_one() -> None:
@@ -51,10 +51,10 @@ def test_ties_at_the_cut_share_the_last_places() -> None:
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "dev.tsv.gz"])
-def test_judgements_are_read_by_anchor(tmp_path: Path, name: str) -> None:
+def test_labels_are_read_by_anchor(tmp_path: Path, name: str) -> None:
     content = b"anchor\tcandidate\tgrade\na\tb\t2\na\tc\t0\nb\ta\t1\na\tb\t2\n"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    assert read_judgements(tmp_path / name) == {"a": {"b": 2, "c": 0}, "b": {"a": 1}}
+    assert read_relevance_labels(tmp_path / name) == {"a": {"b": 2, "c": 0}, "b": {"a": 1}}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_judgements_are_read_by_anchor(tmp_path: Path, name: str) -> None:
             "anchor\tcandidate\na\tb\n",
             "no column 'grade'; a file of labels has the columns anchor, candidate, grade",
         ),
-        ("anchor\tcandidate\tgrade\n", "has no judgements"),
+        ("anchor\tcandidate\tgrade\n", "has no labels"),
         ("anchor\tcandidate\tgrade\na\tb\t1\na\tc\t3\n", "row 2: grade '3' is not 0, 1 or 2"),
         ("anchor\tcandidate\tgrade\na\tb\t1\na\tb\t2\n", "row 2: b has grade 2 for a, but an earlier row has grade 1"),
         ("anchor\tcandidate\tgrade\na\t\t1\n", "row 1: a label needs both"),
@@ -76,9 +76,9 @@ def test_judgements_are_read_by_anchor(tmp_path: Path, name: str) -> None:
 def test_a_wrong_file_is_refused_with_the_row(tmp_path: Path, rows: str, reason: str) -> None:
     (tmp_path / "dev.tsv").write_text(rows)
     with pytest.raises(InvalidInput, match=reason):
-        read_judgements(tmp_path / "dev.tsv")
+        read_relevance_labels(tmp_path / "dev.tsv")
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no file"):
-        read_judgements(tmp_path / "dev.tsv.gz")
+        read_relevance_labels(tmp_path / "dev.tsv.gz")

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from similarity.company import EmbeddedCompany
 from similarity.model.calibration import Calibration
 from similarity.search.duplicates import merge_duplicates
-from similarity.search.paging import MAX_HITS, MAX_HYBRID_HITS, Page, PageBuilder, PageRequest, Position, RankedHit
+from similarity.search.ranking_page import (
+    MAX_HYBRID_RANK,
+    MAX_RANK,
+    Page,
+    PageBuilder,
+    PageRequest,
+    Position,
+    RankedHit,
+)
 from tests.factories import make_embedded, make_generation, unit_vector
 from tests.services.search.listed_index import ListedIndex, as_index
 
@@ -32,7 +40,7 @@ def position_of(last: RankedHit) -> Position:
 
 def all_pages(index: ListedIndex, question: PageRequest) -> list[Page]:
     pages = [page(index, question)]
-    while pages[-1].more:
+    while pages[-1].has_next:
         pages.append(page(index, replace(question, after=position_of(pages[-1].hits[-1]))))
     return pages
 
@@ -89,10 +97,10 @@ def test_excluded_companies_never_appear_not_even_as_duplicates(
     corpus: list[EmbeddedCompany], k: int, data: st.DataObject
 ) -> None:
     exclude = frozenset(data.draw(st.lists(st.sampled_from([each.id for each in corpus] or ["none"]))))
-    shown = [hit for each in all_pages(ListedIndex(corpus), wanted(k, exclude=exclude)) for hit in each.hits]
+    shown = [hit for each in all_pages(ListedIndex(corpus), wanted(k, excluded_ids=exclude)) for hit in each.hits]
     listed = {*ids(shown), *(each for hit in shown for each in hit.duplicates)}
     assert not listed & exclude
-    [whole] = all_pages(ListedIndex(corpus), wanted(250, exclude=exclude))
+    [whole] = all_pages(ListedIndex(corpus), wanted(250, excluded_ids=exclude))
     assert {*ids(whole.hits), *(each for hit in whole.hits for each in hit.duplicates)} == (
         {each.id for each in corpus} - exclude
     )
@@ -123,7 +131,7 @@ def test_no_probable_hit_is_missed_behind_improbable_ones() -> None:
 def test_improbable_hits_end_the_search_where_none_can_follow() -> None:
     index = ListedIndex(documents(900))
     found = page(index, wanted(10, min_probability=0.97))
-    assert not found.more
+    assert not found.has_next
     assert len(index.asked) == 1
 
 
@@ -153,7 +161,7 @@ def test_a_company_that_is_deleted_meanwhile_has_no_probability() -> None:
     assert [hit.probability for hit in found.hits] == [None, None]
 
 
-@pytest.mark.parametrize(("words", "depth"), [("", MAX_HITS), ("shoes", MAX_HYBRID_HITS)])
+@pytest.mark.parametrize(("words", "depth"), [("", MAX_RANK), ("shoes", MAX_HYBRID_RANK)])
 def test_a_ranking_ends_at_its_depth(words: str, depth: int) -> None:
     pages = all_pages(ListedIndex(documents(depth + 300)), wanted(240, words=words))
     assert sum(len(each.hits) for each in pages) == depth

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from similarity.errors import InvalidInput
 from similarity.ingest.files import Row, read_rows
 
-Judgements: TypeAlias = Mapping[str, Mapping[str, int]]
+RelevanceLabels: TypeAlias = Mapping[str, Mapping[str, int]]
 """anchor -> candidate -> grade"""
 
 GAINS = {0: 0.0, 1: 1.0, 2: 3.0}
@@ -23,24 +23,24 @@ NDCG_DEPTH = 10
 COLUMNS = ("anchor", "candidate", "grade")
 
 
-def read_judgements(path: Path) -> dict[str, dict[str, int]]:
+def read_relevance_labels(path: Path) -> dict[str, dict[str, int]]:
     """Read anchor -> candidate -> grade from a plain or gzipped TSV or CSV file.
 
     Raises:
         InvalidInput: the file does not exist, lacks a column, or has an invalid row; the message gives its number.
     """
-    judgements: dict[str, dict[str, int]] = {}
+    labels: dict[str, dict[str, int]] = {}
     for row in read_rows(path):
-        anchor, candidate, grade = _judgement(row, path)
-        known = judgements.setdefault(anchor, {}).setdefault(candidate, grade)
+        anchor, candidate, grade = _label(row, path)
+        known = labels.setdefault(anchor, {}).setdefault(candidate, grade)
         if known != grade:
             raise InvalidInput(
                 f"{path}, row {row.number}: {candidate} has grade {grade} for {anchor}, but an earlier row has grade "
                 f"{known}; keep one of the two"
             )
-    if not judgements:
-        raise InvalidInput(f"{path} has no judgements; give rows with the columns {', '.join(COLUMNS)}")
-    return judgements
+    if not labels:
+        raise InvalidInput(f"{path} has no labels; give rows with the columns {', '.join(COLUMNS)}")
+    return labels
 
 
 def ndcg(scores: NDArray[np.floating], grades: NDArray[np.integer]) -> float:
@@ -63,7 +63,7 @@ def ndcg_of_gains(scores: NDArray[np.floating], gains: NDArray[np.floating]) -> 
     return float(np.repeat(shared, ties)[: len(discounts)] @ discounts) / ideal
 
 
-def _judgement(row: Row, path: Path) -> tuple[str, str, int]:
+def _label(row: Row, path: Path) -> tuple[str, str, int]:
     if row.unreadable:
         raise InvalidInput(f"{path}, row {row.number}: {row.unreadable}")
     missing = [name for name in COLUMNS if name not in row.record]
