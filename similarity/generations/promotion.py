@@ -34,7 +34,7 @@ class Rollback:
 
 
 def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool = False) -> Promotion:
-    """Make a filled generation live if it passes the gate and lacks no documents; without a gate, unconditionally.
+    """Make a filled generation live if it passes the gate and lacks no documents. Without a gate, it may be worse.
 
     A building generation (with imported vectors) is registered immediately before.
 
@@ -50,7 +50,7 @@ def promote(index: CompanyIndex, name: str, *, gate: Gate | None, dry_run: bool 
     lacking = sum(1 for _ in lagging(index, ahead=live, behind=name)) if live else 0
     verdict = gate(live, name) if gate else None
     reasons = verdict.reasons if verdict else ()
-    if lacking and gate:
+    if lacking:
         reasons = (f"it lacks {lacking:,} documents of {live}; run the re-embed again", *reasons)
     promoted = not dry_run and not reasons
     if promoted:

@@ -63,6 +63,7 @@ _SENTENCE_GOES_ON = re.compile(r"\s*[^\sA-Z]|[^\s]")
 # Matches folded text (see `_fold`). Only code points below 256: with a larger one, `re.compile` is much slower.
 _SEPARATOR = r"[\s,.()\-]{1,3}"
 # Legal forms as they are written in texts. The case of the first letters matters, because "as" and "co" are also words.
+# At most eight forms: in a text that only repeats "inc", the search for the end of each run would be quadratic.
 _LEGAL_TAIL = re.compile(
     r"(?:[\s,]*(?:& )?\(?(?:"
     r"[Ii]n[Cc]|INC|Incorporated|Incorporation|C[Oo]rp|CORP|Corporation|C[Oo]|Company|Public|Partnership|"
@@ -70,7 +71,7 @@ _LEGAL_TAIL = re.compile(
     r"AG|SE|GmbH|mbH|KG|KGaA|Aktiengesellschaft|AB|\(publ\.?\)|publ|Oyj|Oy|ASA|AS|A/S|ApS|hf|Nyrt|Zrt|s\.r\.o|a\.s|"
     r"S\.?A\.?B\.? de C\.?V|S\.?A|C\.?V|S\.?A\.?S|SARL|S\.?p\.?A|S\.?r\.?l|N\.?V|B\.?V|SCA|Soci[eé]t[eé] [Aa]nonyme|"
     r"A\.[SŞ]|[SŞ]irketi|Ltda|S\.?A\.?E|Tbk|B[Hh][Dd]|Berhad|Sdn|Pte|Pty|K\.?K)"
-    rf"(?!\w)\)?\.?|\s*(?:{_CJK_LEGAL_FORM}))+"
+    rf"(?!\w)\)?\.?|\s*(?:{_CJK_LEGAL_FORM})){{1,8}}"
 )
 
 

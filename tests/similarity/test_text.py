@@ -158,3 +158,10 @@ def test_names_are_masked_where_an_encoder_reads() -> None:
     masked = mask_names(text, ["Acme"])
     assert masked.startswith("The company makes anvils. " * 500)
     assert masked.endswith("Acme makes anvils. ")
+
+
+def test_a_run_of_legal_forms_is_masked_in_parts() -> None:
+    company = Company(id="c", name="Zyx inc", description="Zyx" + " inc" * 20 + " sells nuts.")
+    masked = embedding_text(company)
+    assert masked.startswith("The company")
+    assert masked.count("inc") == 12  # eight belong to the name

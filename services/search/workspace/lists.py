@@ -36,6 +36,8 @@ _INNER = r"[^/\x00-\x1f\x7f-\x9f]"
 _OUTER = r"[^/\x00-\x20\x7f-\xa0]"
 LIST_NAME = f"^{_OUTER}({_INNER}*{_OUTER})?$"
 MAX_QUESTION_SHOWN = 20_000
+MAX_QUESTION_CHARACTERS = 300_000
+"""All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
 """At most this many queries of lists are not heavy work, unless one has free text."""
@@ -148,16 +150,22 @@ class ListsService:
         Raises:
             UnknownCompany, AmbiguousCompany: an anchor or negative matches no company, or several.
             Problem: there are too many lists.
-            InvalidInput: the name is invalid.
+            InvalidInput: the name is invalid, or the query is too long.
         """
         if set(name) == {"."}:
             raise InvalidInput(
                 "dots alone cannot name a list, because URLs give them another meaning; choose another name"
             )
+        kept = self._with_ids(question)
+        if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
+            raise InvalidInput(
+                f"the query has {characters:,} characters as JSON, and a saved one has at most "
+                f"{MAX_QUESTION_CHARACTERS:,}; exclude fewer companies, or by their ids"
+            )
         names = {saved.name for saved in self.workspace.lists()}
         if name not in names and len(names) >= MAX_LISTS:
             raise Problem(problems.TOO_MANY_LISTS, f"there are {len(names)} lists, which is the limit")
-        saved = SavedList(name=name, question=self._with_ids(question), saved_by=caller.name, saved_at=self.clock())
+        saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
         is_new = self.workspace.save_list(saved)
         return self._record(saved, caller), is_new
 

@@ -162,8 +162,8 @@ def _hidden_commits(path: Path) -> str:
             return "all" if log.read(1) else ""
         frame_bytes = FRAME_HEADER_BYTES + int.from_bytes(header[8:12], "big")
         commits, is_readable = 0, True
-        while block := log.read(BLOCK_BYTES // frame_bytes * frame_bytes):
-            count = len(block) // frame_bytes
+        # Less than a frame is what a crash left of the last one.
+        while count := len(block := log.read(BLOCK_BYTES // frame_bytes * frame_bytes)) // frame_bytes:
             frames = np.frombuffer(block, np.uint8, count * frame_bytes).reshape(count, frame_bytes)
             is_of_run = (frames[:, 8:16] == np.frombuffer(header[16:24], np.uint8)).all(axis=1)
             stored = _big_endian(frames[:, 16:24].tobytes())

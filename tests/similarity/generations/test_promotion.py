@@ -54,10 +54,11 @@ def test_a_candidate_that_lacks_documents_or_is_worse_is_refused_with_all_reason
     assert (report.promoted, live_name(index)) == (False, "first")
 
 
-def test_without_a_gate_it_goes_live_as_it_is(index: SqliteIndex) -> None:
+def test_without_a_gate_it_must_still_have_all_documents(index: SqliteIndex, candidate: str) -> None:
     index.create_generation(make_generation("empty"))
     report = promote(index, "empty", gate=None)
-    assert (report.promoted, report.lacking) == (True, COMPANIES)
+    assert (report.promoted, report.lacking) == (False, COMPANIES)
+    assert promote(index, candidate, gate=None).promoted
 
 
 def test_the_first_generation_can_be_promoted_by_hand(tmp_path: Path) -> None:

@@ -275,3 +275,19 @@ def test_a_company_that_an_index_of_the_file_hides_is_not_taken_for_unknown(tmp_
                 ask()
         assert index.get("first", ["unknown"]) == {}
         assert index.resolve("first", "unknown") == []
+
+
+@pytest.mark.parametrize("part", [0, 1, 24, PAGE_BYTES // 2, PAGE_BYTES + 23])
+def test_a_log_that_a_crash_cut_in_its_first_frame_is_recovered(tmp_path: Path, part: int) -> None:
+    path, log = tmp_path / "index.db", tmp_path / "index.db-wal"
+    with closing(SqliteIndex(path)) as index:
+        add_live(index, "first")
+    before = path.read_bytes()
+    with closing(SqliteIndex(path)) as index:
+        index.upsert("first", [make_embedded("a")])
+        cut = log.read_bytes()[: 32 + part]  # the log's header, and a part of the first frame
+    path.write_bytes(before)
+    log.write_bytes(cut)
+    for _ in range(2):
+        with closing(SqliteIndex(path)) as index:
+            assert index.get("first", ["a"]) == {}

@@ -217,6 +217,13 @@ def test_a_very_long_question_is_left_out_among_all_lists(client: TestClient) ->
     assert len(client.get("/lists/shoes").json()["question"]["exclude"]) == 2_000
 
 
+def test_a_question_that_is_too_long_is_not_saved(client: TestClient) -> None:
+    question = QUESTION | {"exclude": [f"{'x' * 60}-{number}" for number in range(5_000)]}
+    answer = client.put("/lists/shoes", json={"question": question})
+    assert answer.status_code == 422
+    assert "at most 300,000" in answer.json()["detail"]
+
+
 def test_a_question_of_another_release_is_said_to_be_unusable(client: TestClient, workspace: SqliteWorkspace) -> None:
     workspace.save_list(replace(make_list(), question={"anchors": [{"company": "acme"}], "flavour": "sweet"}))
     assert kind(client.get("/lists/shoes/hits")) == (409, "unusable-list")
