@@ -84,7 +84,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.max_docs_per_second is not None and not self.max_docs_per_second > 0:
             raise InvalidInput(
-                f"max_docs_per_second is {self.max_docs_per_second}; it must be greater than 0, or None for no limit"
+                f"the limit is {self.max_docs_per_second} documents a second; give more than 0, or no limit"
             )
 
     def pace(self) -> Pace:

@@ -231,7 +231,7 @@ def test_names_that_only_the_live_generation_has_are_remembered_for_erasures(
     add_live(index, "live")
     index.upsert("live", [make_embedded("a", name="Old Name"), make_embedded("b", name="Firm b")])
     run(index, jsonl(tmp_path / "companies.jsonl", [record("a", [1, 0, 0]), record("b", [1, 0, 0])]))
-    assert index.ledger.remembered("a") == hashes_of(index.ledger.key(), ["Old Name"])
+    assert index.ledger.remembered("a") >= hashes_of(index.ledger.key(), ["Old Name"])
     assert index.ledger.remembered("b") == frozenset()
     assert index.get("live", ["a"])["a"].company.name == "Old Name"
 
