@@ -301,7 +301,7 @@ def test_a_generation_that_rejects_everything_is_given_up(
 
 
 def test_a_rate_of_nothing_is_refused(clock: Clock) -> None:
-    with pytest.raises(InvalidInput, match="max_docs_per_second is 0; it must be greater than 0"):
+    with pytest.raises(InvalidInput, match="the limit is 0 documents a second; give more than 0"):
         options(clock, max_docs_per_second=0)
 
 
