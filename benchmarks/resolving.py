@@ -10,7 +10,8 @@ import argparse
 import csv
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
@@ -50,6 +51,7 @@ def main() -> None:
         answers = [(typed, right, resolver.companies([typed], max_similar_searches=1)[typed]) for typed, right in names]
         seconds = time.perf_counter() - began
     print(f"{len(names)} names, {1000 * seconds / len(names):.1f} ms each in one thread")
+    print_by_confidence(answers)
     for title, is_known in (("of the corpus", True), ("not in the corpus", False)):
         found: dict[Outcome, list[str]] = defaultdict(list)
         for typed, right, answer in answers:
@@ -61,6 +63,16 @@ def main() -> None:
             print(f"  {100 * len(found[each]) / max(count, 1):5.1f}%  {each}")
             if options.list and each is not Outcome.RIGHT and found[each]:
                 print(f"          {', '.join(found[each])}")
+
+
+def print_by_confidence(answers: Sequence[tuple[str, str, Resolved]]) -> None:
+    """Print how many of the opened companies were right, for each stated confidence."""
+    opened: dict[float, Counter[bool]] = defaultdict(Counter)
+    for _, right, answer in answers:
+        if isinstance(answer, FoundCompany):
+            opened[answer.confidence][answer.document.id == right] += 1
+    for confidence, counts in sorted(opened.items(), reverse=True):
+        print(f"  confidence {confidence:.2f}: {counts[True]} of {counts.total()} right")
 
 
 def outcome(right: str, answer: Resolved) -> Outcome:

@@ -1,4 +1,4 @@
-"""Generates unlabelled pairs from a corpus of companies, of which only some pairs are labelled.
+"""Generates unlabelled pairs from a corpus of companies with some labelled pairs.
 
     python -m training.generate --companies FILE --bundle FOLDER --output unlabelled.jsonl
         [--labelled PAIRS] [--neighbours 8] [--lexical 6] [--random 6] [--seed 0]

@@ -92,7 +92,7 @@ class Connection(Generic[Http]):
 
 
 class Incoming:
-    """A response of which the body is being received."""
+    """A response whose body is being received."""
 
     def __init__(self, response: httpx2.Response, attempts: Attempts) -> None:
         self._response = response

@@ -1,6 +1,7 @@
 """Checks and error messages that all indexes share: documents, names, vectors, encoders, states, leases."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -200,3 +201,9 @@ def storable(text: str) -> str:
 def filter_key(value: str) -> str:
     """Return the form of a filter's value in which it is compared with stored values."""
     return name_key(storable(value))
+
+
+def fold(text: str) -> str:
+    """Return the form in which words are compared: case-folded, without accents, in NFC."""
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))

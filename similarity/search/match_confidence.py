@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from similarity.search.name_matching import How
 
-# The lower value of seeds 2 and 3 with 600 rows of each kind, rounded down, at most .99.
+# The lower value of seeds 2 and 3 with 600 rows of each kind, rounded down, at most .99. PART and SIZE are for names of
+# well-known companies, which `benchmarks.resolving` measures.
 CONFIDENCE: Mapping[How, float] = {
     How.DOMAIN: 0.98,
     How.NAME: 0.99,

@@ -27,6 +27,7 @@ COMPANIES = (
     ("delta-gr", "Delta Machines S.A.", "delta.gr", (), "Small Cap"),
     ("MSFT", "Microsoft Corporation", "microsoft.com", (), "Mega Cap"),
     ("STRA", "Stature, Inc.", "stature.com", (), "Small Cap"),
+    ("015760.KS", "한국전력공사", "kepco.co.kr", (), "Small Cap"),
     ("6969.T", "半導体製造装置株式会社", "handotai.co.jp", (), "Small Cap"),
 )
 
@@ -59,6 +60,7 @@ def resolver(index: CompanyIndex, live: str) -> Resolver:
         ("louis vuitton", "MC.PA"),
         ("jp morgan", "JPM"),
         ("Mircosoft", "MSFT"),
+        ("한국전력공시", "015760.KS"),
     ],
 )
 def test_a_name_as_people_type_it_opens_its_company(resolver: Resolver, typed: str, company_id: str) -> None:

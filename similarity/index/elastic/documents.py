@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -39,10 +38,10 @@ def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool
         "shortest_name": min(map(len, names)),
         "filters": filters_source(company),
         "words": {
-            "name": fold(company.name),
-            "aliases": [fold(alias) for alias in company.aliases],
-            "domain": fold(company.domain),
-            "description": fold(company.description),
+            "name": rules.fold(company.name),
+            "aliases": [rules.fold(alias) for alias in company.aliases],
+            "domain": rules.fold(company.domain),
+            "description": rules.fold(company.description),
         },
     }
 
@@ -122,12 +121,6 @@ def same_content(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
 def document_id(*parts: str) -> str:
     """Return the Elasticsearch id of a record with this key, whatever characters the key has."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def fold(text: str) -> str:
-    """Return the form in which words are compared: case-folded, without accents, in NFC."""
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
 
 
 def _content(source: Mapping[str, Any]) -> str:

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from similarity.index.elastic.documents import fold
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import FieldFilter
 from similarity.index.fusion import query_words
 from similarity.index.numbers import key_range, number_name
-from similarity.index.rules import filter_key, storable
+from similarity.index.rules import filter_key, fold, storable
 
 QueryVector: TypeAlias = str | list[float]
 

@@ -3,13 +3,12 @@
 import json
 import re
 import sqlite3
-import unicodedata
 from collections.abc import Collection, Sequence
 from itertools import combinations
 
 from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
-from similarity.index.rules import filter_key, storable
+from similarity.index.rules import filter_key, fold, storable
 from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
 from similarity.index.sqlite.filters import Condition, Conditions, require_passing, where
 from similarity.index.sqlite.generations import StoredGeneration
@@ -56,7 +55,7 @@ def find_misspelled(
 ) -> list[Company]:
     """Return companies with a name that has the words of `query`, but for typing errors and one word; best first."""
     state = (generation.number, generation.sequence)
-    words = tokens(query)[:MAX_MISSPELLED_WORDS]
+    words = re.findall(r"\w+", fold(storable(query)))[:MAX_MISSPELLED_WORDS]
     near = (vocabulary.corrections(connection, word, state=state) for word in words)
     terms = [" OR ".join(f'"{correction}"' for correction in corrections) for corrections in near if corrections]
     least = max(len(words) - 1, 1)
@@ -91,12 +90,6 @@ def word_query(text: str) -> str:
     """Return the FTS5 expression for all words of `text`, the last one as a prefix; empty if it has no words."""
     words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
     return " ".join(f'"{word}"' for word in words) + "*" if words else ""
-
-
-def tokens(text: str) -> list[str]:
-    """Return the words of a text as the tokenizer of `words` makes them: without case and accents."""
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
-    return re.findall(r"\w+", "".join(letter for letter in decomposed if not unicodedata.combining(letter)))
 
 
 def _domain_key(text: str) -> str:

@@ -14,7 +14,6 @@ from similarity.index.elastic.documents import (
     document_id,
     document_of,
     filters_source,
-    fold,
     hit_of,
     same_content,
     source_of,
@@ -22,6 +21,7 @@ from similarity.index.elastic.documents import (
 )
 from similarity.index.elastic.mapping import DERIVED, generation_mapping
 from similarity.index.numbers import number_key
+from similarity.index.rules import fold
 from tests.factories import ENCODER_ID, make_company, make_embedded, make_generation, unit_vector
 from tests.similarity.index.elastic.companies import DOCUMENTS
 
