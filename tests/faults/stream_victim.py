@@ -42,9 +42,11 @@ def _buffer_across_bundles() -> None:
     """A batch that is not full waits for the next bundle instead of being settled at the end of its own."""
     from pipelines.transforms import EmbedAndWrite
 
-    def start(writing: Any) -> None:
+    honest = EmbedAndWrite.start_bundle
+
+    def start(writing: EmbedAndWrite) -> None:
         if not hasattr(writing, "_buffer"):
-            writing._buffer, writing._bytes = [], 0
+            honest(writing)
 
     _replace(EmbedAndWrite, start_bundle=start, finish_bundle=lambda writing: None)
 
