@@ -17,6 +17,7 @@ from similarity.errors import (
     NoLiveGeneration,
     UnknownGeneration,
 )
+from similarity.index.cjk import with_bigrams
 from similarity.index.protocol import Generation, GenerationState, Lease
 
 GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -204,6 +205,6 @@ def filter_key(value: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the form in which words are compared: case-folded, without accents, in NFC."""
+    """Return the form in which words are compared: case-folded, without accents, in NFC, CJK text as bigrams."""
     apart = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
+    return with_bigrams(unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c))))

@@ -22,6 +22,7 @@ from similarity.search.name_matching import (
     domain_of,
     exact_match,
     extends_core,
+    has_initials,
     has_same_words,
     is_short,
     name_similarity,
@@ -197,7 +198,8 @@ class RowMatcher:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
         for company in self._with_ids(_possible_ids(row.name)):
-            fitting[company.id] = company, How.ID
+            if "&" not in row.name or has_initials(core, cores_of(company)):  # "M&S" is not the company with the id MS
+                fitting[company.id] = company, How.ID
         if not fitting:
             return None
         if len(fitting) == 1:
@@ -207,12 +209,23 @@ class RowMatcher:
         return self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
 
     def _with_website_name(self, core: str) -> list[Company]:
-        """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated."""
+        """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
+
+        Of initials, also those with the domain jnj.com or jj.com for "j and j".
+        """
         words = core.split()
         domains = dict.fromkeys(f"{separator.join(words)}.com" for separator in ("", "-"))
-        ids_of = self.index.resolve_many(self.generation, [_not_as_id(domain) for domain in domains]) if words else {}
+        short_domains = dict.fromkeys(f"{''.join(words).replace('and', each)}.com" for each in ("n", ""))
+        if "and" not in words or not is_short(core):
+            short_domains = {}
+        references = [_not_as_id(domain) for domain in {**domains, **short_domains}]
+        ids_of = self.index.resolve_many(self.generation, references) if words else {}
         companies = self._with_ids([company_id for ids in ids_of.values() for company_id in ids[:MAX_FOUND]])
-        return [company for company in companies if company.domain in domains]
+        return [
+            company
+            for company in companies
+            if company.domain in domains or (company.domain in short_domains and has_initials(core, cores_of(company)))
+        ]
 
     def _choose(self, companies: Sequence[Company], row: ListedCompany, how: How, predicate: str) -> Match:
         """Return the match with the only company of the row's country, or with the largest; else no company.

@@ -15,11 +15,13 @@ from rapidfuzz.distance import OSA
 
 from similarity.company import DOMAIN_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
+from similarity.index.cjk import is_cjk
 from similarity.preparation.masking import CJK_LEGAL_FORMS, without_legal_form
 
 # Letters that Unicode does not decompose into a plain letter and an accent.
 PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "&": " and "})
 MIN_LETTERS_WITH_TYPO, MIN_LETTERS_WITH_FIRST_LETTER_TYPO = 7, 8
+SWEDISH_PUBLIC_COMPANY = re.compile(r"\(publ\)\s*$", re.IGNORECASE)
 _REMOVED_PUNCTUATION = re.compile(r"[.'’`´/]")
 _WORD_SEPARATORS = re.compile(r"[\W_]+")
 _SEPARATE_LETTERS = re.compile(r"(?<!\S)\w(?: \w)+(?!\S)")
@@ -62,8 +64,14 @@ def core_of(name: str) -> str:
 
 
 def cores_of(company: Company) -> list[str]:
-    """Return the cores of a company's name and aliases."""
-    return list(dict.fromkeys(core_of(name) for name in (company.name, *company.aliases)))
+    """Return the cores of a company's name and aliases. "AB Volvo (publ)" has two: "ab volvo" and "volvo"."""
+    cores: dict[str, None] = {}
+    for name in (company.name, *company.aliases):
+        core = core_of(name)
+        cores[core] = None
+        if SWEDISH_PUBLIC_COMPANY.search(name):
+            cores[core.removeprefix("ab ")] = None
+    return list(cores)
 
 
 def domain_of(text: str) -> str:
@@ -93,11 +101,24 @@ def exact_match(company: Company, name: str) -> How | None:
 def extends_core(core: str, cores: Sequence[str]) -> bool:
     """Return whether one of `cores` has the words of `core` and then more words. Spaces are ignored.
 
+    Chinese, Japanese and Korean names have no spaces, so every beginning of two characters or more counts.
+
     >>> extends_core("jp morgan", ["jpmorgan chase"])
     True
     """
     letters = core.replace(" ", "")
+    if is_cjk(letters):
+        return len(letters) > 1 and any(other.startswith(letters) and other != letters for other in cores)
     return any(letters == prefix for other in cores for prefix in _joined_prefixes(other))
+
+
+def has_initials(core: str, cores: Sequence[str]) -> bool:
+    """Return whether the words of one of `cores` begin with the letters of `core`.
+
+    >>> has_initials("j and j", ["johnson and johnson"])
+    True
+    """
+    return any(_initials(core) == _initials(other) for other in cores)
 
 
 def contains_core(core: str, cores: Sequence[str]) -> bool:
@@ -120,10 +141,13 @@ def differs_by_typo(name: str, company: Company, *, prominent: bool = False) -> 
 
     The letter is added, missing, changed, or swapped with the next letter. Many short words differ by one letter, so a
     single word must have MIN_LETTERS_WITH_TYPO letters, one fewer if the company is prominent. If its first letter
-    differs, it must have MIN_LETTERS_WITH_FIRST_LETTER_TYPO. A legal form in the name must be the company's.
+    differs, it must have MIN_LETTERS_WITH_FIRST_LETTER_TYPO. Initials ("M&S") must be exact. A legal form in the name
+    must be the company's.
     """
     min_letters = MIN_LETTERS_WITH_TYPO - prominent
     core, words = core_of(name), " ".join(_words_of(name))
+    if " " in core and is_short(core):
+        return False
     return any(
         _is_one_edit(core, core_of(other), min_letters)
         and (words == core or _is_one_edit(words, " ".join(_words_of(other)), min_letters))
@@ -161,6 +185,10 @@ def _is_one_edit(one: str, other: str, min_letters: int) -> bool:
     is_swap_or_double = sorted(one) == sorted(other) or _without_doubles(one) == _without_doubles(other)
     required = min_letters if one[:1] == other[:1] else MIN_LETTERS_WITH_FIRST_LETTER_TYPO
     return is_swap_or_double or " " in one or min(len(one), len(other)) >= required
+
+
+def _initials(core: str) -> str:
+    return "".join(word[0] for word in core.split())
 
 
 def _without_doubles(text: str) -> str:

@@ -28,6 +28,12 @@ COMPANIES = (
     ("MSFT", "Microsoft Corporation", "microsoft.com", (), "Mega Cap"),
     ("STRA", "Stature, Inc.", "stature.com", (), "Small Cap"),
     ("015760.KS", "한국전력공사", "kepco.co.kr", (), "Small Cap"),
+    ("6758.T", "ソニーグループ株式会社", "sony.com", (), "Mega Cap"),
+    ("JNJ", "Johnson & Johnson", "jnj.com", (), "Mega Cap"),
+    ("MS", "Morgan Stanley", "morganstanley.com", (), "Mega Cap"),
+    ("MEC.MI", "M&C S.p.A.", "mec.it", (), "Small Cap"),
+    ("VOLV-B.ST", "AB Volvo (publ)", "volvogroup.com", (), "Large Cap"),
+    ("VOLCAR-B.ST", "Volvo Car AB (publ)", "volvocars.com", (), "Large Cap"),
     ("6969.T", "半導体製造装置株式会社", "handotai.co.jp", (), "Small Cap"),
 )
 
@@ -61,6 +67,10 @@ def resolver(index: CompanyIndex, live: str) -> Resolver:
         ("jp morgan", "JPM"),
         ("Mircosoft", "MSFT"),
         ("한국전력공시", "015760.KS"),
+        ("ソニー", "6758.T"),
+        ("J&J", "JNJ"),
+        ("ab volvo", "VOLV-B.ST"),
+        ("volvo", "VOLV-B.ST"),
     ],
 )
 def test_a_name_as_people_type_it_opens_its_company(resolver: Resolver, typed: str, company_id: str) -> None:
@@ -79,6 +89,18 @@ def test_a_small_company_is_not_opened_by_the_first_word_of_its_name(resolver: R
     with pytest.raises(UnknownCompany) as refused:
         resolver.company("rolex")
     assert [each.id for each in refused.value.suggestions][:1] == ["ROLEXRINGS.NS"]
+
+
+def test_initials_are_no_other_companies_id_or_initials(resolver: Resolver) -> None:
+    with pytest.raises(UnknownCompany):
+        resolver.company("M&S")
+
+
+def test_a_part_of_a_name_without_spaces_is_suggested(resolver: Resolver) -> None:
+    for typed in ("半導体", "製造装置"):
+        with pytest.raises(UnknownCompany) as refused:
+            resolver.company(typed)
+        assert [each.id for each in refused.value.suggestions][:1] == ["6969.T"]
 
 
 def test_companies_of_one_size_and_name_are_candidates(resolver: Resolver) -> None:

@@ -124,9 +124,9 @@ def with_all_words(text: str, *, size: int) -> Body | None:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a query as the fields of words hold them."""
-    words = [word[:MAX_WORD_CHARACTERS] for word in fold(storable(text)).split() if any(c.isalnum() for c in word)]
-    return words[:MAX_QUERY_WORDS]
+    """Return the words of a query as the fields of words hold them; a CJK word is its bigrams with spaces."""
+    words = [word[:MAX_WORD_CHARACTERS] for word in storable(text).split() if any(c.isalnum() for c in word)]
+    return [fold(word) for word in words[:MAX_QUERY_WORDS]]
 
 
 def count_of(word: str) -> Body:

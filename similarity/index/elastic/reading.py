@@ -128,7 +128,7 @@ def find(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Compan
 
 def find_misspelled(cluster: Cluster, index: str, query: str, *, limit: int) -> list[Company]:
     """Return companies with a name that has the words of `query`, typing errors allowed; best matches first."""
-    words = list(dict.fromkeys(queries.words_of(query)))
+    words = list(dict.fromkeys(" ".join(queries.words_of(query)).split()))
     if not words:
         return []
     counts = cluster.searches(index, [queries.count_of(word) for word in words])

@@ -34,7 +34,9 @@ DOCUMENTS_OF_NO_GENERATION = (
 )
 CHECK_OF_WORDS = """
 import sqlite3, sys
+from similarity.index.cjk import stored_bigrams
 connection = sqlite3.connect(sys.argv[1], timeout=float(sys.argv[2]), isolation_level=None)
+connection.create_function("stored_bigrams", 1, stored_bigrams, deterministic=True)
 connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
 """
 
@@ -58,7 +60,7 @@ def damaged_words(path: Path, *, busy_timeout: float) -> list[str]:
 
     Another process checks them, because SQLite 3.40 ends with a segmentation fault at some damaged words.
     """
-    command = [sys.executable, "-I", "-S", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout)]
+    command = [sys.executable, "-I", "-c", CHECK_OF_WORDS, str(path), str(busy_timeout)]
     ended = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if ended.returncode == 0:
         return []

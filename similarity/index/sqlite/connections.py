@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from similarity.errors import IndexUnavailable
@@ -23,13 +23,14 @@ class FileKind:
     """A kind of file: its name in messages, how its tables are created, and the settings of each connection.
 
     `prepare` creates the tables, or checks and migrates them; it may raise IndexUnavailable. `advice` says what to do,
-    by SQLite's result codes.
+    by SQLite's result codes. `functions`: deterministic functions of one blob, by their names in SQL.
     """
 
     name: str
     prepare: Callable[[sqlite3.Connection, Path, float], None]
     pragmas: tuple[str, ...]
     advice: Mapping[str, str]
+    functions: Mapping[str, Callable[[bytes], str]] = field(default_factory=dict)
 
 
 class Connections:
@@ -145,9 +146,12 @@ class Connections:
         connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             self._path,
             timeout=self._busy_timeout,
             isolation_level=None,  # transactions are explicit
             check_same_thread=False,  # this class gives a connection to one thread at a time
         )
+        for name, function in self._kind.functions.items():
+            connection.create_function(name, 1, function, deterministic=True)
+        return connection

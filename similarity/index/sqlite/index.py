@@ -27,6 +27,7 @@ from typing import TypeAlias, TypeVar
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, utc_now
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema
+from similarity.index.cjk import with_bigrams
 from similarity.index.comparing import refuse_lagging
 from similarity.index.filters import FieldFilter
 from similarity.index.fusion import query_words
@@ -212,7 +213,7 @@ class SqliteIndex:
         words: str = "",
     ) -> SimilarCompanies:
         asked = conditions(filters)
-        terms = query_words(words)
+        terms = query_words(with_bigrams(words))
         with self._connections.reading() as connection:
             if terms:
                 neighbours = hybrid_nearest(

@@ -1,6 +1,6 @@
 """The file of the embedded index: its tables, and the migrations of older files.
 
-    generations --< documents --- companies (words: FTS5 over it)
+    generations --< documents --- companies (words: FTS5 over searched_texts, a view of it)
                               --- vectors
                               --< lookups
     registry, leases, former_names, erasures
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from similarity.errors import IndexUnavailable
 from similarity.formats.json_text import read_json
+from similarity.index.cjk import stored_bigrams
 from similarity.index.sqlite import files as sqlite_files
 from similarity.index.sqlite.checksums import Header, vector_checksum
 from similarity.index.sqlite.connections import FileKind
@@ -266,6 +267,39 @@ ATTRIBUTES: Migration = (
     "CREATE TABLE attributes (name TEXT PRIMARY KEY, type TEXT NOT NULL, is_size INTEGER NOT NULL, checksum INTEGER)",
 )
 
+SEARCHED_TEXTS = ", ".join(
+    f"stored_bigrams(CAST({column} AS BLOB)) AS {column}" for column in ("name", "aliases", "domain", "description")
+)
+ADD_WORDS, REMOVE_WORDS = (
+    f"INSERT INTO words ({command}rowid, name, aliases, domain, description) "
+    f"SELECT {values}{row}.document, {SEARCHED_TEXTS.replace('CAST(', f'CAST({row}.')}"
+    for command, values, row in (("", "", "new"), ("words, ", "'delete', ", "old"))
+)
+# FTS5 takes a Chinese or Japanese sentence for one word, so its texts are split before (`index.cjk`).
+CJK_WORDS: Migration = (
+    "DROP TRIGGER companies_added",
+    "DROP TRIGGER companies_removed",
+    "DROP TRIGGER companies_reworded",
+    "DROP TABLE words",
+    f"CREATE VIEW searched_texts AS SELECT document, {SEARCHED_TEXTS} FROM companies",
+    """
+    CREATE VIRTUAL TABLE words USING fts5 (
+        name, aliases, domain, description,
+        content = 'searched_texts', content_rowid = 'document',
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2'
+    )
+    """,
+    "INSERT INTO words (words) VALUES ('rebuild')",
+    f"CREATE TRIGGER companies_added AFTER INSERT ON companies BEGIN {ADD_WORDS}; END",
+    f"CREATE TRIGGER companies_removed AFTER DELETE ON companies BEGIN {REMOVE_WORDS}; END",
+    f"""
+    CREATE TRIGGER companies_reworded AFTER UPDATE ON companies
+    WHEN (old.name, old.aliases, old.domain, old.description)
+      <> (new.name, new.aliases, new.domain, new.description)
+    BEGIN {REMOVE_WORDS}; {ADD_WORDS}; END
+    """,
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     FIRST_VERSION,
     SECOND_VERSION,
@@ -275,6 +309,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     LEDGER_CHECKSUMS,
     COORDINATION_CHECKSUMS,
     ATTRIBUTES,
+    CJK_WORDS,
 )
 
 
@@ -302,6 +337,7 @@ INDEX_FILE = FileKind(
     # Every commit is on disk before it is acknowledged.
     pragmas=("synchronous = FULL", f"cache_size = -{CACHE_KIBIBYTES}"),
     advice=ADVICE,
+    functions={"stored_bigrams": stored_bigrams},
 )
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
 from similarity.errors import InvalidCompany
+from similarity.index.cjk import with_bigrams
 from similarity.index.rules import filter_key, fold, storable
 from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
 from similarity.index.sqlite.filters import Condition, Conditions, require_passing, where
@@ -87,9 +88,12 @@ def with_any_word(
 
 
 def word_query(text: str) -> str:
-    """Return the FTS5 expression for all words of `text`, the last one as a prefix; empty if it has no words."""
+    """Return the FTS5 expression for all words of `text`, the last one as a prefix; empty if it has no words.
+
+    The bigrams of a CJK word are one phrase.
+    """
     words = [word.replace('"', '""') for word in text.split() if any(character.isalnum() for character in word)]
-    return " ".join(f'"{word}"' for word in words) + "*" if words else ""
+    return " ".join(f'"{with_bigrams(word)}"' for word in words) + "*" if words else ""
 
 
 def _domain_key(text: str) -> str:

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import pytest
 
 from similarity.cli.context import progress_lines
 from similarity.feedback.sqlite import SqliteWorkspace
+from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
 
 ROOT = Path(__file__).parents[3]
@@ -214,7 +214,7 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
     assert shell("check") == (
         "index similarity.db: no damage found\nworkspace similarity.db.workspace: no damage found\n"
     )
-    with closing(sqlite3.connect(shell.folder / "similarity.db", isolation_level=None)) as connection:
+    with closing(connect(shell.folder / "similarity.db")) as connection:
         connection.execute("UPDATE companies SET description = 'x' WHERE name = 'Keg Inc.'")
     done = shell.run("check")
     assert done.returncode == 1

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from similarity.ingest.files import read_rows
 from similarity.ingest.messages import Message, decode
 from tests.services.search.corpus import filled_index
 from tests.services.search.wire.test_failures import problem
+from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
 
 # One level too many, somewhat below Python's own limit, and far above it.
@@ -104,7 +104,7 @@ def test_a_member_that_occurs_twice_is_refused_in_messages_dead_letters_files_an
 def test_a_stored_company(tmp_path: Path, column: str, depth: int) -> None:
     text = f'{{"size": {nested(depth)}}}' if column == "attributes" else nested(depth)
     with closing(filled_index(tmp_path / "index.db")) as index:
-        with closing(sqlite3.connect(tmp_path / "index.db")) as file, file:
+        with closing(connect(tmp_path / "index.db")) as file:
             file.execute(f"UPDATE companies SET {column} = ? WHERE name = 'Boots GmbH'", (text,))
         with pytest.raises(IndexUnavailable, match="boots"):
             index.get("first", ["boots"])

@@ -14,7 +14,7 @@ from similarity.index.sqlite import SqliteIndex, search, writing
 from similarity.index.sqlite import index as sqlite_index
 from tests.contract.steps import add_candidate, add_live, found, outcomes
 from tests.factories import make_embedded, unit_vector
-from tests.similarity.index.inspection import damage
+from tests.similarity.index.inspection import connect, damage
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 
 
 def count(index: SqliteIndex, query: str) -> int:
-    with closing(sqlite3.connect(index.path)) as connection:
+    with closing(connect(index.path)) as connection:
         return int(connection.execute(query).fetchone()[0])
 
 

@@ -16,7 +16,7 @@ from similarity.index.sqlite.schema import PAGE_BYTES
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.faults.bit_flips import run_campaign
-from tests.similarity.index.inspection import tamper
+from tests.similarity.index.inspection import connect, tamper
 
 FRENCH = (FieldFilter(field="country", any_of=("fr",)),)
 OTHER_TEXT = "CAST(X'4d80ff' AS TEXT)"
@@ -35,7 +35,7 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 
 def change(index: SqliteIndex, statement: str) -> None:
     """Damages the file behind the index's back."""
-    with closing(sqlite3.connect(index.path, isolation_level=None)) as connection:
+    with closing(connect(index.path)) as connection:
         connection.execute(statement)
 
 

@@ -16,9 +16,9 @@ from similarity.index.protocol import GenerationState, GenerationStats
 from similarity.index.sqlite import SqliteIndex, schema
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
-from tests.similarity.index.inspection import damage
+from tests.similarity.index.inspection import connect, damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 9)]
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 10)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 
@@ -30,14 +30,14 @@ def old_file(tmp_path: Path) -> Path:
 
 def make_file(path: Path, *, version: int) -> Path:
     """A file as the release with this schema left it."""
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(connect(path)) as connection:
         for script in SCRIPTS[:version]:
             connection.executescript(script.read_text(encoding="utf-8"))
     return path
 
 
 def query(path: Path, statement: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(connect(path)) as connection:
         return connection.execute(statement).fetchall()
 
 
@@ -57,7 +57,7 @@ def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS) + 1))
 def test_a_published_migration_still_makes_the_published_tables(tmp_path: Path, version: int) -> None:
     new_file = tmp_path / "new.db"
-    with closing(sqlite3.connect(new_file, isolation_level=None)) as connection:
+    with closing(connect(new_file)) as connection:
         schema.migrate(connection, schema.MIGRATIONS[:version], path=new_file)
     assert statements(new_file) == statements(make_file(tmp_path / "old.db", version=version))
 
@@ -94,6 +94,7 @@ def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
         assert found(index.similar("first", acme.vector, k=2)) == ["acme", "bolt"]
         assert index.resolve("first", "acm") == ["acme"]
         assert [company.id for company in index.find("first", "things bolt")] == ["bolt"]
+        assert [company.id for company in index.find("first", "größ")] == ["acme"]
         index.upsert("first", [make_embedded("bolt", version=6, name="Nut"), DeletedCompany(id="acme", version=7)])
     assert damage(old_file) == []
 
@@ -157,7 +158,7 @@ WRITE_AS_THE_SECOND_RELEASE = """
 
 
 def write_as_the_second_release(path: Path, size: float | str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(connect(path)) as connection:
         attributes = json.dumps({"size": size})
         connection.executescript(WRITE_AS_THE_SECOND_RELEASE.format(attributes=attributes, size=size))
 

@@ -1,6 +1,5 @@
 """What the service answers from an index file that is damaged, moved or deleted."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.services.search.corpus import filled_index
 from tests.services.search.wire.test_failures import problem
 from tests.services.search.workspace_app import given
 from tests.services.search.writers import client_of, direct_writing, put
+from tests.similarity.index.inspection import connect
 
 DAMAGED = "the index is damaged; the log says where and what to do"
 MOVED = "the file of the index was moved or deleted while in use; put it back or restart the service"
@@ -29,7 +29,7 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
 
 
 def change(index: SqliteIndex, statement: str) -> None:
-    with closing(sqlite3.connect(index.path, isolation_level=None)) as connection:
+    with closing(connect(index.path)) as connection:
         connection.execute(statement)
 
 
