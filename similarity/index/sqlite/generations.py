@@ -9,8 +9,8 @@ from similarity.index import rules
 from similarity.index.protocol import Generation, GenerationState
 from similarity.index.sqlite.checksums import checksum
 from similarity.index.sqlite.files import DamagedRow
+from similarity.index.sqlite.migrations import GENERATION_COLUMNS, UNSEALED
 from similarity.index.sqlite.rows import Row, microseconds, moment
-from similarity.index.sqlite.schema import GENERATION_COLUMNS, UNSEALED
 from similarity.model.calibration import Calibration
 
 COLUMNS = f"{GENERATION_COLUMNS}, checksum"

@@ -201,7 +201,7 @@ def _write_profiles(
     connection: sqlite3.Connection, generation: int, documents: Sequence[tuple[int, DocumentRow]]
 ) -> None:
     """Write the profiles of numbered documents and their lookups; tombstones have neither."""
-    # Lookups first: a trigger refuses a company whose numeric attributes are not in `lookups` (`schema.THIRD_VERSION`).
+    # Lookups first: a trigger refuses a company whose numbers are not in `lookups` (`migrations.THIRD_VERSION`).
     # Sorted, so that rows of one page of the table are written together.
     lookups = sorted(
         (generation, field, value, number)

@@ -14,6 +14,7 @@ from similarity.errors import IndexUnavailable
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import GenerationState, GenerationStats
 from similarity.index.sqlite import SqliteIndex, schema
+from similarity.index.sqlite.migrations import FIRST_VERSION, MIGRATIONS
 from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import connect, damage
@@ -50,19 +51,19 @@ def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "index.db"
     with closing(SqliteIndex(path)):
         assert query(path, "PRAGMA application_id") == [(schema.APPLICATION_ID,)]
-        assert query(path, "PRAGMA user_version") == [(len(schema.MIGRATIONS),)]
+        assert query(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
         assert query(path, "PRAGMA journal_mode") == [("wal",)]
 
 
-@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS) + 1))
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS) + 1))
 def test_a_published_migration_still_makes_the_published_tables(tmp_path: Path, version: int) -> None:
     new_file = tmp_path / "new.db"
     with closing(connect(new_file)) as connection:
-        schema.migrate(connection, schema.MIGRATIONS[:version], path=new_file)
+        schema.migrate(connection, MIGRATIONS[:version], path=new_file)
     assert statements(new_file) == statements(make_file(tmp_path / "old.db", version=version))
 
 
-@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS) + 1))
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS) + 1))
 def test_a_file_of_any_release_takes_leases_and_counts_changes_of_its_generations(tmp_path: Path, version: int) -> None:
     path = make_file(tmp_path / "old.db", version=version)
     with closing(SqliteIndex(path)) as index:
@@ -72,7 +73,7 @@ def test_a_file_of_any_release_takes_leases_and_counts_changes_of_its_generation
         index.promote(add_candidate(index, "second"), lease=lease)
         assert index.revision() > before
         assert index.rollback().name == "first"
-    assert query(path, "PRAGMA user_version") == [(len(schema.MIGRATIONS),)]
+    assert query(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
     assert damage(path) == []
 
 
@@ -100,7 +101,7 @@ def test_a_file_of_the_first_release_keeps_its_data(old_file: Path) -> None:
 
 
 def test_an_older_file_is_migrated_with_its_data(old_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    migrations = (*schema.MIGRATIONS, REGION)
+    migrations = (*MIGRATIONS, REGION)
     monkeypatch.setattr(schema, "MIGRATIONS", migrations)
     for _ in range(2):
         with closing(SqliteIndex(old_file)) as index:
@@ -140,7 +141,7 @@ def test_a_current_file_is_asked_once_for_the_right_to_write_and_not_waited_for(
         if busy:
             other.execute("BEGIN IMMEDIATE")
         connection.set_trace_callback(asked.append)
-        schema.migrate(connection, schema.MIGRATIONS, path=path)
+        schema.migrate(connection, MIGRATIONS, path=path)
         connection.set_trace_callback(None)
         assert asked.count("BEGIN IMMEDIATE") == 1
         assert not connection.in_transaction
@@ -217,7 +218,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(old_file: Path) -> Non
     before = statements(old_file)
     with closing(sqlite3.connect(old_file, isolation_level=None)) as connection:
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            schema.migrate(connection, (schema.FIRST_VERSION, (*REGION, "DROP TABLE missing")), path=old_file)
+            schema.migrate(connection, (FIRST_VERSION, (*REGION, "DROP TABLE missing")), path=old_file)
         assert not connection.in_transaction
     assert statements(old_file) == before
     assert query(old_file, "PRAGMA user_version") == [(1,)]

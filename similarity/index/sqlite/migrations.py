@@ -1,0 +1,289 @@
+"""The migrations of the embedded index's file: SQL that makes a file of one schema version into one of the next.
+
+`PRAGMA user_version` is the number of applied migrations. Releases only append to `MIGRATIONS`; a published migration
+is never edited.
+"""
+
+from similarity.index.sqlite.checksums import Header
+from similarity.index.sqlite.files import Migration
+from similarity.index.sqlite.records import add_checksums
+from similarity.index.sqlite.rows import PROFILE_COLUMNS
+
+GENERATION_COLUMNS = (
+    "number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, created_at, state, "
+    "slope, intercept, promoted_at"
+)
+"""The columns of `generations` that its `checksum` covers, in this order."""
+
+FIRST_VERSION: Migration = (
+    """
+    CREATE TABLE generations (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused, unlike the name
+        name TEXT NOT NULL UNIQUE,
+        encoder_id TEXT NOT NULL,
+        bundle_id TEXT NOT NULL,
+        dimension INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,               -- UTC microseconds, as every time in this file
+        state TEXT NOT NULL,
+        slope REAL,
+        intercept REAL,
+        promoted_at INTEGER,
+        promotion INTEGER NOT NULL DEFAULT 0,      -- counts promotes and rollbacks: the order of going live
+        sequence INTEGER NOT NULL DEFAULT 0,       -- counts write transactions
+        purged INTEGER NOT NULL DEFAULT 0          -- highest sequence of a document that was purged
+    )
+    """,
+    "CREATE UNIQUE INDEX one_live ON generations (state) WHERE state = 'live'",
+    "CREATE TABLE retired (number INTEGER PRIMARY KEY)",
+    """
+    CREATE TABLE documents (
+        document INTEGER PRIMARY KEY,
+        generation INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        deleted INTEGER NOT NULL,
+        text_hash TEXT NOT NULL,
+        language TEXT NOT NULL,
+        embedded_at INTEGER NOT NULL,
+        UNIQUE (generation, id)
+    )
+    """,
+    "CREATE INDEX documents_by_sequence ON documents (generation, sequence)",
+    "CREATE INDEX tombstones ON documents (generation, version) WHERE deleted",
+    """
+    CREATE TABLE companies (
+        document INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        description TEXT NOT NULL,
+        aliases TEXT NOT NULL,                     -- JSON, as tags and attributes
+        domain TEXT NOT NULL,
+        country TEXT NOT NULL,
+        industry TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        attributes TEXT NOT NULL
+    )
+    """,
+    "CREATE TABLE vectors (document INTEGER PRIMARY KEY, vector BLOB NOT NULL)",  # little-endian float32
+    """
+    CREATE TABLE lookups (
+        generation INTEGER NOT NULL,
+        field TEXT NOT NULL,
+        value TEXT NOT NULL,
+        document INTEGER NOT NULL,
+        PRIMARY KEY (generation, field, value, document)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX lookups_by_document ON lookups (document)",
+    """
+    CREATE VIRTUAL TABLE words USING fts5 (
+        name, aliases, domain, description,
+        content = 'companies', content_rowid = 'document',
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2'
+    )
+    """,
+    """
+    CREATE TRIGGER companies_added AFTER INSERT ON companies BEGIN
+        INSERT INTO words (rowid, name, aliases, domain, description)
+        VALUES (new.document, new.name, new.aliases, new.domain, new.description);
+    END
+    """,
+    """
+    CREATE TRIGGER companies_removed AFTER DELETE ON companies BEGIN
+        INSERT INTO words (words, rowid, name, aliases, domain, description)
+        VALUES ('delete', old.document, old.name, old.aliases, old.domain, old.description);
+    END
+    """,
+    """
+    CREATE TRIGGER companies_reworded AFTER UPDATE ON companies
+    WHEN (old.name, old.aliases, old.domain, old.description)
+      <> (new.name, new.aliases, new.domain, new.description)
+    BEGIN
+        INSERT INTO words (words, rowid, name, aliases, domain, description)
+        VALUES ('delete', old.document, old.name, old.aliases, old.domain, old.description);
+        INSERT INTO words (rowid, name, aliases, domain, description)
+        VALUES (new.document, new.name, new.aliases, new.domain, new.description);
+    END
+    """,
+)
+
+SECOND_VERSION: Migration = (
+    """
+    CREATE TABLE registry (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        revision INTEGER NOT NULL,                 -- counts changes of generations
+        fence INTEGER NOT NULL                     -- counts leases taken
+    )
+    """,
+    "INSERT INTO registry VALUES (1, 0, 0)",
+    """
+    CREATE TRIGGER generations_added AFTER INSERT ON generations BEGIN
+        UPDATE registry SET revision = revision + 1;
+    END
+    """,
+    """
+    CREATE TRIGGER generations_changed AFTER UPDATE OF state ON generations BEGIN
+        UPDATE registry SET revision = revision + 1;
+    END
+    """,
+    """
+    CREATE TRIGGER generations_removed AFTER DELETE ON generations BEGIN
+        UPDATE registry SET revision = revision + 1;
+    END
+    """,
+    """
+    CREATE TABLE leases (
+        name TEXT PRIMARY KEY,
+        holder TEXT NOT NULL,
+        fence INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        acknowledged INTEGER NOT NULL
+    )
+    """,
+)
+
+# A process of an older release does not write the keys of numbers, so range filters would miss its companies without an
+# error. The file refuses its writes.
+LACKS_NUMBERS = """
+    EXISTS (
+        SELECT 1 FROM json_each(new.attributes) AS attribute
+        WHERE attribute.type IN ('integer', 'real') AND NOT EXISTS (
+            SELECT 1 FROM lookups
+            WHERE lookups.document = new.document AND lookups.field = 'attributes.' || attribute.key || '.number'
+        )
+    )
+"""
+REFUSED = (
+    "a process of an older release writes to this index, which was upgraded; stop it and start it with the new release"
+)
+
+THIRD_VERSION: Migration = (
+    """
+    INSERT INTO lookups (generation, field, value, document)
+    SELECT generation, number.key, number.value, document
+    FROM companies JOIN documents USING (document), json_each(number_lookups(attributes)) AS number
+    """,
+    f"""
+    CREATE TRIGGER companies_added_with_numbers AFTER INSERT ON companies WHEN new.attributes <> '{{}}' BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}') WHERE {LACKS_NUMBERS};
+    END
+    """,
+    f"""
+    CREATE TRIGGER companies_changed_with_numbers AFTER UPDATE ON companies WHEN new.attributes <> '{{}}' BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}') WHERE {LACKS_NUMBERS};
+    END
+    """,
+)
+
+FORMER_NAMES: Migration = (
+    "CREATE TABLE former_names (id TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (id, hash)) WITHOUT ROWID",
+    "CREATE TABLE erasures (id TEXT PRIMARY KEY, state TEXT NOT NULL, record TEXT NOT NULL)",  # record: JSON
+    "ALTER TABLE registry ADD COLUMN name_key BLOB",  # the secret of the hashes
+    "UPDATE registry SET name_key = randomblob(32)",
+)
+
+UNSEALED = 0
+"""The `checksum` that a statement writes to a row of `generations`; the next statement stores the real one.
+
+A process of an older release does not write this value, so the file refuses its writes: each of them changes a row of
+`generations`.
+"""
+LIVE_DOCUMENTS = "SELECT count(*) FROM documents WHERE documents.generation = generations.number AND NOT deleted"
+CHECKSUMS: Migration = (
+    "ALTER TABLE documents ADD COLUMN profile_checksum INTEGER",  # NULL of a tombstone, as vector_checksum
+    "ALTER TABLE documents ADD COLUMN vector_checksum INTEGER",
+    "ALTER TABLE documents ADD COLUMN checksum INTEGER",
+    f"""
+    UPDATE documents SET
+        profile_checksum = (
+            SELECT checksum({PROFILE_COLUMNS}) FROM companies WHERE companies.document = documents.document
+        ),
+        vector_checksum = (
+            SELECT vector_checksum(documents.document, generation, id, vector)
+            FROM vectors WHERE vectors.document = documents.document
+        )
+    """,
+    f"UPDATE documents SET checksum = checksum({', '.join(Header._fields)})",
+    "ALTER TABLE generations ADD COLUMN companies INTEGER NOT NULL DEFAULT 0",  # how many are not deleted
+    "ALTER TABLE generations ADD COLUMN checksum INTEGER",
+    f"UPDATE generations SET companies = ({LIVE_DOCUMENTS})",
+    f"UPDATE generations SET checksum = checksum({GENERATION_COLUMNS})",
+    f"""
+    CREATE TRIGGER generations_added_with_checksum AFTER INSERT ON generations WHEN new.checksum IS NOT {UNSEALED} BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}');
+    END
+    """,
+    f"""
+    CREATE TRIGGER generations_changed_with_checksum
+    AFTER UPDATE OF {GENERATION_COLUMNS} ON generations WHEN new.checksum IS NOT {UNSEALED} BEGIN
+        SELECT RAISE(ABORT, '{REFUSED}');
+    END
+    """,
+)
+
+LEDGER_CHECKSUMS: Migration = (
+    *add_checksums("registry", "name_key", refused=REFUSED),
+    *add_checksums("former_names", "id, hash", refused=REFUSED),
+    *add_checksums("erasures", "id, state, record", refused=REFUSED),
+)
+
+# The trigger adds the change of each counter to the sum, so damage to a counter remains visible as a difference.
+COORDINATION_CHECKSUMS: Migration = (
+    *add_checksums("leases", "name, holder, fence, expires_at, acknowledged", refused=REFUSED),
+    "ALTER TABLE registry ADD COLUMN counted INTEGER",  # revision + fence
+    "UPDATE registry SET counted = revision + fence",
+    """
+    CREATE TRIGGER registry_counted AFTER UPDATE OF revision, fence ON registry BEGIN
+        UPDATE registry SET counted = counted + (new.revision - old.revision) + (new.fence - old.fence);
+    END
+    """,
+)
+
+ATTRIBUTES: Migration = (
+    "CREATE TABLE attributes (name TEXT PRIMARY KEY, type TEXT NOT NULL, is_size INTEGER NOT NULL, checksum INTEGER)",
+)
+
+SEARCHED_TEXTS = ", ".join(
+    f"stored_bigrams(CAST({column} AS BLOB)) AS {column}" for column in ("name", "aliases", "domain", "description")
+)
+ADD_WORDS, REMOVE_WORDS = (
+    f"INSERT INTO words ({command}rowid, name, aliases, domain, description) "
+    f"SELECT {values}{row}.document, {SEARCHED_TEXTS.replace('CAST(', f'CAST({row}.')}"
+    for command, values, row in (("", "", "new"), ("words, ", "'delete', ", "old"))
+)
+# FTS5 takes a Chinese or Japanese sentence for one word, so its texts are split before (`index.cjk`).
+CJK_WORDS: Migration = (
+    "DROP TRIGGER companies_added",
+    "DROP TRIGGER companies_removed",
+    "DROP TRIGGER companies_reworded",
+    "DROP TABLE words",
+    f"CREATE VIEW searched_texts AS SELECT document, {SEARCHED_TEXTS} FROM companies",
+    """
+    CREATE VIRTUAL TABLE words USING fts5 (
+        name, aliases, domain, description,
+        content = 'searched_texts', content_rowid = 'document',
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2'
+    )
+    """,
+    "INSERT INTO words (words) VALUES ('rebuild')",
+    f"CREATE TRIGGER companies_added AFTER INSERT ON companies BEGIN {ADD_WORDS}; END",
+    f"CREATE TRIGGER companies_removed AFTER DELETE ON companies BEGIN {REMOVE_WORDS}; END",
+    f"""
+    CREATE TRIGGER companies_reworded AFTER UPDATE ON companies
+    WHEN (old.name, old.aliases, old.domain, old.description)
+      <> (new.name, new.aliases, new.domain, new.description)
+    BEGIN {REMOVE_WORDS}; {ADD_WORDS}; END
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (
+    FIRST_VERSION,
+    SECOND_VERSION,
+    THIRD_VERSION,
+    FORMER_NAMES,
+    CHECKSUMS,
+    LEDGER_CHECKSUMS,
+    COORDINATION_CHECKSUMS,
+    ATTRIBUTES,
+    CJK_WORDS,
+)
