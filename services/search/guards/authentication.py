@@ -71,5 +71,5 @@ class Authentication:
 
 def bearer(scope: Scope) -> str | None:
     """The secret that a request carries; None if it carries none."""
-    scheme, _, secret = (header(scope, b"authorization") or b"").decode("latin-1").partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" and secret.strip() else None
+    words = (header(scope, b"authorization") or b"").split()  # as in `secret_in`: limits count the same keys
+    return words[1].decode("latin-1") if len(words) == 2 and words[0].lower() == b"bearer" else None

@@ -5,12 +5,13 @@ import re
 import secrets
 from collections.abc import Mapping
 from contextvars import ContextVar
+from http import HTTPStatus
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..wire import problems
-from ..wire.problem_documents import Problem, problem_response
+from ..wire.problem_documents import MEDIA_TYPE, Problem, problem_document, problem_response
 from .connections import BEYOND_LIMIT
 from .lifecycle import Lifecycle
 from .refusals import header
@@ -84,6 +85,15 @@ class Envelope:
             log.exception("%s %r failed", scope["method"], scope["path"])
             problem = Problem(problems.INTERNAL_ERROR, "the service failed on this request; its log says why")
             await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
+
+
+def closing_answer(problem: Problem) -> bytes:
+    """Return the answer to a request that never reaches the application, as bytes; it ends the connection."""
+    body = problem_document(problem, path="/").model_dump_json().encode()
+    headers = {"Content-Type": MEDIA_TYPE, "Content-Length": len(body), "Connection": "close", **SECURITY_HEADERS}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    status = HTTPStatus(problem.kind.status)
+    return f"HTTP/1.1 {status} {status.phrase}\r\n{lines}\r\n".encode() + body
 
 
 def _identity(scope: Scope) -> str:

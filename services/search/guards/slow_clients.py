@@ -1,32 +1,25 @@
-"""Ends connections whose clients are too slow in sending a head or in taking an answer, or cost too much.
+"""Ends connections whose clients are too slow in sending a head or in taking an answer.
 
-uvicorn waits for slow clients without end, and each waiting connection costs memory and a file handle. Parsing
-thousands of headers, or a body in thousands of tiny chunks, holds up every other request. `limits.py`
+uvicorn waits for slow clients without end, and each waiting connection costs memory and a file handle. `limits.py`
 limits the time of bodies, uvicorn's `timeout_keep_alive` that of idle connections, `connections.py` their number.
 """
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from .careful_parser import CarefulParser
 from .connections import BEYOND_LIMIT, Connections
-from .heads import MOST_HEADERS
+from .envelope import closing_answer
 from .refusals import network_of
 
 SECONDS_TO_SPEAK = 0.1
 # Browsers, proxies and HTTP libraries wait for an answer before they send the next request. A client that does not wait
 # could send so many that refusing them would leave no processor time for others.
 SECONDS_BETWEEN_PIPELINED = 0.5
-MOST_HEAD_LINES = MOST_HEADERS + 28
-# A chunk of up to 15 bytes costs as much to parse as one of 64 KiB. Honest bodies have few.
-TINY_CHUNK = re.compile(rb"\r\n[0-9A-Fa-f]\r\n")
-BYTES_FOR_A_TINY_CHUNK = 32
-FEW_BYTES = 1024
-HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class PatientConnection(H11Protocol):
@@ -50,6 +43,7 @@ class PatientConnection(H11Protocol):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
+        self.conn: CarefulParser = CarefulParser(max_incomplete_event_size=self.config.h11_max_incomplete_event_size)
         self.address = "unknown"
         self._counting: asyncio.TimerHandle | None = None
         self._beyond_limit = False
@@ -78,8 +72,6 @@ class PatientConnection(H11Protocol):
         self._count()
         if self.transport.is_closing():
             return
-        if len(data) > FEW_BYTES and self._costs_too_much(data):
-            return
         at_start = self.idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         if at_start and self._refused(data):
             return
@@ -88,10 +80,12 @@ class PatientConnection(H11Protocol):
             self._await_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is not HTTP. The application may have begun another answer, which nobody will read."""
+        """Refuses what the parser refused. The application may have begun another answer, which nobody will read."""
         if self.cycle is not None:
             self.cycle.disconnected = True
-        super().send_400_response(msg)
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.write(closing_answer(self.conn.refusal))
+        self.transport.close()
 
     def handle_events(self) -> None:
         """Takes what has arrived; also called when an answer is complete, for a request that waited behind it."""
@@ -139,17 +133,6 @@ class PatientConnection(H11Protocol):
             self._counting = _cancel(self._counting)
             self._beyond_limit = not self.open_connections.add(self)
             self.app_state = {**self.app_state, BEYOND_LIMIT: self._beyond_limit}
-
-    def _costs_too_much(self, data: bytes) -> bool:
-        """Whether `data` would take long to parse; the connection is ended then."""
-        if self.conn.their_state is h11.IDLE and data.partition(b"\r\n\r\n")[0].count(b"\n") > MOST_HEAD_LINES:
-            self.transport.write(HEAD_TOO_LARGE)
-            self.transport.close()
-            return True
-        if len(TINY_CHUNK.findall(data)) * BYTES_FOR_A_TINY_CHUNK > len(data):
-            self.end()
-            return True
-        return False
 
     def _refused(self, data: bytes) -> bool:
         """Whether `data` is a whole request that has been refused; h11 and uvicorn have not seen it."""

@@ -40,7 +40,7 @@ def test_without_a_key_it_is_401_with_a_challenge(authorization: str) -> None:
 def test_a_wrong_key_is_401_and_is_not_repeated() -> None:
     case = Case()
     answer = case.ask("Bearer wrong-secret")
-    assert answer.status == 401
+    assert answer.status == case.ask("Bearer \xa0right").status == 401  # otherwise limits would count two keys
     assert 'error="invalid_token"' in answer.headers["www-authenticate"]
     assert b"wrong-secret" not in answer.body
     assert case.inner.scopes == []

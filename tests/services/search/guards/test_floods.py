@@ -162,17 +162,27 @@ def test_one_key_that_pipelines_over_many_connections_takes_no_request_from_the_
     assert 0 < theirs < 240 * 500
 
 
-CHUNKS = b"POST /similar HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 50_000
+CHUNKED = b"POST /similar HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKS = CHUNKED + b"1\r\na\r\n" * 50_000
+PADDED_CHUNKS = CHUNKED + b"01;\r\na\r\n" * 40_000
+CHUNKS_OF_16 = CHUNKED + (b"10\r\n" + b"a" * 16 + b"\r\n") * 15_000
 HEADERS = (
     b"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"h%d: v\r\n" % n for n in range(2400)) + b"\r\n"
 )
 
 
-@pytest.mark.parametrize("flood", [CHUNKS, HEADERS * 10], ids=["tiny chunks", "many headers"])
+PIPELINED = b"GET /similar/acme HTTP/1.1\r\nHost: localhost\r\n\r\n" + HEADERS.replace(b": v", b":") * 10
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [CHUNKS, PADDED_CHUNKS, CHUNKS_OF_16, HEADERS * 10, PIPELINED],
+    ids=["tiny chunks", "padded sizes", "chunks of 16", "many headers", "many headers behind a request"],
+)
 def test_what_is_costly_to_parse_delays_no_health_check(index_file: Path, tmp_path: Path, flood: bytes) -> None:
     keys = tmp_path / "keys.json"
     add(keys, "ann", [Scope.READ])
-    with running(index_file, tmp_path, keys=keys) as service, connections(service.port, 20, b"") as opened:
+    with running(index_file, tmp_path, keys=keys) as service, connections(service.port, 100, b"") as opened:
         for each in opened:
             each.setblocking(False)
             with suppress(OSError):
