@@ -1,7 +1,9 @@
 """Cells that a spreadsheet does not run as formulas (OWASP, CSV injection)."""
 
+import re
 import unicodedata
 
+PARTS = re.compile(r"(?<=[;\t\r\n])")
 SIGNS = frozenset("=+-@\N{MINUS SIGN}")
 # Invisible or shown as a space, although Unicode classifies them as letters, marks or symbols; and the quotation mark:
 # CSV doubles it, and after a semicolon the pair is read as an empty quoted text in front of the formula.
@@ -12,18 +14,18 @@ def spreadsheet_cell(value: object) -> object:
     """Return `value`; a text that a spreadsheet may run as a formula gets an apostrophe in front.
 
     A formula begins with = + - or @. Spreadsheets also accept full-width forms of these signs, and skip white space
-    invisible characters and quotation marks in front of them. Some split cells at semicolons, so each part is checked.
+    invisible characters and quotation marks in front of them. Some split cells at semicolons, tabs and line breaks, so
+    the parts behind these are checked too.
     """
     if not isinstance(value, str):
         return value
-    first, *others = value.split(";")
-    return ";".join([_cell(first), *(_cell(other) for other in others)])
+    shown = "".join(f"'{part}" if _begins_formula(part) else part for part in PARTS.split(value))
+    return f"'{shown}" if value.startswith(("\t", "\r", "\n")) or _begins_formula(shown) else shown
 
 
-def _cell(value: str) -> str:
-    first = next((character for character in value if not _is_blank(character)), "")
-    begins_formula = unicodedata.normalize("NFKC", first)[:1] in SIGNS
-    return f"'{value}" if begins_formula or value.startswith(("\t", "\r", "\n")) else value
+def _begins_formula(text: str) -> bool:
+    first = next((character for character in text if not _is_blank(character)), "")
+    return unicodedata.normalize("NFKC", first)[:1] in SIGNS
 
 
 def _is_blank(character: str) -> bool:
