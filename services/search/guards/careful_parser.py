@@ -10,7 +10,7 @@ from .heads import MOST_HEADERS
 
 MOST_HEAD_LINES = MOST_HEADERS + 28
 # A chunk of a few bytes costs as much to parse as one of 64 KiB.
-CHUNKS_OF_ANY_SIZE = 100
+CHUNKS_OF_ANY_SIZE = 50
 BYTES_OF_A_CHUNK = 512
 
 NOT_HTTP = Problem(problems.OTHER_REFUSAL, "this is no request that the service understands; send HTTP/1.1")
