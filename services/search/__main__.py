@@ -47,6 +47,7 @@ from .guards.shedding import early_refusal
 from .guards.slow_clients import patient_connection
 from .guards.telemetry import open_telemetry
 from .settings import DEFAULT_HOST, DEFAULT_PORT, Address, ServiceSettings
+from .writes.group_commit import MAX_WAITING_REQUESTS
 from .writes.write_setup import KafkaTopic, Writing, set_up_writing
 from .writes.writing import WriteMode
 
@@ -169,7 +170,15 @@ def writing_of(
     kafka = None
     if mode is WriteMode.KAFKA:
         kafka = KafkaTopic(settings=KafkaSettings.from_environment(os.environ), topic=service.kafka_topic)
-    return set_up_writing(mode, index=index, encoders=encoders, workspace=workspace, kafka=kafka, audit=audit)
+    return set_up_writing(
+        mode,
+        index=index,
+        encoders=encoders,
+        workspace=workspace,
+        kafka=kafka,
+        audit=audit,
+        max_waiting=min(MAX_WAITING_REQUESTS, max(1, service.places - 1)),
+    )
 
 
 def run(app: FastAPI, address: Address, guards: Guards) -> None:

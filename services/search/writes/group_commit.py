@@ -30,8 +30,7 @@ from ..wire import problems
 from ..wire.problem_documents import Problem
 from .write_schemas import Outcome
 
-MAX_QUEUED_REQUESTS = 16
-"""Fewer than the server has threads, so that some threads remain for reads."""
+MAX_WAITING_REQUESTS = 16
 MAX_BATCH_CHANGES = 256
 """Number of changes from which on a batch takes no more requests."""
 MAX_WAIT_SECONDS = 20.0
@@ -83,8 +82,8 @@ class _Request:
 class GroupCommit:
     """Commits the writes of many requests to one destination. Thread-safe; its thread starts with the first write.
 
-    `audit`: gets the outcome of each change before the request returns. `max_queued`: maximum number of requests in
-    the queue. `max_wait_seconds`: maximum duration of `write`.
+    `audit`: gets the outcome of each change before the request returns. `max_waiting`: maximum number of requests in
+    the queue and in the commit together. `max_wait_seconds`: maximum duration of `write`.
     """
 
     def __init__(
@@ -92,14 +91,15 @@ class GroupCommit:
         destination: Destination,
         *,
         audit: AuditRecord | None = None,
-        max_queued: int = MAX_QUEUED_REQUESTS,
+        max_waiting: int = MAX_WAITING_REQUESTS,
         max_wait_seconds: float = MAX_WAIT_SECONDS,
     ) -> None:
         self._destination = destination
         self._audit = audit or AuditRecord(None)
-        self._max_queued = max_queued
+        self._max_waiting = max_waiting
         self._max_wait_seconds = max_wait_seconds
         self._queue: deque[_Request] = deque()
+        self._waiting = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -107,11 +107,11 @@ class GroupCommit:
     def write(self, changes: Sequence[Change], *, patient: bool = False) -> list[Written]:
         """Return one result per change, in order, when the changes are durable.
 
-        If the queue is full, the write is refused at once or, if `patient`, waits for a slot.
+        If too many requests wait, the write is refused at once or, if `patient`, waits for a slot.
 
         Raises:
-            Problem: the queue is full, the service is stopping, or the write takes too long. The message says whether
-                the changes may be stored.
+            Problem: too many requests wait, the service is stopping, or the write takes too long. The message says
+                whether the changes may be stored.
             SimilarityError: the destination raised it.
         """
         deadline = time.monotonic() + self._max_wait_seconds
@@ -126,6 +126,10 @@ class GroupCommit:
                 problems.TOOK_TOO_LONG,
                 "the store is slow; the write may or may not be stored: send it again",
             ) from None
+        finally:
+            with self._changed:
+                self._waiting -= 1
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Refuse new writes, commit the queued ones, and end the thread."""
@@ -139,13 +143,14 @@ class GroupCommit:
         """Add a request to the queue; wait at most `seconds` for a slot. Raises a Problem if there is none."""
         with self._changed:
             has_slot = self._changed.wait_for(
-                lambda: self._stopping or len(self._queue) < self._max_queued, timeout=seconds
+                lambda: self._stopping or self._waiting < self._max_waiting, timeout=seconds
             )
             if self._stopping:
                 raise Problem(problems.STOPPING, "the service is stopping; nothing was written, send it again")
             if not has_slot:
                 raise Problem(problems.OVERLOADED, "too many writes are waiting; nothing was written, send it again")
             self._queue.append(request)
+            self._waiting += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="writes", daemon=True)
                 self._thread.start()

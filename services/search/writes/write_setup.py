@@ -15,7 +15,7 @@ from similarity.upkeep.erasure import Eraser
 
 from .destinations import IndexDestination, KafkaDestination
 from .erasing import ErasureService, ErasureThread
-from .group_commit import Destination, GroupCommit
+from .group_commit import MAX_WAITING_REQUESTS, Destination, GroupCommit
 from .writing import WriteMode, WriteService, write_one
 
 SECONDS_TO_DELIVER = 10.0
@@ -51,8 +51,11 @@ def set_up_writing(
     workspace: Workspace | None = None,
     kafka: KafkaTopic | None = None,
     audit: AuditRecord | None = None,
+    max_waiting: int = MAX_WAITING_REQUESTS,
 ) -> Writing:
     """Return the services for `mode`; direct writing needs `encoders`, publishing needs `kafka`.
+
+    `max_waiting`: see `GroupCommit`; fewer than the service works on at once, so that a slow store stops no reads.
 
     Raises:
         InvalidInput: the mode is Kafka, but no topic is given.
@@ -63,7 +66,9 @@ def set_up_writing(
             raise InvalidInput("writes go to Kafka, but no topic is given; set SIMILARITY_SERVICE_KAFKA_TOPIC")
         producer = partial(KeyedProducer, kafka.settings, timeout=SECONDS_TO_DELIVER)
         destination = KafkaDestination(producer, kafka.topic, index)
-    writes = WriteService(None if mode is WriteMode.OFF else GroupCommit(destination, audit=audit), index)
+    writes = WriteService(
+        None if mode is WriteMode.OFF else GroupCommit(destination, audit=audit, max_waiting=max_waiting), index
+    )
     publishes = mode is WriteMode.KAFKA
     return Writing(writes, erasure_service(index, writes, workspace, publishes=publishes, audit=audit))
 

@@ -95,7 +95,7 @@ def test_a_batch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_full_queue_refuses_at_once_and_writes_nothing() -> None:
     destination = GatedDestination()
-    commits = GroupCommit(destination, max_queued=1)
+    commits = GroupCommit(destination, max_waiting=2)
     destination.gate.clear()
     with ThreadPoolExecutor(3) as pool:
         pool.submit(commits.write, [change("under-way")])
@@ -137,7 +137,7 @@ def test_the_time_in_the_queue_is_part_of_the_time_that_a_write_may_take() -> No
             return super().commit(changes)
 
     destination = SlowDestination()
-    commits = GroupCommit(destination, max_queued=1, max_wait_seconds=1.0)
+    commits = GroupCommit(destination, max_waiting=2, max_wait_seconds=1.0)
     with ThreadPoolExecutor(3) as pool:
         pool.submit(commits.write, [change("under-way")])
         assert destination.began.wait(SECONDS)
