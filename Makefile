@@ -21,7 +21,8 @@ help:  ## Print this help
 
 demo: $(VENV)/search  ## Index the sample companies, print one company's competitors, serve the page (ONCE=1: only print)
 	@mkdir -p var
-	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector
+	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector \
+	  --attribute size:ordinal=nano,micro,small,mid,large,mega --size size
 	@echo
 	$(BIN)/similarity similar Boeing -k 5 --index $(DEMO)
 ifndef ONCE
