@@ -21,9 +21,10 @@ help:  ## Print this help
 
 demo: $(VENV)/search  ## Index the sample companies, print one company's competitors, serve the page (ONCE=1: only print)
 	@mkdir -p var
-	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector
+	$(BIN)/similarity ingest data/sample/companies.jsonl --index $(DEMO) --attribute sector \
+	  --attribute size:ordinal=nano,micro,small,mid,large,mega --size size
 	@echo
-	$(BIN)/similarity similar Boeing -k 5 --index $(DEMO)
+	$(BIN)/similarity similar Heineken -k 5 --index $(DEMO)
 ifndef ONCE
 	@echo
 	@echo "Open http://127.0.0.1:$(PORT) and ask about another company. Stop with Ctrl-C."

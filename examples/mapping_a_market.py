@@ -1,6 +1,7 @@
-"""Maps a market from ten companies: who else is in it, where, and how near to whom.
+r"""Maps a market from ten companies: who else is in it, where, and how near to whom.
 
-    similarity ingest data/sample/companies.jsonl --index market.db --attribute sector
+    similarity ingest data/sample/companies.jsonl --index market.db --attribute sector \
+        --attribute size:ordinal=nano,micro,small,mid,large,mega --size size
     similarity serve --index market.db
     python examples/mapping_a_market.py http://127.0.0.1:8080 --folder market
 
@@ -21,7 +22,7 @@ from similarity.client.queries import CompanyMap, MapPoint
 from similarity.client.ranking import Hit, Ranking
 
 # fmt: off
-TEN = ("Klarna", "Affirm", "N26", "Monzo", "Wise", "Remitly", "Robinhood", "Trade Republic", "Strpe", "Revolut")
+TEN = ("Klarna", "Affirm", "N26", "Monzo", "Wise", "Remitly", "Robinhood", "Trade Republic", "Strpe", "Vivid Money")
 # fmt: on
 SUPER_APP = "An app with a bank account, a card, currency exchange, transfers abroad and share trading."
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from similarity.bundle import ModelBundle, seed_folder
-from similarity.company import normalize_domain, utc_now
+from similarity.company import name_key, normalize_domain, utc_now
 from similarity.encoder import TextEncoder
 from similarity.generations.relevance_labels import read_relevance_labels
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
@@ -38,12 +38,29 @@ def shingles(text: str, words: int = 5) -> set[tuple[str, ...]]:
 
 def test_there_are_enough_companies_groups_and_countries(companies: list[dict[str, Any]]) -> None:
     groups = Counter(company["group"] for company in companies)
-    assert len(companies) >= 500
-    assert len(groups) >= 80
+    assert len(companies) >= 1000
+    assert len(groups) >= 200
     assert min(groups.values()) >= 4
     assert len({company["sector"] for company in companies}) == 11
     assert len({company["country"] for company in companies}) >= 40
     assert {company["kind"] for company in companies} == {"public", "private", "startup"}
+    assert {company["size"] for company in companies} == {"nano", "micro", "small", "mid", "large", "mega"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "company_id"),
+    [
+        ("Tesla", "tesla"),
+        ("Microsoft", "microsoft"),
+        ("BMW", "bmw"),
+        ("Google", "alphabet"),
+        ("Amazon", "amazon"),
+        ("NVDA", "nvidia"),
+    ],
+)
+def test_household_names_have_one_company(companies: list[dict[str, Any]], typed: str, company_id: str) -> None:
+    key = name_key(typed)
+    assert [row["id"] for row in companies if key in map(name_key, (row["name"], *row["aliases"]))] == [company_id]
 
 
 def test_descriptions_have_30_to_70_words(companies: list[dict[str, Any]]) -> None:

@@ -113,7 +113,7 @@ def commands(tmp_path: Path) -> Iterator[list[list[str]]]:
     port = str(*free_ports(1))
     places = {"market.db": str(tmp_path / "market.db"), "market": str(tmp_path / "market"), "python": sys.executable}
     commands = []
-    for line in text.strip().splitlines():
+    for line in text.strip().replace("\\\n", " ").splitlines():
         words = [places.get(word, word).replace("8080", port) for word in shlex.split(line)]
         commands.append([sys.executable, "-m", *words] if words[0] == "similarity" else words)
     ingest, serve, example = commands
