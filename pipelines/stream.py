@@ -91,7 +91,7 @@ def source_transform(options: StreamOptions, *, now: datetime) -> beam.PTransfor
     """Return the transform that reads the source in the options: files or a Kafka topic."""
     source = options.source
     if source.files:
-        return ReadFiles(source.files, now=now)
+        return ReadFiles(source.files, now=now, columns=options.columns)
     return ReadKafka(
         KafkaSettings.from_environment(os.environ),
         topic=source.topic,

@@ -4,6 +4,7 @@ All records are frozen and check their fields, but do not change them. `similari
 turns a raw row into a record (stripping, Unicode form, domains).
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -78,6 +79,10 @@ class Company:
             "tags": list(self.tags),
             "attributes": dict(self.attributes),
         }
+
+    def content_text(self) -> str:
+        """Return `content` as JSON, the same text for the same content; 1, 1.0 and true differ in it."""
+        return json.dumps(self.content(), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ HOMES = {
     "onnxruntime": ("similarity/encoder.py", "training/"),
     "tokenizers": ("similarity/encoder.py",),
     "openvino": ("similarity/model/",),
+    "openpyxl": ("similarity/formats/",),
     "confluent_kafka": ("similarity/kafka/",),
     "sklearn": ("training/",),
     "matplotlib": ("training/",),
@@ -145,7 +146,8 @@ def test_importing_the_library_loads_nothing_heavy_and_opens_nothing() -> None:
 
     script = (
         "import sys, similarity.cli.main, similarity.ingest.write_path, similarity.index.protocol\n"
-        "heavy = {'onnxruntime', 'torch', 'fastapi', 'apache_beam', 'elasticsearch', 'pyarrow', 'py3langid'}\n"
+        "heavy = {'onnxruntime', 'torch', 'fastapi', 'apache_beam', 'elasticsearch', 'pyarrow', 'openpyxl'}\n"
+        "heavy |= {'py3langid'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)

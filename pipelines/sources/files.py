@@ -1,37 +1,45 @@
-"""Reads messages from files: JSONL, CSV, TSV (all also gzipped) and Parquet, on a disk, S3 or GCS.
+"""Reads messages from files: JSONL, CSV, TSV (all also gzipped), Excel and Parquet, on a disk, S3 or GCS.
 
     messages = pipeline | ReadFiles(["s3://bucket/companies-*.jsonl.gz"], now=utc_now())
 
 A row becomes the message "file:PATH#ROW"; its value is the row as JSON or, for JSONL, the bytes of the line. A file is
-read by one worker, so split a large file.
+read by one worker, so split a large file. A row with the id of an earlier row of the file and other content is an
+unreadable message.
 """
 
 import json
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time
 
 import apache_beam as beam
 
 from pipelines.file_systems import matching, open_to_read
-from similarity.errors import InvalidInput
+from similarity.errors import InvalidCompany, InvalidInput
 from similarity.ingest.files import Row, format_of, read_stream
-from similarity.ingest.messages import Message
+from similarity.ingest.messages import NO_COLUMNS, Message, decode
+from similarity.ingest.records import Columns
+from similarity.ingest.repeated_rows import RepeatedRows
+
+LOGGER = logging.getLogger(__name__)
 
 
 class ReadFiles(beam.PTransform):
     """PBegin -> PCollection[Message]: all rows of the files that match the patterns when the job is built.
 
-    `now` is the start of the run: the version of rows without an event time.
+    `now` is the start of the run: the version of rows without an event time. `columns` tell which column is the id.
 
     Raises:
         InvalidInput: no file matches a pattern, a suffix is unknown, or this installation cannot read from the store.
     """
 
-    def __init__(self, patterns: Sequence[str], *, now: datetime) -> None:
+    def __init__(self, patterns: Sequence[str], *, now: datetime, columns: Columns = NO_COLUMNS) -> None:
         super().__init__()
         self._patterns = list(patterns)
         self._now = now
+        self._columns = columns
 
     def expand(self, begin: beam.pvalue.PBegin) -> "beam.PCollection[Message]":
         """Find the files and distribute them over the workers."""
@@ -42,26 +50,36 @@ class ReadFiles(beam.PTransform):
             begin
             | "Files" >> beam.Create(paths, reshuffle=False)
             | "ShareOut" >> beam.Reshuffle()
-            | "Rows" >> beam.ParDo(_ReadFile(self._now)).with_output_types(Message)
+            | "Rows" >> beam.ParDo(_ReadFile(self._now, self._columns)).with_output_types(Message)
         )
 
 
 class _ReadFile(beam.DoFn):
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, columns: Columns) -> None:
         super().__init__()
         self._now = now
+        self._columns = columns
 
     def process(self, path: str) -> Iterator[Message]:
         number = 0
+        repeated = RepeatedRows()
         with open_to_read(path) as stream:
             try:
-                for row in read_stream(stream, name=path):
+                for row in read_stream(stream, name=path, on_note=LOGGER.warning):
                     number = row.number
-                    yield message_of(row, position=f"file:{path}#{number}", time=self._now)
+                    message = message_of(row, position=f"file:{path}#{number}", time=self._now)
+                    yield replace(message, unreadable=message.unreadable or self._conflict(repeated, number, message))
             except InvalidInput as error:
                 # The file, or its rest, is one unreadable message.
                 position = f"file:{path}#{number + 1}"
                 yield Message(position=position, value=None, time=self._now, unreadable=str(error))
+
+    def _conflict(self, repeated: RepeatedRows, number: int, message: Message) -> str:
+        """Return why a row conflicts with an earlier one; empty if it does not, or is no company."""
+        try:
+            return repeated.conflict(number, decode(message, columns=self._columns).change)
+        except InvalidCompany:
+            return ""  # the next step makes it a dead letter
 
 
 def message_of(row: Row, *, position: str, time: datetime) -> Message:

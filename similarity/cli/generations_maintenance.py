@@ -21,6 +21,7 @@ from similarity.cli.context import (
     rejects_path,
 )
 from similarity.cli.output import ListFormat, show_facts, show_rows
+from similarity.formats.terminal import printable
 
 if TYPE_CHECKING:
     from similarity.index.protocol import Generation
@@ -159,11 +160,13 @@ def import_vectors(
             act.counts = {str(outcome): count for outcome, count in report.outcomes.items()}
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
+    for note in report.notes:
+        typer.echo(printable(note))
     typer.echo(f"to make it live: similarity generations promote {generation.name} --judged FILE")
     if report.failed:
         fail(f"{report.failed:,} rows were not taken by the store; run again with --into {generation.name}")
     if rejected.count:
-        fail(f"{rejected.count:,} rows were rejected; see {rejected.path}")
+        fail(rejected.summary)
 
 
 @maintenance.command()

@@ -19,6 +19,7 @@ from similarity.cli.context import (
     progress,
     rejects_path,
 )
+from similarity.formats.terminal import printable
 
 if TYPE_CHECKING:
     from similarity.company import DeletedCompany
@@ -32,7 +33,7 @@ load_commands = typer.Typer()
 
 @load_commands.command()
 def ingest(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL (also .gz) or Parquet")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL (also .gz), Excel (.xlsx) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -53,7 +54,8 @@ def ingest(
     `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |. Other columns are kept as facts by
     --attribute, for example `-a market_cap:ordinal=small,mid,large --size market_cap`.
 
-    Running it again is cheap and safe: only new or changed texts are encoded.
+    If rows have the same id but other content, the first is kept. Running it again is cheap and safe: only what is
+    new or changed is written.
     """
     if only_if_new and (live := _live_generation(index)):
         typer.echo(f"nothing was done: generation {live} is live already")
@@ -64,7 +66,7 @@ def ingest(
 
 @load_commands.command()
 def sync(
-    file: Annotated[Path, typer.Argument(help="A full snapshot: CSV, TSV, JSONL (also .gz) or Parquet")],
+    file: Annotated[Path, typer.Argument(help="A full snapshot: CSV, TSV, JSONL (also .gz), Excel (.xlsx) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -151,10 +153,11 @@ def _load(
         stats = work.index.stats(generation.name)
     _print_report(report, rejected, stats, promoted=promoted)
     if rejected.count:
-        message = f"{rejected.count:,} rows were rejected; see {rejected.path}"
         if not (is_first and promoted):
-            fail(message)
-        typer.echo(f"similarity: {message}", err=True)  # a success, because the accepted companies are live
+            fail(rejected.summary)
+        typer.echo(
+            f"similarity: {printable(rejected.summary)}", err=True
+        )  # a success, because the accepted companies are live
 
 
 def _ignored_values(report: "LoadReport") -> str:
@@ -170,6 +173,8 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     typer.echo(
         f"{report.rows:,} rows: {outcomes or 'none'}" + (f"; {report.deleted:,} deleted" if report.deleted else "")
     )
+    for note in report.notes:
+        typer.echo(printable(note))
     if report.ignored_values:
         typer.echo(_ignored_values(report))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
@@ -178,5 +183,5 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     if report.failed:
         fail(
             f"the index did not accept {report.failed:,} companies; run the same command again to write them"
-            + (f"; {rejected.count:,} rows were rejected, see {rejected.path}" if rejected.count else "")
+            + (f"; {rejected.summary}" if rejected.count else "")
         )

@@ -65,7 +65,7 @@ def import_vectors(
         readable = {name: value for name, value in row.record.items() if name != VECTOR_COLUMN}
         rejects.add(Row(number=row.number, record=readable), reason)
 
-    rows = read_rows(path)
+    rows = read_rows(path, on_note=report.notes.append)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         report.rows += len(chunk)
         usable: list[tuple[Row, EmbeddedCompany | DeletedCompany]] = []

@@ -1,9 +1,8 @@
-"""Reads company files (CSV, TSV, JSONL, Parquet; the text formats also gzipped), and writes rejects files.
+"""Reads company files (CSV, TSV, JSONL, Excel, Parquet; the text formats also gzipped), and writes rejects files.
 
 A row that cannot be read is returned as an unreadable row, so that the other rows are not lost.
 """
 
-import codecs
 import csv
 import gzip
 import io
@@ -19,19 +18,21 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from similarity.errors import InvalidInput
+from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
 from similarity.formats.json_text import read_json
 from similarity.index.sqlite.files import refuse_database
+from similarity.ingest.encodings import OnNote, as_utf_8
 from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, LinesOfRow, bounded_lines, unpacked
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".xlsx", ".parquet")
+BINARY_FORMATS = (".xlsx", ".parquet")
 MAX_FIELD_CHARACTERS = 10_000_000
 BYTE_ORDER_MARK = "\ufeff"
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-IS_UTF_16 = "the file is UTF-16; save it as UTF-8 (in Excel: CSV UTF-8)"
+IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 
@@ -49,20 +50,23 @@ class Row:
     raw: bytes = field(default=b"", repr=False)
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Row]:
     """Yield the rows of a file. The file name decides the format; gzip is also recognised by its first bytes.
+
+    `on_note` is called if the file is read in another encoding than UTF-8.
 
     Raises:
         InvalidInput: the file does not exist, its format is unknown, or its content is not of that format.
     """
     with _opened(path) as stream:
-        yield from read_stream(stream, name=str(path))
+        yield from read_stream(stream, name=str(path), on_note=on_note)
 
 
-def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
+def read_stream(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: None) -> Iterator[Row]:
     """Yield the rows of an open file. The suffix of `name` (a path or a URL) decides the format.
 
-    The stream must be seekable, and is not closed. Its OSErrors are passed on, because a retry may help.
+    The stream must be seekable, and is not closed. A text is read twice: the first time for its encoding. OSErrors of
+    the stream are passed on, because a retry may help.
 
     Raises:
         InvalidInput: the format is unknown, or the content is not of that format or truncated.
@@ -71,14 +75,18 @@ def read_stream(stream: IO[bytes], *, name: str) -> Iterator[Row]:
     if suffix == ".parquet":
         yield from _parquet_rows(stream, name)
         return
+    if suffix == ".xlsx":
+        with open_sheet(stream, name) as sheet:
+            yield from (Row(number=number, record=record) for number, record in sheet.rows())
+        return
     try:
-        lines = unpacked(stream, name=name)
+        lines = _lines(stream, name=name, on_note=on_note)
         if suffix in {".jsonl", ".ndjson"}:
             yield from _json_rows(lines)
         else:
             with _text(lines) as text:
                 yield from _csv_rows(text, suffix)
-    except GZIP_ERRORS as error:
+    except (*GZIP_ERRORS, UnicodeDecodeError) as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
 
 
@@ -90,9 +98,11 @@ def format_of(name: str) -> str:
     """
     suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
     suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
-    if suffix not in FORMATS or (suffix == ".parquet" and suffixes[-1] == ".gz"):
+    if suffix not in FORMATS or (suffix in BINARY_FORMATS and suffixes[-1] == ".gz"):
         file = PurePosixPath(name).name
-        raise InvalidInput(f"{file} is none of {', '.join(FORMATS)} (all but Parquet also as .gz); convert it first")
+        raise InvalidInput(
+            f"{file} is none of {', '.join(FORMATS)} (all but Excel and Parquet also as .gz); convert it first"
+        )
     return suffix
 
 
@@ -101,8 +111,11 @@ def column_names(path: Path) -> list[str]:
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
+        if format_of(path.name) == ".xlsx":
+            with open_sheet(stream, str(path)) as sheet:
+                return [name for name in sheet.columns if name]
         if not _is_json(path):
-            with _text(unpacked(stream, name=path.name)) as text:
+            with _text(_lines(stream, name=path.name)) as text:
                 return _csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
     for row in read_rows(path):
@@ -118,11 +131,14 @@ def has_late_column(path: Path, column: str) -> bool:
 
 
 def count_rows(path: Path) -> int:
-    """Return the number of rows for a progress bar: exact for Parquet, the number of lines for text formats."""
+    """Return the number of rows for a progress bar: exact for Parquet, as declared for Excel, else lines."""
     suffix = format_of(path.name)
     with _opened(path) as stream:
         if suffix == ".parquet":
             return int(_open_parquet(stream, str(path)).metadata.num_rows)
+        if suffix == ".xlsx":
+            with open_sheet(stream, str(path)) as sheet:
+                return max(sheet.declared_rows - 1, 0)
         content = unpacked(stream, name=path.name)
         lines = sum(block.count(b"\n") for block in iter(lambda: content.read(1 << 20), b""))
     return lines - int(suffix in {".csv", ".tsv"})
@@ -146,6 +162,8 @@ class RejectsFile:
             )
         self.path = path
         self.count = 0
+        self.first = ""
+        """The number and the reason of the first rejected row."""
         self._stream: IO[str] | None = None
 
     def add(self, row: Row, reason: str) -> None:
@@ -156,6 +174,12 @@ class RejectsFile:
         # ASCII output: a record may hold broken Unicode, which must not break this file.
         self._stream.write(json.dumps(entry, default=str) + "\n")
         self.count += 1
+        self.first = self.first or f"row {row.number}: {reason}"
+
+    @property
+    def summary(self) -> str:
+        """How many rows were rejected, where they are, and why the first one was."""
+        return f"{self.count:,} rows were rejected; see {self.path} (the first is {self.first})"
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +198,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as stream:
             yield stream
-    except (*GZIP_ERRORS, OSError) as error:
+    except (*GZIP_ERRORS, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
 
 
@@ -182,8 +206,19 @@ def _is_json(path: Path) -> bool:
     return format_of(path.name) in {".jsonl", ".ndjson"}
 
 
+def _lines(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: None) -> IO[bytes]:
+    """Return the content of a text file, unpacked and in UTF-8."""
+    magic = stream.read(len(OLE_MAGIC))
+    stream.seek(0)
+    if magic == OLE_MAGIC:
+        raise InvalidInput(f"{name} {IS_OLE}")
+    if magic.startswith(ZIP_MAGIC):
+        raise InvalidInput(f"{name} {zip_problem(stream)}")
+    return as_utf_8(unpacked(stream, name=name), name=name, on_note=on_note)
+
+
 @contextmanager
-def _text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Iterator[str]]:
+def _text(stream: IO[bytes]) -> Iterator[Iterator[str]]:
     """Return the `bounded_lines` of a text. Invalid bytes become lone surrogates, which `Company` refuses."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
@@ -192,10 +227,8 @@ def _text(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Iterator[str]]:
         text.detach()  # otherwise it would close the caller's stream
 
 
-def _json_rows(stream: IO[bytes] | gzip.GzipFile) -> Iterator[Row]:
+def _json_rows(stream: IO[bytes]) -> Iterator[Row]:
     for number, raw in enumerate(bounded_lines(stream.readline), 1):
-        if number == 1 and raw.startswith(UTF_16):
-            raise InvalidInput(IS_UTF_16)
         if len(raw) > MAX_LINE:
             shown = raw[:KEPT_CHARACTERS]
             record = {"line": shown.decode("utf-8", "surrogateescape")}
@@ -243,7 +276,7 @@ def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
     first_line = next(lines, "")
     if len(first_line) > MAX_LINE:
         raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
-    if "\x00" in first_line or first_line.encode("utf-8", "surrogateescape").startswith(UTF_16):
+    if "\x00" in first_line:
         raise InvalidInput(IS_UTF_16)
     delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
     header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]

@@ -4,7 +4,7 @@ import csv
 import gzip
 import os
 from collections.abc import Callable, Iterator
-from typing import IO, AnyStr
+from typing import IO, AnyStr, cast
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE = 16 * 1024 * 1024
@@ -14,11 +14,12 @@ KEPT_CHARACTERS = 1_000
 """How much of a line that is too long goes into the rejects file."""
 
 
-def unpacked(stream: IO[bytes], *, name: str) -> IO[bytes] | gzip.GzipFile:
+def unpacked(stream: IO[bytes], *, name: str) -> IO[bytes]:
     """Return the content of a file, decompressed if its name or its first bytes are those of gzip."""
     magic = stream.read(len(GZIP_MAGIC))
     stream.seek(-len(magic), os.SEEK_CUR)
-    return gzip.GzipFile(fileobj=stream) if magic == GZIP_MAGIC or name.lower().endswith(".gz") else stream
+    is_gzip = magic == GZIP_MAGIC or name.lower().endswith(".gz")
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if is_gzip else stream
 
 
 def bounded_lines(readline: Callable[[int], AnyStr]) -> Iterator[AnyStr]:

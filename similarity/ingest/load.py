@@ -1,6 +1,7 @@
 """Load of a file of companies into an index, in chunks, with a file of rejected rows and progress reports.
 
-A load can be repeated: companies that are already in the index are not encoded again. Rows that the store does not
+A load can be repeated: companies that are already in the index are not encoded again, and those without a change are
+not written. If several rows have one id and one event time (or none), the first is kept. Rows that the store does not
 accept are counted as failed, and the load continues. Loading the file again writes them.
 """
 
@@ -16,6 +17,7 @@ from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.files import RejectsFile, Row, column_names, has_late_column, read_rows
 from similarity.ingest.records import Change, Columns, clean_text, parse_record
+from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
@@ -34,7 +36,8 @@ class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
-    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies.
+    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies. `notes` are remarks
+    on how the file was read, such as its encoding.
     """
 
     rows: int = 0
@@ -42,6 +45,7 @@ class LoadReport:
     ignored_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
+    notes: list[str] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -102,12 +106,16 @@ def load_file(
     """
     missing_ids = _ids_missing_from(path, index, columns, force=force) if sync else []
     report = LoadReport()
-    rows = read_rows(path)
+    rows = read_rows(path, on_note=report.notes.append)
+    repeated = RepeatedRows()
     with WriterLease(index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
-            results = _load_chunk(chunk, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
+            accepted = _accepted(chunk, columns=columns, repeated=repeated, rejects=rejects, now=now, report=report)
+            results = _load_rows(accepted, writer, encoders, rejects=rejects, now=now, report=report)
             on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
             on_rows(len(chunk))
+        if repeated.harmless:
+            report.notes.append(f"{repeated.harmless:,} rows have the id and the content of an earlier row")
         version = version_of(now, now=now, deleted=True)
         for start in range(0, len(missing_ids), CHUNK_ROWS):
             chunk_ids = missing_ids[start : start + CHUNK_ROWS]
@@ -160,17 +168,16 @@ def _id_of(row: Row, columns: Columns) -> str:
     return company_id
 
 
-def _load_chunk(
+def _accepted(
     rows: Sequence[Row],
-    writer: WriterLease,
-    encoders: Mapping[str, Encoder],
     *,
     columns: Columns,
+    repeated: RepeatedRows,
     rejects: RejectsFile,
     now: datetime,
     report: LoadReport,
-) -> list[tuple[Change, WriteResult]]:
-    """Write the valid rows of a chunk, and count all rows in `report`. Return the changes with their results."""
+) -> list[tuple[Row, Change]]:
+    """Return the valid rows with their changes; count and reject the others."""
     report.rows += len(rows)
     accepted: list[tuple[Row, Change]] = []
     for row in rows:
@@ -178,12 +185,27 @@ def _load_chunk(
             if row.unreadable:
                 raise InvalidCompany("row", row.unreadable)
             parsed = parse_record(row.record, columns=columns, now=now)
+            if conflict := repeated.conflict(row.number, parsed.change):
+                raise InvalidCompany("id", conflict)
         except InvalidCompany as error:
             report.outcomes[WriteOutcome.REJECTED] += 1
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
         report.ignored_values.update(parsed.ignored_fields)
+    return accepted
+
+
+def _load_rows(
+    accepted: Sequence[tuple[Row, Change]],
+    writer: WriterLease,
+    encoders: Mapping[str, Encoder],
+    *,
+    rejects: RejectsFile,
+    now: datetime,
+    report: LoadReport,
+) -> list[tuple[Change, WriteResult]]:
+    """Write the accepted rows, and count them in `report`. Return the changes with their results."""
     results = _write(writer, encoders, [change for _, change in accepted], now=now)
     for (row, _), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
@@ -199,11 +221,11 @@ def _write(
 
     A row without an event time does not replace a company that was written after `now`, the start of the run. A stored
     version in the future, however, comes from a wrong clock. The row is then written with the next higher version. If
-    other writers prevent this, the row is counted as failed.
+    other writers prevent this, the row is counted as failed. A row that alters nothing is not written.
     """
     clock = utc_now()
     latest_valid = version_of(clock + CLOCK_SKEW_ALLOWANCE, now=clock, deleted=True)
-    results = write_changes(writer, encoders, changes, now=now, bump_above=latest_valid)
+    results = write_changes(writer, encoders, changes, now=now, bump_above=latest_valid, skip_unchanged=True)
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):  # the store is down or full
         raise IndexUnavailable(
             f"the index accepted none of {len(results):,} companies ({results[0].reason}); the rows before them are "

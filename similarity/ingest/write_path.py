@@ -94,6 +94,7 @@ def write_changes(
     *,
     now: datetime,
     bump_above: int = 0,
+    skip_unchanged: bool = False,
 ) -> list[WriteResult]:
     """Embed the changes, write them to every target generation of `writer`, and return one result per change.
 
@@ -105,11 +106,19 @@ def write_changes(
     it is written again to every generation with the next higher version, at most MAX_VERSION_RETRIES times. If other
     writers change the same company each time, its result is SUPERSEDED or REJECTED, and the caller must send it again.
 
+    `skip_unchanged`: an untimed change with the stored content is not written, and keeps the stored version. Its
+    result is UNCHANGED. Only for a load, whose rows have no order in time to other writes.
+
     Raises:
         NoLiveGeneration: there is no generation to write to.
         EncoderMismatch: the encoder of a generation is not among `encoders`; nothing was written.
         EncodingFailed: an encoder raised on the texts; nothing was written.
     """
+    if skip_unchanged and (unchanged := _unchanged(writer, changes)):
+        others = [change for position, change in enumerate(changes) if position not in unchanged]
+        written = iter(write_changes(writer, encoders, others, now=now, bump_above=bump_above) if others else ())
+        remember_names_of_erased(writer.index.ledger, [changes[position] for position in unchanged])
+        return [unchanged[position] if position in unchanged else next(written) for position in range(len(changes))]
     targets, documents = _embed_for_targets(writer, encoders, changes, now=now)
     results = _write(writer.index, targets, documents)
     for _ in range(MAX_VERSION_RETRIES):
@@ -126,6 +135,30 @@ def write_changes(
             results[position] = result
     remember_names_of_erased(writer.index.ledger, changes)
     return [_combined_result(target_results) for target_results in results]
+
+
+def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, WriteResult]:
+    """Return the results, by position, of the untimed changes that every target generation holds in one version."""
+    ids = {change.id for change in changes}
+    stored: list[tuple[dict[str, int], dict[str, EmbeddedCompany]]] = []
+    for target in writer.targets():
+        with suppress(UnknownGeneration):
+            versions = writer.index.stored_versions(target.name, ids)
+            stored.append((versions, writer.index.get(target.name, versions)))
+    results: dict[int, WriteResult] = {}
+    for position, change in enumerate(changes):
+        held = {versions.get(change.id) for versions, _ in stored}
+        if not change.untimed or len(held) != 1 or None in held:
+            continue
+        companies = [companies.get(change.id) for _, companies in stored]
+        if isinstance(change, DeletedCompany):
+            is_stored = not any(companies)
+        else:
+            content = change.company.content_text()
+            is_stored = all(each is not None and each.company.content_text() == content for each in companies)
+        if is_stored:
+            results[position] = WriteResult(id=change.id, outcome=WriteOutcome.UNCHANGED, version=held.pop())
+    return results
 
 
 def _embed_for_targets(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import apache_beam as beam
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +19,7 @@ from similarity.company import version_of
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.ingest.files import Row
 from similarity.ingest.messages import Message, decode
+from similarity.ingest.records import Columns
 
 pytestmark = pytest.mark.pipelines
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -57,8 +59,37 @@ def test_a_file_that_two_patterns_name_is_read_once(tmp_path: Path) -> None:
     )
 
 
+def test_a_row_with_the_id_of_another_is_one_unreadable_message_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ticker,name,description\na,A,Makes a.\na,B,Makes b.\na,A,Makes a.\n")
+
+    def check(messages: Iterable[Message]) -> None:
+        first, other, same = sorted(messages, key=lambda message: message.position)
+        assert (first.unreadable, same.unreadable) == ("", "")
+        assert other.unreadable == "row 2 has the same id as row 1: 'a', and other content; row 1 is kept"
+
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        columns = Columns(fields={"id": "ticker"})
+        assert_that(pipeline | ReadFiles([f"{tmp_path}/a.csv"], now=NOW, columns=columns), check)
+
+
+def test_files_of_excel_and_in_windows_1252_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("id,name\na,Café\n".encode("cp1252"))
+    (tmp_path / "b.jsonl").write_bytes('{"id": "b", "name": "Café"}\n'.encode("cp1252"))
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(["id", "founded"])
+    book.active.append([123, datetime(2020, 1, 31)])  # noqa: DTZ001  # as in Excel
+    book.save(tmp_path / "c.xlsx")
+    expected = [
+        Message(position=f"file:{tmp_path}/a.csv#1", value=b'{"id": "a", "name": "Caf\\u00e9"}', time=NOW),
+        Message(position=f"file:{tmp_path}/b.jsonl#1", value='{"id": "b", "name": "Café"}\n'.encode(), time=NOW),
+        Message(position=f"file:{tmp_path}/c.xlsx#1", value=b'{"id": 123, "founded": "2020-01-31"}', time=NOW),
+    ]
+    read([f"{tmp_path}/*"], equal_to(expected))
+
+
 def test_a_bad_row_is_one_unreadable_message_with_its_bytes(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"id,name\n1,a,\xff\n2,b\n")
+    (tmp_path / "a.csv").write_bytes(b"id,name\n1,a,\xff\n2,\xc3\xa9\n")
     read(
         [f"{tmp_path}/a.csv"],
         equal_to(
@@ -69,7 +100,7 @@ def test_a_bad_row_is_one_unreadable_message_with_its_bytes(tmp_path: Path) -> N
                     time=NOW,
                     unreadable="has 3 values for 2 columns; a text with commas needs quotes",
                 ),
-                Message(position=f"file:{tmp_path}/a.csv#2", value=b'{"id": "2", "name": "b"}', time=NOW),
+                Message(position=f"file:{tmp_path}/a.csv#2", value=b'{"id": "2", "name": "\\u00e9"}', time=NOW),
             ]
         ),
     )

@@ -74,15 +74,15 @@ def test_broken_quotes_name_their_lines_and_the_rest_is_read(tmp_path: Path) -> 
 
 
 def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
-    rows = list(read_rows(write(tmp_path / "a.csv", b"id,name\n1,caf\xe9\n2,d\n")))
+    rows = list(read_rows(write(tmp_path / "a.csv", b"id,name\n1,caf\xe9\n2,caf\xc3\xa9\n")))
     assert rows[0].record["name"] == "caf\udce9"
-    assert rows[1].record["name"] == "d"
+    assert rows[1].record["name"] == "café"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xlsx", "x", "is none of .csv, .tsv"),
+        ("a.xls", "x", "is none of .csv, .tsv, .jsonl, .ndjson, .xlsx, .parquet"),
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
@@ -94,20 +94,13 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: s
         list(read_rows(write(tmp_path / name, content)))
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_a_csv_file_in_utf_16_is_said_to_be_so(tmp_path: Path, encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_csv_file_in_utf_16_without_a_mark_is_said_to_be_so(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "excel.csv"
     path.write_bytes("id\tname\na\tCafé\n".encode(encoding))
     for read in (lambda: list(read_rows(path)), lambda: column_names(path)):
-        with pytest.raises(InvalidInput, match="the file is UTF-16; save it as UTF-8"):
+        with pytest.raises(InvalidInput, match="the file is UTF-16 without a byte order mark; save it as UTF-8"):
             read()
-
-
-def test_json_lines_in_utf_16_are_said_to_be_so(tmp_path: Path) -> None:
-    path = tmp_path / "lines.jsonl"
-    path.write_bytes('{"id": "a"}\n'.encode("utf-16"))
-    with pytest.raises(InvalidInput, match="the file is UTF-16; save it as UTF-8"):
-        list(read_rows(path))
 
 
 def test_a_cut_off_gzip_file_is_said_to_be_so(tmp_path: Path) -> None:
@@ -172,9 +165,12 @@ def test_a_failing_stream_fails_as_it_does_since_another_try_may_help() -> None:
 
 
 def test_json_rows_and_unreadable_rows_keep_their_own_bytes() -> None:
-    content = b'\xef\xbb\xbf{"id":  1}\n\xff{oops\n'
-    assert [row.raw for row in read_stream(io.BytesIO(content), name="a.jsonl")] == [b'{"id":  1}\n', b"\xff{oops\n"]
-    content = b'id,name\n1,a\n2,"b"\xff\n\n3,c,d\n'
+    content = b'\xef\xbb\xbf{"id":  1}\n\xff{oops \xc3\xa9\n'
+    assert [row.raw for row in read_stream(io.BytesIO(content), name="a.jsonl")] == [
+        b'{"id":  1}\n',
+        b"\xff{oops \xc3\xa9\n",
+    ]
+    content = b'id,name\n1,\xc3\xa9\n2,"b"\xff\n\n3,c,d\n'
     rows = list(read_stream(io.BytesIO(content), name="a.csv"))
     assert [row.raw for row in rows] == [b"", b'2,"b"\xff\n', b"3,c,d\n"]
 

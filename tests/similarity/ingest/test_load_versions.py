@@ -53,12 +53,13 @@ def ahead(days: float = 1) -> int:
     return version_of(time, now=time)
 
 
-def load(index: SqliteIndex, *records: object, sync: bool = False) -> LoadReport:
+def load(index: SqliteIndex, *records: object, sync: bool = False, now: datetime = NOW) -> LoadReport:
     path = index.path.with_name("companies.jsonl")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     with RejectsFile(path.with_name("rejects.jsonl")) as rejects:
         return load_file(
-            path, index=index, encoders=ENCODERS, columns=Columns(), rejects=rejects, now=NOW, sync=sync, force=sync,
+            path, index=index, encoders=ENCODERS, columns=Columns(attributes={"size": "size"}), rejects=rejects,
+            now=now, sync=sync, force=sync,
         )  # fmt: skip
 
 
@@ -116,3 +117,40 @@ def test_a_message_that_is_read_again_gives_way(index: SqliteIndex) -> None:
     with WriterLease(index) as writer:
         results = write_changes(writer, ENCODERS, [decode(message).change for message in messages], now=NOW)
     assert outcomes(results) == [WriteOutcome.SUPERSEDED] * 3
+
+
+def test_a_load_without_a_change_writes_nothing_and_says_so(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = {"id": "gone", "deleted": True}
+    load(index, ACME, gone)
+    load(index, ACME, {**ACME, "id": "b"}, gone)
+    before = index.stored_versions("first", ["acme", "b", "gone"])
+    monkeypatch.setattr(index, "upsert", None)  # any write would fail
+    report = load(index, ACME, gone, {**ACME, "id": "b"})
+    assert report.outcomes == {WriteOutcome.UNCHANGED: 3}
+    assert index.stored_versions("first", ["acme", "b", "gone"]) == before
+
+
+def test_a_load_writes_where_a_generation_lacks_the_company_or_its_version(index: SqliteIndex) -> None:
+    load(index, ACME)
+    add_candidate(index, "second", encoder_id="encoder-2")
+    assert load(index, ACME, now=NOW + timedelta(seconds=1)).outcomes == {WriteOutcome.APPLIED: 1}
+    assert index.get("second", ["acme"])["acme"].company.name == "Acme"
+    assert load(index, ACME, now=NOW + timedelta(seconds=2)).outcomes == {WriteOutcome.UNCHANGED: 1}
+
+
+def test_a_load_writes_what_differs_only_in_the_type_of_a_value(index: SqliteIndex) -> None:
+    for now, size in enumerate([1, True, True]):
+        report = load(index, {**ACME, "size": size}, now=NOW + timedelta(seconds=now))
+    assert report.outcomes == {WriteOutcome.UNCHANGED: 1}
+    assert index.get("first", ["acme"])["acme"].company.attributes == {"size": True}
+
+
+def test_a_message_without_a_change_still_raises_the_version(index: SqliteIndex) -> None:
+    """Only rows of a load have no order in time to other writes."""
+    load(index, ACME)
+    later = NOW + timedelta(minutes=1)
+    change = decode(Message(position="1", key=b"acme", value=json.dumps(ACME).encode(), time=later)).change
+    with WriterLease(index) as writer:
+        assert outcomes(write_changes(writer, ENCODERS, [change], now=later)) == [WriteOutcome.APPLIED]

@@ -1,0 +1,157 @@
+"""Reads Excel files (.xlsx): the first sheet, whose first row that is not empty names the columns."""
+
+import re
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import IO, Protocol, cast
+from xml.etree.ElementTree import ParseError
+
+from similarity.errors import InvalidInput
+
+ZIP_MAGIC = b"PK\x03\x04"
+# An Excel file before 2007, or one with a password.
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+IS_OLE = "is an Excel file with a password or of an old format (.xls); save it as .xlsx without a password"
+# The limits of Excel. A file can declare other sizes, and cells far outside of them.
+MAX_ROWS = 1_048_576
+MAX_COLUMNS = 16_384
+MAX_EMPTY_ROWS = 100
+"""Before the row that names the columns."""
+MAX_UNPACKED = 1 << 30
+"""Bytes of all parts: openpyxl holds the texts of all cells in memory."""
+MAX_RATIO = 200
+"""Of unpacked to packed bytes, above SMALL; files of Excel have 5 to 30."""
+SMALL = 1 << 26
+# What openpyxl raises for damaged files; not OSError, because a retry may help.
+READING_ERRORS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, ParseError, RuntimeError, TypeError, ValueError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"})
+# Excel writes control characters of texts in this way.
+ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+
+
+@contextmanager
+def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
+    """Open the first sheet of an Excel file. The stream must be seekable, and is not closed.
+
+    Raises:
+        InvalidInput: the content is no Excel file, is damaged or has a password, or unpacks to too much. It is also
+            raised for what is found while rows are read.
+    """
+    # openpyxl warns of styles and extensions, which do not matter here.
+    warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
+    _check_archive(stream, name)
+    import openpyxl
+
+    try:
+        workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        if not workbook.worksheets:
+            raise InvalidInput(f"{name} has no sheet of cells")
+        yield ExcelSheet(cast("_Sheet", workbook.worksheets[0]), name)
+    except READING_ERRORS as error:
+        raise InvalidInput(f"{name} is not a readable Excel file ({error!s:.200}); save it again in Excel") from error
+
+
+class _Sheet(Protocol):
+    """The part of openpyxl's `ReadOnlyWorksheet` that is used here; its type stubs have no usable `iter_rows`."""
+
+    @property
+    def max_row(self) -> int | None: ...
+
+    def reset_dimensions(self) -> None: ...
+
+    def iter_rows(self, *, min_row: int, max_col: int, values_only: bool) -> Iterator[tuple[object, ...]]: ...
+
+
+class ExcelSheet:
+    """A sheet: the names of its columns, and its rows."""
+
+    def __init__(self, sheet: _Sheet, name: str) -> None:
+        self._sheet = sheet
+        self._name = name
+        self.declared_rows = min(sheet.max_row or 0, MAX_ROWS)
+        """How many rows the file says that it has; it may be wrong, or 0."""
+        sheet.reset_dimensions()
+        self._header_row, self.columns = self._header()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, object]]]:
+        """Yield the number and the values of each row that is not empty; the row below the column names is 1.
+
+        Cells without a column name are left out. Whole numbers are integers, dates are ISO 8601, formulas are their
+        stored results, and errors of formulas are None.
+        """
+        width = len(self.columns)
+        for number, cells in self._cells(self._header_row + 1, width):
+            values = {column: _plain(value) for column, value in zip(self.columns, cells, strict=False) if column}
+            if any(value not in (None, "") for value in values.values()):
+                yield number, values
+
+    def _header(self) -> tuple[int, list[str]]:
+        for number, cells in islice(self._cells(1, MAX_COLUMNS), MAX_EMPTY_ROWS):
+            names = [str(value).strip() if (value := _plain(cell)) is not None else "" for cell in cells]
+            while names and not names[-1]:
+                names.pop()
+            if len(set(filter(None, names))) < len(names) - names.count(""):
+                raise InvalidInput(f"a column name occurs twice in the first row: {', '.join(filter(None, names))}")
+            if names:
+                return number, names
+        raise InvalidInput(
+            f"the first {MAX_EMPTY_ROWS} rows of the first sheet of {self._name} are empty; its first row must name "
+            "the columns"
+        )
+
+    def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[object]]]:
+        """Yield the rows of the sheet from the row `first`, which has the number 1, with `width` cells each."""
+        for number, cells in enumerate(self._sheet.iter_rows(min_row=first, max_col=width, values_only=True), 1):
+            if number > MAX_ROWS:
+                raise InvalidInput(f"{self._name} has more than {MAX_ROWS:,} rows; save it again in Excel")
+            yield number, cells
+
+
+def zip_problem(stream: IO[bytes]) -> str:
+    """Return what a zip archive is if its name says that it is a text."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            is_excel = "xl/workbook.xml" in archive.namelist()
+    except zipfile.BadZipFile:
+        is_excel = False
+    return "is an Excel file; name it .xlsx" if is_excel else "is a zip archive; unpack it first"
+
+
+def _check_archive(stream: IO[bytes], name: str) -> None:
+    magic = stream.read(len(OLE_MAGIC))
+    stream.seek(0)
+    if magic == OLE_MAGIC:
+        raise InvalidInput(f"{name} {IS_OLE}")
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise InvalidInput(f"{name} is not an Excel file ({error}); save it as .xlsx in Excel") from error
+    if any(part.flag_bits & 1 for part in parts):
+        raise InvalidInput(f"{name} has a password; save it without one")
+    unpacked = sum(part.file_size for part in parts)
+    packed = sum(part.compress_size for part in parts)
+    if unpacked > MAX_UNPACKED or unpacked > max(SMALL, MAX_RATIO * packed):
+        raise InvalidInput(f"{name} unpacks to {unpacked:,} bytes, which is too much for an Excel file; save it as CSV")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, str):
+        return None if value in ERRORS else ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
+    return value
