@@ -42,7 +42,7 @@ def workbook(page: Any, button: Any) -> tuple[str, list[dict[str, Any]]]:
         button.click()
     content = Path(download.value.path()).read_bytes()
     [header, *rows] = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].values
-    return download.value.suggested_filename, [dict(zip(header, each, strict=True)) for each in rows]
+    return download.value.suggested_filename, [dict(zip(map(str, header), each, strict=True)) for each in rows]
 
 
 def test_a_pasted_list_of_more_than_ten_is_kept_as_companies(own: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from similarity.errors import SimilarityError
+from similarity.errors import InvalidInput, SimilarityError
 from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
@@ -20,7 +20,7 @@ from ..wire.failures import problem_of
 from ..wire.problem_documents import problem_document
 from .answers import company_members, model_of, record_of
 from .cursors import Cursors
-from .question_schemas import Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
+from .question_schemas import MAX_EXCLUDED, Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
 from .ranking_schemas import (
     Answered,
     BatchAnswer,
@@ -139,8 +139,15 @@ class SearchService:
 
         Raises:
             UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
+            InvalidInput: the lists hold too many companies.
         """
-        return replace(question.asked(), exclude_lists=shortlists(self._workspace, question.exclude_lists))
+        lists = shortlists(self._workspace, question.exclude_lists)
+        if (count := sum(map(len, lists.values()))) > MAX_EXCLUDED:
+            raise InvalidInput(
+                f"the excluded lists have {count:,} companies together, and a query excludes at most {MAX_EXCLUDED:,}; "
+                "exclude fewer lists"
+            )
+        return replace(question.asked(), exclude_lists=lists)
 
     def verdicts(self, anchor: str, user: str) -> dict[str, str]:
         """Return the user's valid verdicts on pairs with the company `anchor`, by the id of the other company."""
@@ -203,7 +210,7 @@ class SearchService:
     def _asked_or_error(self, question: BatchQuestion) -> LibraryQuestion | SimilarityError:
         try:
             return self.asked(question)
-        except (UnknownList, WrongKindOfList) as error:
+        except (InvalidInput, UnknownList, WrongKindOfList) as error:
             return error
 
     def _members(self, question: BatchQuestion, ranking: LibraryRanking, started: float) -> dict[str, Any]:

@@ -200,6 +200,18 @@ def test_an_unknown_list_is_a_problem_and_so_is_a_query(whole: TestClient) -> No
         assert [each["status"] for each in answers] == [200, expected[0], 200]
 
 
+def test_excluded_lists_may_hold_as_many_companies_as_a_query_excludes(
+    whole: TestClient, workspace: SqliteWorkspace
+) -> None:
+    for name in ("one", "two"):
+        workspace.save_list(make_shortlist(name, *(f"{name}-{number}" for number in range(5_001))))
+    question = {"anchors": [{"company": "acme"}], "exclude_lists": ["one", "two"]}
+    answer = whole.post("/similar", json=question)
+    assert (answer.status_code, "10,002 companies together" in answer.json()["detail"]) == (422, True)
+    answers = whole.post("/similar/batch", json={"questions": [question]}).json()["answers"]
+    assert [each["status"] for each in answers] == [422]
+
+
 def test_pages_go_on_while_the_list_grows(whole: TestClient) -> None:
     keep(whole, ids=["zapatos"])
     question = {"anchors": [{"company": "acme"}], "k": 1, "exclude_lists": [NAME], "reasons": 0}
