@@ -99,7 +99,7 @@ def group(likely: Sequence[Hit]) -> None:
 def save_table(service: Client, market: Question, folder: Path) -> None:
     """Saves the hundred as a table that a spreadsheet opens."""
     table = service.table(replace(market, k=MOST_HITS))
-    (folder / "market.csv").write_text(table, encoding="utf-8", newline="")
+    (folder / "market.csv").write_text(table, encoding="utf-8-sig", newline="")  # Excel needs the mark
     for line in table.splitlines()[:3]:
         print(shorten(line, width=100, placeholder=" …"))
 

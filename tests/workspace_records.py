@@ -35,6 +35,11 @@ def make_list(name: str = "shoes", /, *, by: str = "ann", at: datetime = NOON, *
     return SavedList(name=name, question=asked | question, saved_by=by, saved_at=at)
 
 
+def make_shortlist(name: str = "contacted", /, *companies: str, by: str = "ann", at: datetime = NOON) -> SavedList:
+    """A list of companies."""
+    return SavedList(name=name, question={"companies": list(companies)}, saved_by=by, saved_at=at)
+
+
 def make_names(company_id: str, /, *names: str, anothers: tuple[str, ...] = ()) -> CompanyNames:
     """What a company is recognised by; another company goes by `anothers` too."""
     key = b"a key of 32 bytes, as an index's"

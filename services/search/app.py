@@ -93,7 +93,7 @@ def create_app(
         before_much=begin_heavy_work,
         needed=lambda: {generation.encoder_id for generation in index.generations()},
     )
-    search = SearchService(Searcher(index, query_encoders), cursor_key=cursor_key)
+    search = SearchService(Searcher(index, query_encoders), workspace, cursor_key=cursor_key)
 
     app = FastAPI(
         title="Company similarity",

@@ -5,7 +5,7 @@ a process.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +36,9 @@ def service_address(url: str | None, *, index: str | None) -> str | None:
     return url or (None if index else Settings.from_environment(os.environ).url)
 
 
-def similar_over_http(url: str, question: "Question", output: OutputFormat) -> None:
+def similar_over_http(
+    url: str, question: "Question", output: OutputFormat, *, exclude_lists: Sequence[str] = ()
+) -> None:
     """Print the ranking of the service at `url`; print unknown companies and warnings on standard error."""
     with connected(url) as client:
         from similarity.client import Anchor
@@ -44,6 +46,7 @@ def similar_over_http(url: str, question: "Question", output: OutputFormat) -> N
         options: QuestionOptions = {
             "negatives": [each.reference for each in question.negatives],
             "exclude": question.exclude,
+            "exclude_lists": exclude_lists,
             "filters": question.filters,
             "mode": "hybrid" if question.hybrid else "vector",
             "k": question.k,

@@ -1,5 +1,9 @@
 """The commands `similarity similar`, `similarity find` and `similarity export`."""
 
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +41,9 @@ def similar(
     ] = None,
     unlike: Annotated[list[str] | None, typer.Option(help="But less like this company (repeatable)")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Leave this company out (repeatable)")] = None,
+    exclude_list: Annotated[
+        list[str] | None, typer.Option(help="Leave the companies of this saved list out (repeatable)")
+    ] = None,
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Rank by shared words too, not by meaning alone")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
     k: CountOption = 10,
@@ -77,10 +84,23 @@ def similar(
         k=k,
     )
     if address := service_address(url, index=index):
-        similar_over_http(address, question, output)
+        similar_over_http(address, question, output, exclude_lists=exclude_list or ())
         return
     with opened(index, bundle) as work:
+        if exclude_list:
+            question = replace(question, exclude_lists=_shortlists(work, exclude_list))
         _similar_in_index(work, question, output)
+
+
+def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    from similarity.feedback.opening import open_existing_workspace
+    from similarity.feedback.shortlists import shortlists
+
+    with ExitStack() as stack:
+        workspace = open_existing_workspace(work.settings.index, os.environ)
+        if workspace is not None:
+            stack.callback(workspace.close)
+        return shortlists(workspace, names)
 
 
 def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) -> None:

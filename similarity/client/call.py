@@ -87,9 +87,9 @@ def lines_reader(kind: type[Answer]) -> Callable[[Reply], tuple[Answer, ...]]:
 
 
 def read_text(reply: Reply) -> str:
-    """Return the body of a reply as text. Raises UnreadableAnswer."""
+    """Return the body of a reply as text, without a byte order mark. Raises UnreadableAnswer."""
     try:
-        return reply.body.decode()
+        return reply.body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableAnswer(f"it is not UTF-8: {error}", request_id=reply.request_id) from None
 

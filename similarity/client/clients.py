@@ -82,6 +82,10 @@ class Methods(Connection[Http]):
     saved_list = Method(saved_lists.saved_list)
     save_list = Method(saved_lists.save_list)
     delete_list = Method(saved_lists.delete_list)
+    save_shortlist = Method(saved_lists.save_shortlist)
+    change_shortlist = Method(saved_lists.change_shortlist)
+    shortlist = Method(saved_lists.shortlist)
+    compare_shortlist = Method(saved_lists.compare_shortlist)
     list_hits = Method(saved_lists.list_hits)
     looked = Method(saved_lists.looked)
 

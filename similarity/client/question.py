@@ -39,9 +39,9 @@ class QuestionOptions(TypedDict, total=False):
     """The options of a query; the service has defaults for all of them.
 
     negatives: companies to be far from. country, industry, tag: allowed values. filters: other fields and ranges.
-    exclude: companies to omit (ids, domains, names). mode: `hybrid` also ranks by shared words. resolve: `exact`
-    accepts no similar names. min_probability: 0 to 1. k: number of hits, 1 to 250. reasons: for how many of the first
-    hits to compute the explaining phrases.
+    exclude: companies to omit (ids, domains, names). exclude_lists: names of shortlists to omit. mode: `hybrid` also
+    ranks by shared words. resolve: `exact` accepts no similar names. min_probability: 0 to 1. k: number of hits, 1 to
+    250. reasons: for how many of the first hits to compute the explaining phrases.
     fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous page.
     """
 
@@ -51,6 +51,7 @@ class QuestionOptions(TypedDict, total=False):
     tag: str | Sequence[str]
     filters: Sequence[FieldFilter]
     exclude: str | Sequence[str]
+    exclude_lists: str | Sequence[str]
     mode: Mode
     resolve: Literal["exact"]
     min_probability: float
@@ -72,6 +73,7 @@ class Question:
     negatives: tuple[Anchor, ...] = ()
     filters: tuple[FieldFilter, ...] = ()
     exclude: tuple[str, ...] = ()
+    exclude_lists: tuple[str, ...] = ()
     mode: Mode | None = None
     resolve: Literal["exact"] | None = None
     min_probability: float | None = None
@@ -95,7 +97,7 @@ class Question:
         ]
         given["filters"] = (*short, *given.get("filters", ()))
         given["negatives"] = _anchors(_several(given.get("negatives", ())))
-        for option in ("exclude", "fields"):
+        for option in ("exclude", "exclude_lists", "fields"):
             given[option] = _several(given.get(option, ()))
         return cls(anchors=_anchors(anchors), **given)
 

@@ -1,21 +1,23 @@
-"""Calls about saved lists: a query with a name, and the hits that are new since the user's last look."""
+"""Calls about saved lists: queries with a name, the hits that are new since the user's last look, and shortlists."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from similarity.client.call import Call, as_json, json_reader, path_of
 from similarity.client.question import Question
-from similarity.client.ranking import Ranking
+from similarity.client.ranking import CompanyReference, Ranking
+from similarity.company import AttributeValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedList:
     """A saved list, shared by all users of the service. `looked_at`: the caller's own last look.
 
-    `question`: the query as JSON; None if it is long and all lists were requested. `new`: how many hits are new to
-    the caller, if that was requested.
+    `question`: the query as JSON; None for a shortlist, or if it is long and all lists were requested. `companies`: the
+    ids on a shortlist, `size` their number; None for a query. `new`: how many hits are new to the caller, if that was
+    requested.
     """
 
     name: str
@@ -23,7 +25,37 @@ class SavedList:
     saved_at: datetime | None = None
     looked_at: datetime | None = None
     question: Mapping[str, Any] | None = None
+    companies: tuple[str, ...] | None = None
+    size: int | None = None
     new: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member(CompanyReference):
+    """A company on a shortlist. `deleted`: the index no longer holds it, and only its id is known.
+
+    `rank`, `score`, `probability` and the caller's `verdict` are about the company that was asked about, if any.
+    `rank` is None if it is not among the first hits.
+    """
+
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    deleted: bool = False
+    rank: int | None = None
+    score: float | None = None
+    probability: float | None = None
+    verdict: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A shortlist beside the first hits of a company, or beside another shortlist."""
+
+    name: str
+    company: CompanyReference | None = None
+    other: str | None = None
+    in_both: tuple[Member, ...] = ()
+    only_here: tuple[Member, ...] = ()
+    only_there: tuple[Member, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +93,32 @@ def save_list(name: str, question: Question) -> Call[SavedList]:
     """Save a query under a name, in place of an earlier one. A query with a cursor cannot be saved."""
     body = as_json({"question": question.body()})
     return Call("PUT", path_of("lists", name), json_reader(SavedList), body=body)
+
+
+def save_shortlist(name: str, companies: Sequence[str]) -> Call[SavedList]:
+    """Save a set of companies (ids, domains, names or aliases) under a name, in place of an earlier list."""
+    body = as_json({"companies": list(companies)})
+    return Call("PUT", path_of("lists", name), json_reader(SavedList), body=body)
+
+
+def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Call[SavedList]:
+    """Add companies to a shortlist, and remove ids from it; changes of others at the same time are kept."""
+    body = as_json({"add": list(add), "remove": list(remove)})
+    return Call("POST", path_of("lists", name, "companies"), json_reader(SavedList), body=body)
+
+
+def shortlist(name: str, *, company: str | None = None) -> Call[tuple[Member, ...]]:
+    """Return the companies of a shortlist; with `company`, also their ranks and probabilities in its ranking."""
+    path = path_of("lists", name, "companies", parameters={"company": company})
+    return Call("GET", path, json_reader(tuple[Member, ...], member="companies"))
+
+
+def compare_shortlist(
+    name: str, *, company: str | None = None, other: str | None = None, k: int | None = None
+) -> Call[Comparison]:
+    """Compare a shortlist with the first `k` hits of `company`, or with the shortlist `other`."""
+    path = path_of("lists", name, "compare", parameters={"company": company, "other": other, "k": k})
+    return Call("GET", path, json_reader(Comparison))
 
 
 def delete_list(name: str) -> Call[None]:

@@ -5,7 +5,7 @@ people write verdicts and lists rarely. Each write gives the id of its document,
 is lost. Such writes use `Cluster.retrying`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -13,7 +13,7 @@ from typing import Any
 
 from similarity.errors import IndexUnavailable, UnknownGeneration
 from similarity.feedback import elastic_mapping as mapping
-from similarity.feedback.forgetting import forgotten_event, forgotten_list
+from similarity.feedback.forgetting import forgotten_event, forgotten_list, renamed_lists
 from similarity.feedback.protocol import FeedbackEvent, Forgotten, Look, Place, SavedList, UnknownList
 from similarity.feedback.rules import page_sizes, same_or_conflict, unknown_list
 from similarity.index.elastic import ElasticSettings
@@ -26,7 +26,7 @@ from similarity.index.name_hashes import CompanyNames
 PAGE_EVENTS = 500
 PAGE_LISTS = 50  # fewer, because the query of one list may have 10,000 companies
 MAX_ROUNDS = 20
-"""Rounds of an erasure before it gives up, because other processes change the documents each time."""
+"""Rounds of a change or an erasure before it gives up, because other processes change the documents each time."""
 CONFLICT, NOT_FOUND = 409, 404
 
 
@@ -67,6 +67,16 @@ class ElasticWorkspace:
     def save_list(self, saved: SavedList) -> bool:
         self._make_ready()
         return self._write(document_id("list", saved.name), mapping.list_source(saved))
+
+    def change_list(self, name: str, change: Callable[[SavedList], SavedList]) -> SavedList:
+        for _ in range(MAX_ROUNDS):
+            hit = next(self._listed({"kind": "list", "name": name}), None)
+            if hit is None:
+                raise unknown_list(name)
+            changed = change(mapping.list_of(hit["_source"]))
+            if self._replace(self._lists, hit, mapping.list_source(changed)):
+                return changed
+        raise IndexUnavailable(f"the list {name!r} is changed by others all the time; send the change again")
 
     def lists(self) -> list[SavedList]:
         return [mapping.list_of(hit["_source"]) for hit in self._listed({"kind": "list"})]
@@ -183,17 +193,24 @@ class ElasticWorkspace:
         changed = 0
         for _ in range(MAX_ROUNDS):
             has_conflict = False
-            for hit in self._listed({"kind": "list"}):
+            renamed = renamed_lists(self.lists(), names)
+            # Renamed last: a call after an interrupted one must still find the new names for the queries.
+            for hit in (
+                hit
+                for is_renamed in (False, True)
+                for hit in self._listed({"kind": "list"})
+                if (hit["_source"]["name"] in renamed) is is_renamed
+            ):
                 saved = mapping.list_of(hit["_source"])
-                cleaned = forgotten_list(saved, names)
+                cleaned = forgotten_list(saved, names, renamed)
                 if cleaned is saved:
                     continue
                 if cleaned is None:
                     with suppress(UnknownList):
                         self.remove_list(saved.name)
-                elif cleaned.name != saved.name:
+                elif cleaned.name != saved.name and not has_conflict:
                     self._rename(saved, cleaned)
-                elif not self._replace(self._lists, hit, mapping.list_source(cleaned)):
+                elif cleaned.name != saved.name or not self._replace(self._lists, hit, mapping.list_source(cleaned)):
                     has_conflict = True
                     continue
                 changed += 1

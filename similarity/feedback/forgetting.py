@@ -1,6 +1,6 @@
 """Removal of one company from events and saved lists (no I/O)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,36 +22,54 @@ def forgotten_event(event: FeedbackEvent, names: CompanyNames) -> FeedbackEvent:
     return replace(event, note=kept(event.note), shown=shown)
 
 
-def forgotten_list(saved: SavedList, names: CompanyNames) -> SavedList | None:
+def renamed_lists(lists: Iterable[SavedList], names: CompanyNames) -> dict[str, str]:
+    """Return the new names, by their old ones, of the lists whose names contain a name: "list" and a unique code."""
+    return {
+        saved.name: f"list {names.pseudonym(f'{saved.name} {microseconds(saved.saved_at)}')}"
+        for saved in lists
+        if names.are_in(saved.name)
+    }
+
+
+def forgotten_list(saved: SavedList, names: CompanyNames, renamed: Mapping[str, str]) -> SavedList | None:
     """Return a list without a company; None if no anchor remains; the same object if the company is not in it.
 
-    If the list's own name contains a name of the company, it is renamed to "list" and a unique code.
+    `renamed`: the `renamed_lists` of the workspace. A shortlist stays even if it is empty then.
     """
-    name, question = saved.name, forgotten_question(saved.question, names)
-    if names.are_in(name):
-        name = f"list {names.pseudonym(f'{name} {microseconds(saved.saved_at)}')}"
+    name, question = renamed.get(saved.name, saved.name), forgotten_question(saved.question, names, renamed)
     if question is None:
         return None
     return saved if (name, question) == (saved.name, saved.question) else replace(saved, name=name, question=question)
 
 
-def forgotten_question(question: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
+def forgotten_question(
+    question: Mapping[str, Any], names: CompanyNames, renamed: Mapping[str, str]
+) -> Mapping[str, Any] | None:
     """Return the query without a company; None if no anchor remains; the same object if the company is not in it.
 
     Removed are anchors and negatives that are this company or a text with its name, and values of `exclude` and of
     filters with its name. A filter without remaining values is removed, and so is a filter on an attribute whose name
     contains the company's name. An ordinary word, such as the industry Energy, is treated as a name only where a
     company is expected: in `exclude` and in filters on domains.
+
+    From a shortlist the id is removed. Names of other lists in `exclude_lists` follow `renamed`. The name of a list
+    that no longer exists becomes a code, so that the query still fails instead of returning what was to be excluded.
     """
 
     def is_it(anchor: Mapping[str, Any]) -> bool:
         return names.mean(anchor.get("company")) or names.are_in(anchor.get("text") or "")
 
-    held = {member: list(question.get(member) or []) for member in ("anchors", "negatives", "exclude", "filters")}
+    def name_of(other: str) -> str:
+        return renamed.get(other, f"list {names.pseudonym(other)}") if names.are_in(other) else other
+
+    members = ("anchors", "negatives", "exclude", "exclude_lists", "filters", "companies")
+    held = {member: list(question.get(member) or []) for member in members}
     kept = {
         "anchors": [each for each in held["anchors"] if not is_it(each)],
         "negatives": [each for each in held["negatives"] if not is_it(each)],
         "exclude": [each for each in held["exclude"] if not names.occur_in(each)],
+        "exclude_lists": [name_of(each) for each in held["exclude_lists"]],
+        "companies": [each for each in held["companies"] if each != names.id],
         "filters": [left for each in held["filters"] if (left := _forgotten_filter(each, names))],
     }
     if held["anchors"] and not kept["anchors"]:

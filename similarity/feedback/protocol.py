@@ -4,14 +4,14 @@ A workspace belongs to an index, but not to a generation: promote, rollback and 
 
 - **feedback**: append-only events, each with the verdict of one user on one pair of companies. Only the latest event
   of a user and a pair is valid, and none if that withdraws the verdict (`similarity.feedback.labels`);
-- **lists**: saved queries with a name, shared by all users of the index;
+- **lists**: saved queries or sets of companies with a name, shared by all users of the index;
 - **looks**: the hits of a list that a user has seen, so that new hits can be marked at the next look.
 
 Every write is idempotent. When a write returns, it survives a crash, and all later reads in all processes see it.
 """
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -111,10 +111,11 @@ class FeedbackEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedList:
-    """A saved query with its name, the user who saved it last, and the time. `question`: the service's query as JSON.
+    """A saved query or a shortlist with its name, the user who saved it last, and the time.
 
-    `forget_company` reads these members of it: `anchors` and `negatives` (objects with a `company` or a `text`),
-    `exclude` (a list of companies), and `filters` (objects with `any_of` and `none_of`).
+    `question`: the service's query as JSON. `forget_company` reads these members of it: `anchors` and `negatives`
+    (objects with a `company` or a `text`), `exclude` (a list of companies), `exclude_lists` (names of shortlists), and
+    `filters` (objects with `any_of` and `none_of`). A shortlist has the only member `companies`, a list of ids.
     """
 
     name: str
@@ -125,6 +126,11 @@ class SavedList:
     def __post_init__(self) -> None:
         _check_text("the list's name", self.name, MAX_LIST_NAME_CHARACTERS)
         _check_text("the user's name", self.saved_by, MAX_USER_CHARACTERS)
+
+    @property
+    def companies(self) -> tuple[str, ...] | None:
+        """The ids on a shortlist; None for a saved query."""
+        return tuple(self.question["companies"]) if "companies" in self.question else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +177,12 @@ class Workspace(Protocol):
     def save_list(self, saved: SavedList) -> bool:
         """Save a list, replacing one of the same name; return True if there was none. Looks at it are kept."""
 
+    def change_list(self, name: str, change: Callable[[SavedList], SavedList]) -> SavedList:
+        """Replace a list by `change(list)`, which keeps the name, and return the new one. Raises UnknownList.
+
+        No change of another process is lost: if the list was changed meanwhile, `change` is called again.
+        """
+
     def lists(self) -> list[SavedList]:
         """Return all lists, by name."""
 
@@ -192,7 +204,8 @@ class Workspace(Protocol):
     def forget_company(self, names: CompanyNames) -> Forgotten:
         """Erase a company: events about it, its names in notes and lists, and its id in looks.
 
-        A list without another anchor is removed; a list whose own name contains a name is renamed (`forgetting`). A
+        A saved query without another anchor is removed; a list whose own name contains a name is renamed
+        (`forgetting`), and queries that exclude it are changed to its new name. A
         note that contains a name is emptied; its verdict on other companies is kept. Erase the company from the index
         first, or it may be judged again meanwhile. The removed data is on the disk until `compact`.
         """

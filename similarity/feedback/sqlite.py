@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from similarity.feedback.forgetting import forgotten_event, forgotten_list
+from similarity.feedback.forgetting import forgotten_event, forgotten_list, renamed_lists
 from similarity.feedback.protocol import (
     FeedbackEvent,
     Forgotten,
@@ -64,16 +64,19 @@ class SqliteWorkspace:
             LISTS.write(connection, [_list_row(saved)])
         return is_new
 
+    def change_list(self, name: str, change: Callable[[SavedList], SavedList]) -> SavedList:
+        with self._file.writing() as connection:
+            changed = change(_read_list(connection, name))
+            LISTS.write(connection, [_list_row(changed)])
+        return changed
+
     def lists(self) -> list[SavedList]:
         with self._file.reading() as connection:
             return LISTS.read(connection, "NOT INDEXED ORDER BY name")
 
     def saved_list(self, name: str) -> SavedList:
         with self._file.reading() as connection:
-            found = LISTS.read(connection, "WHERE name = ?", (name,))
-        if not found:
-            raise unknown_list(name)
-        return found[0]
+            return _read_list(connection, name)
 
     def remove_list(self, name: str) -> None:
         with self._file.writing() as connection:
@@ -159,8 +162,10 @@ class SqliteWorkspace:
 
 def _forget_in_lists(connection: sqlite3.Connection, names: CompanyNames) -> int:
     changed = 0
-    for saved in LISTS.read(connection, "NOT INDEXED"):
-        without = forgotten_list(saved, names)
+    lists = LISTS.read(connection, "NOT INDEXED")
+    renamed = renamed_lists(lists, names)
+    for saved in lists:
+        without = forgotten_list(saved, names, renamed)
         if without is saved:
             continue
         changed += 1
@@ -191,6 +196,13 @@ def _forget_in_looks(connection: sqlite3.Connection, company_id: str) -> int:
 def _removed(connection: sqlite3.Connection, name: str) -> bool:
     """Remove a list and all looks at it; return whether it existed."""
     return connection.execute("DELETE FROM lists WHERE name = ?", (name,)).rowcount > 0
+
+
+def _read_list(connection: sqlite3.Connection, name: str) -> SavedList:
+    found = LISTS.read(connection, "WHERE name = ?", (name,))
+    if not found:
+        raise unknown_list(name)
+    return found[0]
 
 
 def _holds_list(connection: sqlite3.Connection, name: str) -> bool:

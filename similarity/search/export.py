@@ -20,9 +20,11 @@ COLUMNS: dict[str, pa.DataType] = {
     "score": pa.float32(),
     "probability": pa.float32(),
     "duplicates": pa.list_(pa.string()),
+    "company_name": pa.string(),
+    "similar_name": pa.string(),
 }
 SCHEMA = pa.schema(COLUMNS)
-Row: TypeAlias = tuple[str, int, str, float, float | None, list[str]]
+Row: TypeAlias = tuple[str, int, str, float, float | None, list[str], str, str]
 
 
 def export_neighbours(
@@ -48,11 +50,10 @@ def export_neighbours(
     with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
         writer.add_key_value_metadata(names)
         rows: list[Row] = []
-        for company_id, neighbours in all_neighbours(index, generation.name, k=k, on_rows=on_rows):
-            rows += [
-                (company_id, rank, each.id, each.score, probability_of(each.score, calibration), each.duplicates)
-                for rank, each in enumerate(neighbours, 1)
-            ]
+        for company_id, name, neighbours in all_neighbours(index, generation.name, k=k, on_rows=on_rows):
+            for rank, each in enumerate(neighbours, 1):
+                probability = probability_of(each.score, calibration)
+                rows.append((company_id, rank, each.id, each.score, probability, each.duplicates, name, each.name))
             if len(rows) >= ROWS_PER_GROUP:
                 written += _write(writer, rows)
                 rows = []

@@ -20,6 +20,7 @@ class Neighbour:
     """A neighbour, its cosine, and the ids of lower-ranked companies that are the same company."""
 
     id: str
+    name: str
     score: float
     duplicates: list[str]
 
@@ -29,14 +30,17 @@ class _Corpus:
     """All companies of a generation by ascending id; `vectors` is float32 `[companies, dimension]`."""
 
     ids: list[str]
+    names: list[str]
     keys: list[tuple[IdentityKey, ...]]
     vectors: NDArray[np.float32]
 
 
 def all_neighbours(
     index: CompanyIndex, generation: str, *, k: int, on_rows: Callable[[int], None] = lambda rows: None
-) -> Iterator[tuple[str, list[Neighbour]]]:
-    """Yield each company's id, ascending, and its k nearest others as `Searcher` ranks them: best first, ties by id.
+) -> Iterator[tuple[str, str, list[Neighbour]]]:
+    """Yield each company's id, its name, and its k nearest others as `Searcher` ranks them, by the companies' ids.
+
+    The neighbours are ordered best first, ties by id.
 
     Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384).
     """
@@ -46,7 +50,7 @@ def all_neighbours(
         scores = block @ corpus.vectors.T
         scores[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
         for row, company_id in enumerate(corpus.ids[start : start + BLOCK_ROWS]):
-            yield company_id, _neighbours(corpus, start + row, scores[row], k)
+            yield company_id, corpus.names[start + row], _neighbours(corpus, start + row, scores[row], k)
         on_rows(len(block))
 
 
@@ -71,7 +75,7 @@ def _without_duplicates(
         company_id = corpus.ids[candidate]
         duplicates = merger.add(company_id, corpus.keys[candidate])
         if duplicates is not None:
-            unique.append(Neighbour(company_id, float(scores[candidate]), duplicates))
+            unique.append(Neighbour(company_id, corpus.names[candidate], float(scores[candidate]), duplicates))
     return unique
 
 
@@ -93,12 +97,14 @@ def _digest(text: str) -> str:
 
 def _load(index: CompanyIndex, generation: str) -> _Corpus:
     ids: list[str] = []
+    names: list[str] = []
     keys: list[tuple[IdentityKey, ...]] = []
     vectors: list[NDArray[np.float32]] = []
     for batch in index.scan(generation):
         for document in batch:
             if not isinstance(document, DeletedCompany):
                 ids.append(document.id)
+                names.append(document.company.name)
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
                 vectors.append(document.vector)
-    return _Corpus(ids, keys, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))
+    return _Corpus(ids, names, keys, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))

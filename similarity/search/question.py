@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
@@ -41,8 +41,9 @@ class Anchor:
 class Question:
     """A query for the `k` competitors nearest to `anchors` and far from `negatives` that pass all `filters`.
 
-    `exclude`: companies to omit, by id, domain, name or alias. `exact`: names must be the company's, and similar names
-    are only suggested (see `Resolver`). `hybrid`: also rank companies by the words of the
+    `exclude`: companies to omit, by id, domain, name or alias. `exclude_lists`: ids of companies to omit, by the name
+    of the saved list that holds them; ids that the generation does not hold are ignored. `exact`: names must be the
+    company's, and similar names are only suggested (see `Resolver`). `hybrid`: also rank companies by the words of the
     first anchor, and fuse the two rankings. `min_probability`: drop hits below it. `explain`: for how many of the
     first hits to compute the phrases with the largest effect on the cosine, which runs the encoder.
 
@@ -57,6 +58,7 @@ class Question:
     negatives: Sequence[Anchor] = ()
     filters: Sequence[FieldFilter] = ()
     exclude: Sequence[str] = ()
+    exclude_lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hybrid: bool = False
     min_probability: float | None = None
     k: int = 10
@@ -68,7 +70,10 @@ class Question:
             raise InvalidInput("name at least one company to be similar to")
 
     def digest(self) -> str:
-        """Return 32 hexadecimal digits, equal for queries with the same ranking: `k` and `explain` do not count."""
+        """Return 32 hexadecimal digits, equal for queries with the same ranking: `k` and `explain` do not count.
+
+        Of `exclude_lists` only the names count, so that a company can be added to a list between two pages.
+        """
         ranking = {
             "anchors": [asdict(anchor) for anchor in self.anchors],
             "negatives": [asdict(anchor) for anchor in self.negatives],
@@ -77,6 +82,9 @@ class Question:
             "hybrid": self.hybrid,
             "min_probability": self.min_probability,
         }
-        if self.exact:  # not a key of its own otherwise, so that cursors of earlier releases stay valid
+        # No keys of their own if they are not used, so that cursors of earlier releases stay valid.
+        if self.exact:
             ranking["exact"] = True
+        if self.exclude_lists:
+            ranking["exclude_lists"] = sorted(self.exclude_lists)
         return hashlib.sha256(json.dumps(ranking, sort_keys=True).encode()).hexdigest()[:32]

@@ -125,6 +125,9 @@ def resolve_question(
             excluded_ids |= ids
         else:
             unresolved.append(Unresolved(reference, Role.EXCLUDE, found))
+    listed = resolver.stored(list({each for ids in question.exclude_lists.values() for each in ids}))
+    excluded += listed.values()
+    excluded_ids |= listed.keys()
     return ResolvedQuestion(
         anchors=anchors,
         negatives=negatives,

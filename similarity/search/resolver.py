@@ -67,11 +67,11 @@ class Resolver:
         such a search is slow.
         """
         distinct = list(dict.fromkeys(references))
-        by_id = self._stored(distinct)
+        by_id = self.stored(distinct)
         resolved: dict[str, Resolved] = {company_id: FoundCompany(stored) for company_id, stored in by_id.items()}
         not_ids = [reference for reference in distinct if reference not in resolved]
         ids_of = self.index.resolve_many(self.generation.name, not_ids) if not_ids else {}
-        by_id = self._stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
+        by_id = self.stored([company_id for ids in ids_of.values() if len(ids) == 1 for company_id in ids])
         searches = 0
         for reference, ids in ids_of.items():
             # The company may have been deleted after `resolve_many`, so its id may be missing from `by_id`.
@@ -97,7 +97,7 @@ class Resolver:
         else:
             match = RowMatcher(self.index, self.generation.name, sizes).match(ListedCompany(name=reference))
         if match.company is not None and (match.confidence or 0.0) >= MIN_CONFIDENCE and not self.exact:
-            by_id = self._stored([match.company.id])
+            by_id = self.stored([match.company.id])
             if match.company.id in by_id:
                 return FoundCompany(by_id[match.company.id], match.confidence or 0.0)
         error = self._error(reference, ids, match)
@@ -124,10 +124,10 @@ class Resolver:
         return []
 
     def _companies(self, ids: Sequence[str]) -> list[Company]:
-        by_id = self._stored(ids)
+        by_id = self.stored(ids)
         return [by_id[company_id].company for company_id in ids if company_id in by_id]
 
-    def _stored(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
+    def stored(self, ids: Sequence[str]) -> dict[str, EmbeddedCompany]:
         """Return the stored companies among `ids`, by id."""
         by_id: dict[str, EmbeddedCompany] = {}
         for start in range(0, len(ids), IDS_PER_REQUEST):

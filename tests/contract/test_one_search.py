@@ -185,6 +185,10 @@ def test_the_export_holds_the_hits_of_each_company(asking: Asking, tmp_path: Pat
         exported = [row for row in rows if row["company_id"] == company_id]
         expected = library(asking, Question(anchors=[Anchor(company=company_id)], k=5))
         assert [row["similar_id"] for row in exported] == [hit[0] for hit in expected]
+        names = {(row["company_name"], row["similar_id"], row["similar_name"]) for row in exported}
+        assert names == {
+            (f"Company {number} Inc.", hit[0], f"Company {int(hit[0].removeprefix('c'))} Inc.") for hit in expected
+        }
         assert [row["score"] for row in exported] == pytest.approx([hit[1] for hit in expected], abs=SCORE_TOLERANCE)
         assert [row["probability"] for row in exported] == pytest.approx([hit[2] for hit in expected], abs=1e-3)
         assert [set(hit[3]) - set(row["duplicates"]) for row, hit in zip(exported, expected, strict=True)] == [

@@ -175,15 +175,6 @@ def test_pasted_names_can_be_left_out(sample: Any) -> None:
     assert not {"Heineken N.V.", "Carlsberg A/S"} & set(names(sample))
 
 
-def test_pasted_names_can_be_kept_as_a_list(own: Any) -> None:
-    own.goto("/")
-    pasted(own, BREWERS).get_by_role("button", name="Save as a list").click()
-    own.get_by_label("Name", exact=True).fill("Brewers")
-    own.get_by_role("button", name="Save", exact=True).click()
-    own.get_by_role("heading", name="Carlsberg A/S + 1").wait_for()
-    assert "list=Brewers" in own.url
-
-
 def test_a_table_is_read_by_its_columns(sample: Any) -> None:
     sample.goto("/")
     dialog = pasted(sample, "name,domain\nSome brewer,theheinekencompany.com\n")

@@ -87,6 +87,16 @@ def listed(page: Any) -> None:
     page.get_by_role("dialog", name="Saved lists").wait_for()
 
 
+def shortlisted(page: Any) -> None:
+    for name, ids in (("Contacted", ["carlsberg", "starbucks"]), ("Clients", ["carlsberg"])):
+        assert page.request.put(f"/lists/{name}", data={"companies": ids}).ok
+    page.goto("/?company=heineken&k=10&exclude_list=Clients")
+    page.locator("#hits > li").first.wait_for()
+    page.get_by_role("button", name="Saved lists").click()
+    page.get_by_role("button", name="Contacted", exact=True).click()
+    page.get_by_role("dialog", name="Contacted", exact=True).wait_for()
+
+
 def judging(page: Any) -> None:
     page.get_by_role("button", name="Judge pairs").click()
     page.locator("#pair article").first.wait_for()
@@ -108,7 +118,7 @@ def asked_for_a_key(page: Any) -> None:
     page.get_by_role("dialog", name="This service asks for a key").wait_for()
 
 
-STATES = [judged, opened_all, typed, helped, saving, listed, judging, matched, asked_for_a_key]
+STATES = [judged, opened_all, typed, helped, saving, listed, shortlisted, judging, matched, asked_for_a_key]
 
 
 @pytest.mark.parametrize("width", [390, 1440])

@@ -61,7 +61,7 @@ def test_no_file_of_a_node_holds_a_word_of_an_erased_company(
         erasure = erase(client)
     assert (erasure.state, erasure.problem, erasure.compaction) == ("done", "", "done")
     counts = erasure.forgotten
-    assert (counts.events, counts.lists, counts.looks, counts.notes) == (1, 5, 1, 2)
+    assert (counts.events, counts.lists, counts.looks, counts.notes) == (1, 7, 1, 2)
     with closing(place.open()) as index:
         assert index.ledger.remembered(ID) == frozenset()
     assert words_in_text(everything(place)) == set()

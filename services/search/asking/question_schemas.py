@@ -8,10 +8,12 @@ from pydantic_core import PydanticCustomError
 
 from similarity.company import MAX_NAME_CHARACTERS
 from similarity.errors import InvalidFilter
+from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 from similarity.index.filters import FieldFilter
 from similarity.search import question as search
 
 from ..wire.bodies import Closed, Listed
+from ..wire.tables import Format
 from .conditions import CONDITION, FIELD, FIELD_NAMES, filters_of
 from .schemas import MAX_HITS, Text, Words
 
@@ -19,6 +21,7 @@ MAX_ANCHORS = 10
 MAX_FILTERS = 20
 MAX_EXCLUDED = 10_000
 MAX_EXCLUDED_IN_ADDRESS = 100
+MAX_EXCLUDED_LISTS = 20
 MAX_EXPLAINED = 50
 DEFAULT_EXPLAINED = 3
 MAX_QUESTIONS = 100
@@ -33,6 +36,7 @@ MEMBERS: tuple[str, ...] = get_args(CompanyMember)
 _MEMBER = f"({'|'.join(MEMBERS)})"
 
 Reference = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+ListName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LIST_NAME_CHARACTERS)]
 Cursor = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$", max_length=MAX_CURSOR_CHARACTERS)]
 Weight = Annotated[float, Field(ge=0.001, le=1000)]
 Number = (
@@ -153,6 +157,12 @@ class BatchQuestion(_Body):
         description="Companies to omit: ids, domains, names or aliases.",
         examples=[["adidas", "puma.com"]],
     )
+    exclude_lists: Listed[ListName] = Field(
+        default=[],
+        max_length=MAX_EXCLUDED_LISTS,
+        description="Names of saved lists of companies: omit whatever is on them when the query is run.",
+        examples=[["already contacted"]],
+    )
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
@@ -206,8 +216,8 @@ class Batch(_Body):
 class FormatQuery(Closed):
     """The parameters of a query that is sent as a body."""
 
-    format: Literal["json", "csv"] | None = Field(
-        default=None, description="`csv` for a table; by default the `Accept` header decides."
+    format: Format | None = Field(
+        default=None, description="`csv` or `xlsx` for a table; by default the `Accept` header decides."
     )
 
 
@@ -248,6 +258,11 @@ class SimilarQuery(FormatQuery):
         max_length=MAX_EXCLUDED_IN_ADDRESS,
         description="A company to omit: id, domain, name or alias; repeat it. `POST /similar` allows 10,000.",
     )
+    exclude_list: Listed[ListName] = Field(
+        default=[],
+        max_length=MAX_EXCLUDED_LISTS,
+        description="The name of a saved list of companies to omit; repeat it for several.",
+    )
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
@@ -280,6 +295,7 @@ class SimilarQuery(FormatQuery):
             negatives=[Negative(company=each) for each in self.unlike],
             filters=[Filter.model_construct(**asdict(each)) for each in self.filters()],
             exclude=self.exclude,
+            exclude_lists=self.exclude_list,
             mode=self.mode,
             resolve=self.resolve,
             min_probability=self.min_probability,

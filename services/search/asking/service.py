@@ -2,11 +2,17 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from similarity.search.resolution import Role
-from similarity.search.resolver import FoundCompany
+from similarity.errors import InvalidInput, SimilarityError
+from similarity.feedback.labels import latest_verdicts
+from similarity.feedback.protocol import UnknownList, Workspace
+from similarity.feedback.shortlists import WrongKindOfList, shortlists
+from similarity.search.question import Question as LibraryQuestion
+from similarity.search.resolution import MAX_SIMILAR_NAMES, Role
+from similarity.search.resolver import FoundCompany, Resolved, Resolver
 from similarity.search.searcher import Ranking as LibraryRanking
 from similarity.search.searcher import Searcher, retry_if_retired
 
@@ -14,7 +20,7 @@ from ..wire.failures import problem_of
 from ..wire.problem_documents import problem_document
 from .answers import company_members, model_of, record_of
 from .cursors import Cursors
-from .question_schemas import Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
+from .question_schemas import MAX_EXCLUDED, Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
 from .ranking_schemas import (
     Answered,
     BatchAnswer,
@@ -27,16 +33,22 @@ from .recent_counts import RecentCounts
 from .schemas import CompanyAnswer, FindQuery, FoundCompanies, Ready
 from .shaping import ranking_members
 
+MAX_ERRORS_NAMED = 5
+
 
 class SearchService:
     """Runs queries with `searcher`, and builds the response models.
 
+    `workspace`: the store of the shortlists that queries exclude, and of verdicts; None if there are none.
     `cursor_key`: secret that signs cursors. Several processes need the same key; without one, a cursor is valid only in
     the process that issued it.
     """
 
-    def __init__(self, searcher: Searcher, *, cursor_key: bytes | None = None) -> None:
+    def __init__(
+        self, searcher: Searcher, workspace: Workspace | None = None, *, cursor_key: bytes | None = None
+    ) -> None:
         self.searcher = searcher
+        self._workspace = workspace
         self._counts = RecentCounts(searcher.index)
         self._cursors = Cursors(cursor_key or secrets.token_bytes(32))
 
@@ -75,9 +87,12 @@ class SearchService:
     def rank_all(self, batch: Batch) -> BatchAnswer:
         """Return one entry per query of the batch: its hits, or the problem document of its error."""
         started = time.perf_counter()
-        live, rankings = self.searcher.search_all([question.asked() for question in batch.questions])
+        asked = [self._asked_or_error(question) for question in batch.questions]
+        live, rankings = self.searcher.search_all([each for each in asked if isinstance(each, LibraryQuestion)])
+        found = iter(rankings)
         answers: list[Answered | Refused] = []
-        for question, ranking in zip(batch.questions, rankings, strict=True):
+        for question, each in zip(batch.questions, asked, strict=True):
+            ranking = next(found) if isinstance(each, LibraryQuestion) else each
             if isinstance(ranking, LibraryRanking):
                 answers.append(Answered(answer=Ranking(**self._members(question, ranking, started))))
             else:
@@ -90,11 +105,57 @@ class SearchService:
         """Return the ranking of a question, from the page that its cursor names.
 
         Raises:
-            Problem: the cursor belongs to another query. Also raises the exceptions of `Searcher.search`.
+            Problem: the cursor belongs to another query.
+            UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
+
+        Also raises the exceptions of `Searcher.search`.
         """
-        asked = question.asked()
+        asked = self.asked(question)
         after = self._cursors.read(question.cursor, digest=asked.digest()) if question.cursor else None
         return self.searcher.search(asked, after=after)
+
+    def ids_of(self, references: Sequence[str]) -> list[str]:
+        """Return the id of each of these companies once, by its id, domain, name or alias, never by a similar name.
+
+        Raises:
+            UnknownCompany, AmbiguousCompany: a reference matches no company, or several; the message names the first
+                few such references.
+        """
+
+        def run_once() -> dict[str, Resolved]:
+            resolver = Resolver(self.searcher.index, self.searcher.live(), exact=True)
+            return resolver.companies(references, max_similar_searches=MAX_SIMILAR_NAMES)
+
+        found = retry_if_retired(run_once).values()
+        if errors := [each for each in found if not isinstance(each, FoundCompany)]:
+            named = "; ".join(map(str, errors[:MAX_ERRORS_NAMED]))
+            more = len(errors) - MAX_ERRORS_NAMED
+            errors[0].args = (f"{named}; and {more:,} more" if more > 0 else named,)
+            raise errors[0]
+        return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
+
+    def asked(self, question: BatchQuestion) -> LibraryQuestion:
+        """Return the library question, with the companies that are on the excluded lists now.
+
+        Raises:
+            UnknownList, WrongKindOfList: a list to exclude does not exist, or is a saved query.
+            InvalidInput: the lists hold too many companies.
+        """
+        lists = shortlists(self._workspace, question.exclude_lists)
+        if (count := sum(map(len, lists.values()))) > MAX_EXCLUDED:
+            raise InvalidInput(
+                f"the excluded lists have {count:,} companies together, and a query excludes at most {MAX_EXCLUDED:,}; "
+                "exclude fewer lists"
+            )
+        return replace(question.asked(), exclude_lists=lists)
+
+    def verdicts(self, anchor: str, user: str) -> dict[str, str]:
+        """Return the user's valid verdicts on pairs with the company `anchor`, by the id of the other company."""
+        if self._workspace is None:
+            return {}
+        latest = latest_verdicts(self._workspace.events(company=anchor, user=user))
+        events = (event for by_user in latest.values() for event in by_user.values())
+        return {event.hit if event.anchor == anchor else event.anchor: event.verdict.value for event in events}
 
     def ranking_about(self, reference: str, question: Question) -> LibraryRanking:
         """Return the ranking of a question whose anchor `reference` must be known.
@@ -145,6 +206,12 @@ class SearchService:
             )
 
         return retry_if_retired(answer)
+
+    def _asked_or_error(self, question: BatchQuestion) -> LibraryQuestion | SimilarityError:
+        try:
+            return self.asked(question)
+        except (InvalidInput, UnknownList, WrongKindOfList) as error:
+            return error
 
     def _members(self, question: BatchQuestion, ranking: LibraryRanking, started: float) -> dict[str, Any]:
         """Return the fields of a `Ranking` response as keyword arguments."""

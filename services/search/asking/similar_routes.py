@@ -10,15 +10,15 @@ from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from similarity.company import MAX_NAME_CHARACTERS
 
-from ..guards.callers import Scope, needs
+from ..guards.callers import CALLER, LOCAL, Scope, needs
 from ..wire import problems
 from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, Responses, declared
 from ..wire.etags import NOT_MODIFIED, with_etag
-from ..wire.tables import CSV, wants_csv
-from .csv_answers import csv_text, file_name
+from ..wire.tables import CSV, TABLE_CONTENT, Format, table_response, wanted_format
 from .question_schemas import Batch, FormatQuery, Question, SimilarQuery, TextQuery
 from .ranking_schemas import BatchAnswer, Ranking, SimilarToCompany, SimilarToText
+from .ranking_tables import csv_rows, file_name, xlsx_rows
 from .schemas import NoQuery
 from .service import SearchService
 
@@ -53,6 +53,8 @@ QUESTION_PROBLEMS = (
     problems.CURSOR_EXPIRED,
     problems.WRONG_CURSOR,
     problems.NO_CALIBRATION,
+    problems.UNKNOWN_LIST,
+    problems.WRONG_KIND_OF_LIST,
 )
 TABLE: dict[str, Any] = {
     "schema": {"type": "string"},
@@ -61,7 +63,7 @@ TABLE: dict[str, Any] = {
 ETAG = {"description": "Send it as `If-None-Match` to be told that nothing has changed.", "schema": {"type": "string"}}
 UNCHANGED: Responses = {NOT_MODIFIED: {"description": "What `If-None-Match` names is still the answer"}}
 RANKED: Responses = {
-    200: {"description": "The hits, best first", "content": {CSV: TABLE}, "headers": {"ETag": ETAG}},
+    200: {"description": "The hits, best first", "content": {**TABLE_CONTENT, CSV: TABLE}, "headers": {"ETag": ETAG}},
 }
 
 
@@ -83,7 +85,7 @@ def similar_routes(service: SearchService) -> APIRouter:
         Compares stored vectors; only `reasons` runs the encoder. `redirected_from` is set where a domain,
         name or alias was asked for instead of the id; `confidence` says how sure it is that this company is meant.
         """
-        return ranked(request, service.similar_to_company(company_id, query), query.format)
+        return ranked(service, request, service.similar_to_company(company_id, query), query.format)
 
     @router.get(
         "/similar",
@@ -96,7 +98,7 @@ def similar_routes(service: SearchService) -> APIRouter:
 
         Needs the encoder of the live generation; `/readyz` says whether it is loaded.
         """
-        return ranked(request, service.similar_to_text(query), query.format)
+        return ranked(service, request, service.similar_to_text(query), query.format)
 
     @router.post(
         "/similar",
@@ -112,7 +114,7 @@ def similar_routes(service: SearchService) -> APIRouter:
 
         An anchor that nobody knows is one of `misses`; only if no anchor is left is the answer a problem.
         """
-        return ranked(request, service.rank(question), query.format)
+        return ranked(service, request, service.rank(question), query.format)
 
     @router.post(
         "/similar/batch",
@@ -130,18 +132,21 @@ def similar_routes(service: SearchService) -> APIRouter:
     return router
 
 
-def ranked(request: Request, ranking: Ranking, chosen: str | None, *, further: Sequence[str] = ()) -> Response:
+def ranked(
+    service: SearchService, request: Request, ranking: Ranking, chosen: Format | None, *, further: Sequence[str] = ()
+) -> Response:
     """A ranking as finished JSON, or as a table if that is wanted; 304 if the caller has it already.
 
-    `further`: members that only its hits have, for the table.
+    `further`: members that only its hits have, for the table. XLSX also has the caller's verdicts.
     """
-    if wants_csv(chosen, request.headers.get("accept", "")):
-        name = file_name(ranking)
-        response = Response(
-            csv_text(ranking, further),
-            media_type=CSV,
-            headers={"Content-Disposition": f'attachment; filename="{name}"', "Vary": "Accept"},
-        )
+    wanted = wanted_format(chosen, request.headers.get("accept", ""))
+    if wanted == "xlsx":
+        anchor = next((each.company.id for each in ranking.anchors if each.company), None)
+        verdicts = service.verdicts(anchor, request.scope.get(CALLER, LOCAL).name) if anchor else {}
+        # Without an ETag: the file holds the time at which it was made.
+        return table_response(xlsx_rows(ranking, verdicts, further), wanted, name=file_name(ranking))
+    if wanted == "csv":
+        response = table_response(csv_rows(ranking, further), wanted, name=file_name(ranking))
     else:
         # A sixth quicker than leaving it to FastAPI (benchmarks/service.py).
         response = Response(ranking.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})

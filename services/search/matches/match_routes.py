@@ -9,7 +9,7 @@ from ..asking.question_schemas import FormatQuery
 from ..guards.callers import Caller, Scope, needs
 from ..wire.bodies import JSON, body_of, media_type_of
 from ..wire.declarations import BODY_PROBLEMS, STORE_PROBLEMS, declared
-from ..wire.tables import CSV, csv_lines, wants_csv
+from ..wire.tables import CSV, TABLE_CONTENT, table_response, wanted_format
 from .match_rows import ListRow, rows_of_json, rows_of_lines, rows_of_table
 from .match_schemas import Matched, MatchedRow, MatchRequest
 from .matching import MatchService
@@ -42,7 +42,7 @@ def match_routes(service: MatchService) -> APIRouter:
         summary="Match a list of names or websites",
         response_model=Matched,
         responses={
-            200: {"content": {CSV: {"schema": {"type": "string"}}}},
+            200: {"content": TABLE_CONTENT},
             **declared(*BODY_PROBLEMS, *STORE_PROBLEMS),
         },
         openapi_extra=_described(),
@@ -60,10 +60,9 @@ def match_routes(service: MatchService) -> APIRouter:
         no company or several match, the row is a miss with a reason and candidates.
         """
         matched = service.match(READERS[media_type_of(request, *READERS)](body))
-        if wants_csv(query.format, request.headers.get("accept", "")):
-            headers = {"Content-Disposition": 'attachment; filename="matched.csv"', "Vary": "Accept"}
-            table = "".join(csv_lines([COLUMNS, *map(_cells, matched.rows)]))
-            return Response(table, media_type=CSV, headers=headers)
+        wanted = wanted_format(query.format, request.headers.get("accept", ""))
+        if wanted != "json":
+            return table_response([COLUMNS, *map(_cells, matched.rows)], wanted, name="matched")
         return Response(matched.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
 
     return router

@@ -106,7 +106,7 @@ export const isMissing = (error) => error instanceof ProblemError
 
 // Fetched, not followed: a link could not carry the key, and a refusal would leave the page.
 export async function download(path, { params, body, name }) {
-  const response = await ask(path, { params, body, accept: "text/csv" });
+  const response = await ask(path, { params, body, accept: "*/*" }); // `params` say the format
   const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());

@@ -1,27 +1,33 @@
-// Saved lists: a question with a name, and which of its hits are new since one last looked.
+// Saved lists: a question with a name, and which of its hits are new since one last looked; or companies (shortlists.js).
 
 import { ProblemError, ask, isKind, isMissing } from "./ask.js";
 import { button, byId, counted, el, say } from "./dom.js";
 import { softly, toast } from "./problems.js";
+import { addToShortlist, isShortlist, keepShortlists, openShortlistBeside, readShortlists } from "./shortlists.js";
 import { current, go, note, questionOf, stateOf } from "./state.js";
 
 const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
-let saving = null; // what the dialog is to save: a question
+const OF_QUESTION = "A list keeps the question: companies, filters and exclusions. Open it later to see which hits are new.";
+const OF_COMPANIES = "A list of companies can be excluded, downloaded and compared. Choose the name of one to add to it.";
+let saving = null; // what the dialog is to save: a question, or {companies}
 let last = null; // {name, about}: what was saved last, and about which companies or words
 
 export async function lookForLists() {
   try {
-    await ask("/lists");
+    const { lists } = await ask("/lists");
     for (const id of ["open-lists", "save"]) byId(id).hidden = false;
+    await keepShortlists(lists);
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
   }
 }
 
-// An address that only names a list: its question.
+// An address that only names a list: its question. A list of companies has none: it is opened, and false returned.
 export async function questionOfList(name, signal) {
   const { question } = await ask(pathOf(name), { signal });
-  note({ ...stateOf(question), list: name });
+  note(question ? { ...stateOf(question), list: name } : { list: "" });
+  if (!question) await openShortlistBeside(name);
+  return Boolean(question);
 }
 
 export async function newSinceLook(name, signal) {
@@ -54,21 +60,38 @@ const markAsSeen = softly(async (name) => {
 
 export function openSaving(question = null) {
   saving = question ?? questionOf(current());
-  byId("saving-error").textContent = "";
+  showSaving(OF_QUESTION);
   // The same list again only for the same companies: Enter would replace what everybody sees under that name.
   byId("list-name").value = (!question && current().list) || (last?.about === aboutOf(saving) ? last.name : "");
-  byId("saving").showModal();
   byId("list-name").select();
+}
+
+export function openSavingCompanies(companies) {
+  saving = { companies };
+  showSaving(OF_COMPANIES);
+  byId("list-name").setAttribute("list", "shortlist-names");
+  byId("list-name").value = "";
+}
+
+function showSaving(words) {
+  byId("saving-note").textContent = words;
+  byId("saving-error").textContent = "";
+  byId("list-name").removeAttribute("list");
+  byId("saving").showModal();
 }
 
 async function save(event) {
   event.preventDefault();
   const name = byId("list-name").value.trim();
   if (!name) return;
+  if (saving.companies) {
+    await saveCompanies(name);
+    return;
+  }
   let replaced;
   let kept;
   try {
-    replaced = await questionBefore(name);
+    replaced = await contentBefore(name);
     kept = (await ask(pathOf(name), { method: "PUT", body: { question: saving } })).question;
     await look(name);
   } catch (error) {
@@ -82,10 +105,36 @@ async function save(event) {
   const saved = stateOf(saving);
   if (JSON.stringify(saved.anchors) === JSON.stringify(current().anchors)) note({ list: name });
   else await go({ ...saved, list: name });
-  if (replaced && !isSame(replaced, kept)) {
-    toast(`Saved as “${name}”, in place of another question.`, { label: "Undo", act: () => putBack(name, replaced) });
+  if (replaced && !(replaced.question && isSame(replaced.question, kept))) {
+    const what = replaced.question ? "another question" : "a list of companies";
+    toast(`Saved as “${name}”, in place of ${what}.`, { label: "Undo", act: () => putBack(name, replaced) });
   } else toast(`Saved as “${name}”.`);
   say(`Saved as ${name}`);
+  if (replaced?.companies) await readShortlists();
+}
+
+async function saveCompanies(name) {
+  let replaced = null;
+  let done;
+  try {
+    if (!isShortlist(name)) replaced = await contentBefore(name);
+    done = await addToShortlist(name, saving.companies);
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    byId("saving-error").textContent = `${error.problem.title}. ${error.problem.detail}`;
+    return;
+  }
+  byId("saving").close();
+  byId("paste").close();
+  await readShortlists();
+  await openShortlistBeside(name);
+  const undo = softly(async () => {
+    byId("shortlist").close();
+    if (replaced) await putBack(name, replaced);
+    else await done.undo();
+    await readShortlists();
+  });
+  toast(replaced ? `${done.words} It replaces a question.` : done.words, { label: "Undo", act: undo });
 }
 
 // As the service keeps them: with ids and with what is there by default.
@@ -93,18 +142,23 @@ const isSame = (one, other) => JSON.stringify(stateOf(one)) === JSON.stringify(s
 
 const aboutOf = ({ anchors }) => JSON.stringify(anchors.map(({ company, text }) => company ?? text));
 
-async function questionBefore(name) {
+// What can be put back: companies that were deleted cannot.
+async function contentBefore(name) {
   try {
-    return (await ask(pathOf(name))).question;
+    const { question } = await ask(pathOf(name));
+    if (question) return { question };
+    const { companies } = await ask(`${pathOf(name)}/companies`);
+    return { companies: companies.filter(({ deleted }) => !deleted).map(({ id }) => id) };
   } catch (error) {
     if (!isKind(error, "unknown-list")) throw error;
     return null;
   }
 }
 
-const putBack = softly(async (name, question) => {
-  await ask(pathOf(name), { method: "PUT", body: { question } });
+const putBack = softly(async (name, content) => {
+  await ask(pathOf(name), { method: "PUT", body: content });
   if (current().list === name) note({ list: "" });
+  if (content.companies) await readShortlists();
   say(`${name} restored`);
 });
 
@@ -112,6 +166,7 @@ const putBack = softly(async (name, question) => {
 
 const openLists = softly(async () => {
   const { lists } = await ask("/lists");
+  await keepShortlists(lists);
   const none = el("li", { class: "nothing" }, "No list yet. Ask for something, then “Save list”.");
   byId("all-lists").replaceChildren(...(lists.length ? lists.map(listItem) : [none]));
   if (!byId("lists").open) byId("lists").showModal();
@@ -120,9 +175,10 @@ const openLists = softly(async () => {
 
 function listItem(list) {
   const open = softly(async () => {
-    const { question } = await whole(list);
     byId("lists").close();
-    await go({ ...stateOf(question), list: list.name });
+    if (list.size !== null) return openShortlistBeside(list.name);
+    const { question } = await whole(list);
+    return go({ ...stateOf(question), list: list.name });
   });
   const fresh = el("span", { class: "new", "data-list": list.name, hidden: true });
   return el("li", {},
@@ -144,20 +200,22 @@ const countNew = softly(async () => {
   }
 });
 
-function summary({ question, saved_at, saved_by }) {
+function summary({ question, size, saved_at, saved_by }) {
   const saved = `saved ${saved_at.slice(0, 10)} by ${saved_by}`;
+  if (size !== null) return `${counted(size, "company", "companies")} · ${saved}`;
   if (!question) return saved;
   const names = question.anchors.map(({ company, text }) => company ?? `“${text.slice(0, 40)}”`);
   const parts = [names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ")];
   if (question.filters?.length) parts.push(counted(question.filters.length, "filter"));
   if (question.exclude?.length) parts.push(`${question.exclude.length} excluded`);
+  if (question.exclude_lists?.length) parts.push(`without ${question.exclude_lists.map((each) => `“${each}”`).join(", ")}`);
   return [...parts, saved].join(" · ");
 }
 
 const remove = softly(async (list) => {
-  const { question } = await whole(list);
+  const content = await contentBefore(list.name);
   await ask(pathOf(list.name), { method: "DELETE" });
-  toast(`“${list.name}” deleted.`, { label: "Undo", act: () => putBack(list.name, question) });
+  toast(`“${list.name}” deleted.`, { label: "Undo", act: () => putBack(list.name, content) });
   if (current().list === list.name) note({ list: "" });
   await openLists();
 });

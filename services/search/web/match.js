@@ -2,7 +2,7 @@
 
 import { ProblemError, ask } from "./ask.js";
 import { byId, counted, el, say } from "./dom.js";
-import { openSaving } from "./lists.js";
+import { openSavingCompanies } from "./lists.js";
 import { toTop } from "./links.js";
 import { MAX_ANCHORS, current, go } from "./state.js";
 
@@ -54,7 +54,8 @@ function show({ rows: answers }) {
 
 function rowOf(answer) {
   const { asked, id, company, confidence, how, candidates = [], miss } = answer;
-  const words = typeof asked === "string" ? asked : Object.values(asked ?? {}).filter(Boolean).join(", ");
+  // A bare website is both name and domain of a line, but was written once.
+  const words = typeof asked === "string" ? asked : [...new Set(Object.values(asked ?? {}).filter(Boolean))].join(", ");
   const row = { answer, chosen: id };
   row.box = el("input", { type: "checkbox", "aria-label": `Use ${company?.name ?? words}`, disabled: !id, onchange: countChosen });
   row.box.checked = Boolean(id);
@@ -80,7 +81,8 @@ const chosenIds = () => [...new Set(rows.filter(({ box }) => box.checked).map(({
 function countChosen() {
   const count = chosenIds().length;
   const tooMany = count > MAX_ANCHORS;
-  byId("as-anchors").disabled = byId("as-list").disabled = !count || tooMany;
+  byId("as-anchors").disabled = !count || tooMany;
+  byId("as-list").disabled = !count;
   byId("as-exclusions").disabled = !count || !current().anchors.length;
   byId("as-anchors").textContent = tooMany ? `At most ${MAX_ANCHORS} anchors` : `Use ${count || ""} as anchors`.replace("  ", " ");
   byId("as-exclusions").textContent = `Exclude ${count || "these"}`;
@@ -103,5 +105,5 @@ export function startMatching() {
     byId("paste").close();
     go({ exclude: [...new Set([...current().exclude, ...chosenIds()])] });
   });
-  byId("as-list").addEventListener("click", () => openSaving({ anchors: asAnchors(), k: current().k }));
+  byId("as-list").addEventListener("click", () => openSavingCompanies(chosenIds()));
 }

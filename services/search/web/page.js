@@ -8,12 +8,13 @@ import { dropFilters, loadFacets, showApplied } from "./filters.js";
 import { startJudging } from "./judge.js";
 import { startDialogs, startKeys } from "./keys.js";
 import { companyChip, toTop } from "./links.js";
-import { lookForLists, newSinceLook, questionOfList, startLists } from "./lists.js";
+import { lookForLists, newSinceLook, openSavingCompanies, questionOfList, startLists } from "./lists.js";
 import { isWanted, isWide, loadMap, redraw, spotlight } from "./map.js";
 import { startMatching } from "./match.js";
 import { clearProblem, mindManners, showMisses, showProblem, softly, toast } from "./problems.js";
 import { showQuestion, titleOf } from "./question.js";
 import { addPage, addReasons, openAll, rowOf, showHits, showNew, shownHits } from "./results.js";
+import { markListed, startShortlists } from "./shortlists.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, onlyWords, requestFor } from "./state.js";
 
 const EXAMPLES = ["Nike", "Spotify", "Toyota", "Siemens", "Pfizer", "Netflix"];
@@ -36,7 +37,7 @@ async function load() {
   if (!current().anchors.length && !current().list) return showStart();
   wait(true);
   try {
-    if (!current().anchors.length) await questionOfList(current().list, signal);
+    if (!current().anchors.length && !(await questionOfList(current().list, signal))) return load(); // a list of companies shows itself
     showForm();
     const found = await similar({ reasons: 0 }, signal);
     showAnswer(found, signal);
@@ -48,7 +49,9 @@ async function load() {
     byId("answer").hidden = true;
     document.title = `${error.problem.title} · Company similarity`;
     const typed = isKind(error, "unknown-company", "contested-name") ? current().anchors[0]?.company : null;
-    showProblem(error.problem, load, typed && button("Describe it instead", () => describe(typed)));
+    const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
+    showProblem(error.problem, load, typed ? button("Describe it instead", () => describe(typed))
+      : isOfList && button("Exclude no list", () => go({ excludeLists: [] })));
     if (typed) byId("search").value = typed; // to be corrected
   } finally {
     if (loading.signal === signal) wait(false);
@@ -230,21 +233,22 @@ function showTally() {
     accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${about.name}`,
   ].filter(Boolean).join(" · ");
   const rows = Math.min(hits.length - out, MOST_ROWS);
-  byId("csv").title = [
+  byId("csv").title = byId("xlsx").title = [
     rows < hits.length - out ? `the first ${rows} companies` : counted(rows, "company", "companies"), out && `without the ${out} rejected`,
   ].filter(Boolean).join(", ");
+  markListed();
 }
 
 // What is on the page, without what was rejected.
-const downloadCsv = softly(async () => {
+const downloadTable = (format) => softly(async () => {
   const out = rejected().filter((id) => rowOf(id));
   const rows = Math.min(shownHits().length - out.length, MOST_ROWS);
   if (rows < 1) return toast("Every company is rejected; nothing to download.");
   const state = current();
   const asked = { ...state, k: rows, exclude: [...state.exclude, ...out] };
   const name = answer.anchors[0].company?.id ?? "description";
-  const { path, params, body } = requestFor("/similar", asked, { reasons: Math.min(rows, MOST_REASONS), format: "csv" });
-  await download(path, { params, body, name: `competitors-${name}.csv` });
+  const { path, params, body } = requestFor("/similar", asked, { reasons: Math.min(rows, MOST_REASONS), format });
+  await download(path, { params, body, name: `competitors-${name}.${format}` });
   return toast(`${counted(rows, "company", "companies")} downloaded${out.length ? `, without the ${out.length} rejected` : ""}.`);
 });
 
@@ -266,6 +270,7 @@ function start() {
   startDialogs();
   startJudging();
   startLists();
+  startShortlists({ add: openSavingCompanies });
   startMatching();
   startKeys({ search });
   followVerdicts(showTally);
@@ -276,7 +281,8 @@ function start() {
     radio.addEventListener("change", () => { setMode(radio.value); byId(radio.value === "text" ? "words" : "search").focus(); });
   }
   byId("k").addEventListener("change", (event) => go({ k: Number(event.target.value) || DEFAULT_K }));
-  byId("csv").addEventListener("click", downloadCsv);
+  byId("csv").addEventListener("click", downloadTable("csv"));
+  byId("xlsx").addEventListener("click", downloadTable("xlsx"));
   byId("share").addEventListener("click", share);
   byId("pairs").addEventListener("click", downloadPairs);
   moreButton().addEventListener("click", showMore);

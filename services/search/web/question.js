@@ -24,6 +24,7 @@ export function showQuestion(answer) {
     el("h1", { id: "question-title", tabindex: "-1" }, titleOf(answer)),
     ...anchors.map((anchor, position) => anchorCard(anchor, position, several)),
     ...negatives(answer.negatives ?? []),
+    ...excludedLists(),
     ...exclusions());
 }
 
@@ -80,6 +81,15 @@ function negatives(found) {
       nameOf(negative), el("small", { "aria-hidden": "true" }, "✕"));
   });
   return [el("div", { class: "part" }, el("h2", {}, "Unlike"), el("p", { class: "chips" }, ...chips))];
+}
+
+function excludedLists() {
+  const { excludeLists } = current();
+  if (!excludeLists.length) return [];
+  const chips = excludeLists.map((name) =>
+    el("button", { type: "button", class: "chip", "aria-label": `No longer exclude the list ${name}`, onclick: () => without("excludeLists", name) },
+      name, el("small", { "aria-hidden": "true" }, "✕")));
+  return [el("div", { class: "part" }, el("h2", {}, "Without the companies on"), el("p", { class: "chips" }, ...chips))];
 }
 
 function exclusions() {

@@ -2,6 +2,7 @@
 //   ?company=ID | text=WORDS   an anchor (repeatable); weight=2 after it is its weight
 //   unlike=ID | unlike_text=   a negative
 //   country= industry= tag=    any of these; filter= takes FIELD=VALUE, !=, >= and <=, like the API
+//   exclude_list=              a saved list of companies that are left out; repeatable
 //   exclude=                   repeatable; more than a few go into the part after #, which browsers
 //                              send to no server, so that no limit on addresses is met
 //   mode= min_probability= k= map= list=
@@ -14,7 +15,7 @@ const DIRECT = { country: "country", industry: "industry", tag: "tags" };
 export const MAX_ANCHORS = 10;
 export const DEFAULT_K = 25;
 const EMPTY = Object.freeze({
-  anchors: [], negatives: [], filters: [], exclude: [], mode: "vector", minProbability: null, k: DEFAULT_K, map: null, list: "",
+  anchors: [], negatives: [], filters: [], exclude: [], excludeLists: [], mode: "vector", minProbability: null, k: DEFAULT_K, map: null, list: "",
 });
 
 let state = EMPTY;
@@ -46,7 +47,7 @@ export const onlyWords = (text) => ({ ...EMPTY, k: state.k, map: state.map, anch
 
 // ---- The address
 
-export function addressOf({ anchors, negatives, filters, exclude, mode, minProbability, k, map, list }) {
+export function addressOf({ anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k, map, list }) {
   const params = new URLSearchParams();
   for (const { company, text, weight } of anchors) {
     params.append(...(company ? ["company", company] : ["text", text]));
@@ -54,6 +55,7 @@ export function addressOf({ anchors, negatives, filters, exclude, mode, minProba
   }
   for (const { company, text } of negatives) params.append(...(company ? ["unlike", company] : ["unlike_text", text]));
   for (const pair of filterParams(filters)) params.append(...pair);
+  for (const name of excludeLists) params.append("exclude_list", name);
   const few = exclude.length <= FEW_EXCLUSIONS;
   if (few) for (const each of exclude) params.append("exclude", each);
   if (mode !== EMPTY.mode) params.set("mode", mode);
@@ -76,6 +78,7 @@ function readAddress({ search, hash } = location) {
     else if (name in DIRECT) addCondition(filters, DIRECT[name], "=", value);
     else if (name === "filter") readCondition(filters, value);
     else if (name === "exclude") read.exclude.push(value);
+    else if (name === "exclude_list") read.excludeLists.push(value);
     else if (name === "mode" && value === "hybrid") read.mode = value;
     else if (name === "min_probability" && Number(value) > 0 && Number(value) <= 1) read.minProbability = Number(value);
     else if (name === "k" && Number(value) >= 1 && Number(value) <= 250) read.k = Math.floor(Number(value));
@@ -115,21 +118,22 @@ function filterParams(filters) {
 // ---- The API's question
 
 // The body of POST /similar; only what is not the default.
-export function questionOf({ anchors, negatives, filters, exclude, mode, minProbability, k }) {
+export function questionOf({ anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k }) {
   const question = { anchors, k };
   if (negatives.length) question.negatives = negatives;
   if (filters.length) question.filters = filters;
   if (exclude.length) question.exclude = exclude;
+  if (excludeLists.length) question.exclude_lists = excludeLists;
   if (mode !== EMPTY.mode) question.mode = mode;
   if (minProbability) question.min_probability = minProbability;
   return question;
 }
 
 export function stateOf(question) {
-  const { anchors = [], negatives = [], filters = [], exclude = [], mode = "vector", min_probability = null, k = DEFAULT_K } = question;
+  const { anchors = [], negatives = [], filters = [], exclude = [], exclude_lists = [], mode = "vector", min_probability = null, k = DEFAULT_K } = question;
   const filled = (each) => (each.company ? { company: each.company } : { text: each.text });
   return {
-    ...EMPTY, exclude, mode, k, minProbability: min_probability, map: state.map,
+    ...EMPTY, exclude, excludeLists: exclude_lists, mode, k, minProbability: min_probability, map: state.map,
     anchors: anchors.map((anchor) => ({ ...filled(anchor), weight: anchor.weight ?? 1 })),
     negatives: negatives.map(filled),
     filters: filters.map(({ field, any_of, none_of, at_least, at_most }) => ({
@@ -141,7 +145,7 @@ export function stateOf(question) {
 
 // How to ask `path` (/similar or /map): by GET where the address can carry the question, else by POST.
 export function requestFor(path, asked, extra = {}) {
-  const { anchors, negatives, filters, exclude, mode, minProbability, k } = asked;
+  const { anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k } = asked;
   const [first, ...others] = anchors;
   // Several companies are posted: the one in a path must be known, and of a list any may have been deleted.
   const isPlain = !others.length && first.weight === 1 && negatives.every(({ company }) => company);
@@ -150,6 +154,7 @@ export function requestFor(path, asked, extra = {}) {
   if (first.text) params.unshift(["text", first.text]);
   for (const { company } of negatives) params.push(["unlike", company]);
   for (const each of exclude) params.push(["exclude", each]);
+  for (const name of excludeLists) params.push(["exclude_list", name]);
   if (mode !== EMPTY.mode) params.push(["mode", mode]);
   if (minProbability) params.push(["min_probability", minProbability]);
   for (const [name, value] of Object.entries(extra)) params.push([name, value]);

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from similarity.errors import IndexUnavailable, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.feedback.protocol import EventConflict, UnknownList
+from similarity.feedback.shortlists import WrongKindOfList
 from similarity.search.errors import (
     AmbiguousCompany,
     EncoderNotLoaded,
@@ -42,6 +43,7 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     RankingExpired: problems.CURSOR_EXPIRED,
     EventConflict: problems.EVENT_CONFLICT,
     UnknownList: problems.UNKNOWN_LIST,
+    WrongKindOfList: problems.WRONG_KIND_OF_LIST,
 }
 
 _PARAMETER = re.compile(r"\{[^}]*\}")

@@ -216,6 +216,13 @@ UNUSABLE_LIST = Kind(
     "This list can no longer be answered",
     "Another release saved its query, and a part of it is unknown to this one. Save the list again.",
 )
+WRONG_KIND_OF_LIST = Kind(
+    409,
+    "wrong-kind-of-list",
+    "The list is of the other kind",
+    "A saved list holds a query or companies: `/hits` and `/looked` need a query; `/companies`, `/compare` and "
+    "`exclude_lists` need companies.",
+)
 TOO_MANY_LISTS = Kind(
     409,
     "too-many-lists",

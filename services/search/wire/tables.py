@@ -1,39 +1,65 @@
-"""CSV: when a client wants it, and lines that a spreadsheet does not run."""
+"""Tables for spreadsheets, as CSV and XLSX: when a client wants one, and cells that a spreadsheet does not run."""
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from fastapi import Response
 
 from similarity.formats.spreadsheets import spreadsheet_cell
+from similarity.formats.xlsx import xlsx_bytes
 
 CSV = "text/csv"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+BYTE_ORDER_MARK = "\ufeff"
+"""Begins every CSV answer: without it, Excel does not read UTF-8."""
+
+Format: TypeAlias = Literal["json", "csv", "xlsx"]
+TABLES: Mapping[Literal["csv", "xlsx"], str] = {"csv": CSV, "xlsx": XLSX}
+TABLE_CONTENT: Mapping[str, Any] = {
+    CSV: {"schema": {"type": "string"}},
+    XLSX: {"schema": {"type": "string", "format": "binary"}},
+}
+"""The OpenAPI entries of both."""
+WILDCARDS = ("application/json", "application/*", "*/*")
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """Yield a line for each row; a text that a spreadsheet would run begins with an apostrophe."""
+    mark = BYTE_ORDER_MARK
     for row in rows:
         line = io.StringIO()
         csv.writer(line, lineterminator="\r\n").writerow(map(spreadsheet_cell, row))
-        yield line.getvalue()
+        yield mark + line.getvalue()
+        mark = ""
 
 
-def wants_csv(chosen: str | None, accept: str) -> bool:
-    """Return whether the client wants CSV: `chosen` (a format) decides, else the `Accept` header."""
-    return (
-        chosen == "csv" if chosen else _quality_of(accept, "text", "csv") > _quality_of(accept, "application", "json")
+def table_response(rows: Sequence[Sequence[object]], chosen: Literal["csv", "xlsx"], *, name: str) -> Response:
+    """Return `rows`, the first of which is the header, as a file called `name` without its ending."""
+    return Response(
+        "".join(csv_lines(rows)) if chosen == "csv" else xlsx_bytes(rows),
+        media_type=TABLES[chosen],
+        headers={"Content-Disposition": f'attachment; filename="{name}.{chosen}"', "Vary": "Accept"},
     )
 
 
-def _quality_of(accept: str, kind: str, subtype: str) -> float:
-    """Return the quality of a media type in an `Accept` header, by the most specific name; 0 without one."""
-    qualities = {f"{kind}/{subtype}": 0.0, f"{kind}/*": 0.0, "*/*": 0.0}
-    for part in accept.split(","):
-        name, *parameters = (each.strip().lower() for each in part.split(";"))
-        if name in qualities:
-            qualities[name] = _quality(parameters)
-    # A wildcard does not mean CSV: browsers send one.
-    return next((quality for quality in qualities.values() if quality), 0.0) if subtype == "json" else qualities[CSV]
+def wanted_format(chosen: Format | None, accept: str) -> Format:
+    """Return the format that the client wants: `chosen` decides, else the `Accept` header."""
+    if chosen:
+        return chosen
+    qualities = _qualities(accept)
+    # A wildcard does not mean a table: browsers send one.
+    best = max(TABLES, key=lambda each: qualities.get(TABLES[each], 0.0))
+    json = next((quality for each in WILDCARDS if (quality := qualities.get(each, 0.0))), 0.0)
+    return best if qualities.get(TABLES[best], 0.0) > json else "json"
+
+
+def _qualities(accept: str) -> dict[str, float]:
+    """Return the quality of each media type in an `Accept` header."""
+    parts = ([each.strip().lower() for each in part.split(";")] for part in accept.split(","))
+    return {name: _quality(parameters) for name, *parameters in parts}
 
 
 def _quality(parameters: list[str]) -> float:

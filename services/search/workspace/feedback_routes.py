@@ -15,7 +15,7 @@ from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
 from ..wire.bodies import StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
-from ..wire.tables import CSV, csv_lines, wants_csv
+from ..wire.tables import CSV, csv_lines, wanted_format
 from .feedback import FeedbackService, PairRecord
 from .feedback_next import NextService
 from .feedback_schemas import Feedback, FeedbackGiven, FeedbackQuery, FeedbackRecord, NextQuery, PairsQuery, Suggestions
@@ -79,7 +79,7 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
         """
         texts = query.sides == "texts"
         records, columns = (service.text_pairs(), TEXT_COLUMNS) if texts else (service.id_pairs(), ID_COLUMNS)
-        if wants_csv(query.format, accept):
+        if query.format == "csv" or (query.format is None and wanted_format(None, accept) == "csv"):
             return _file(csv_of_pairs(records, columns), CSV, "pairs.csv")
         return _file((json.dumps(each, ensure_ascii=False) + "\n" for each in records), JSONL, "pairs.jsonl")
 

@@ -1,135 +1,45 @@
-"""Saved lists, independent of HTTP: named queries that are run again, and which of their hits are new to the caller."""
+"""Saved lists, independent of HTTP: named queries that are run again, which of their hits are new, and shortlists."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from similarity.company import utc_now
 from similarity.errors import InvalidInput
-from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, Workspace
+from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
+from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
 
-from ..asking.question_schemas import (
-    DEFAULT_EXPLAINED,
-    MAX_EXPLAINED,
-    BatchQuestion,
-    Cursor,
-    Explained,
-    FormatQuery,
-    Question,
-)
+from ..asking.question_schemas import MAX_EXCLUDED, Question
 from ..asking.ranking_schemas import Hit, Ranking
-from ..asking.schemas import MAX_HITS
 from ..asking.service import SearchService
 from ..guards.callers import Caller
 from ..wire import problems
-from ..wire.bodies import Closed, CompanyId, Listed
 from ..wire.problem_documents import Problem
+from .lists_schemas import (
+    MAX_QUESTION_SHOWN,
+    CompaniesChange,
+    ListGiven,
+    ListHit,
+    ListHitsQuery,
+    ListQuestion,
+    ListRanking,
+    ListRecord,
+    Lists,
+    LookGiven,
+    LookRecord,
+)
 
-# A name is a part of a URL: no slash, no control character, no space at its ends. Written out, because the meaning of
-# \s differs between readers of a schema.
-_INNER = r"[^/\x00-\x1f\x7f-\x9f]"
-_OUTER = r"[^/\x00-\x20\x7f-\xa0]"
-LIST_NAME = f"^{_OUTER}({_INNER}*{_OUTER})?$"
-MAX_QUESTION_SHOWN = 20_000
 MAX_QUESTION_CHARACTERS = 300_000
 """All lists are read whenever the page opens: 200 of this length take about a second."""
 MAX_LISTS = 200
 QUICKLY_ASKED = 10
 """At most this many queries of lists are not heavy work, unless one has free text."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
-
-
-class ListQuestion(BatchQuestion):
-    """The query that runs whenever a list is opened: that of `POST /similar`, without a cursor."""
-
-    reasons: Explained = DEFAULT_EXPLAINED
-
-
-class ListGiven(Closed):
-    """A list to save."""
-
-    question: ListQuestion
-
-
-class ListRecord(BaseModel):
-    """A saved list. All users share the lists, but have looks of their own."""
-
-    name: str = Field(examples=["running shoes"])
-    question: dict[str, Any] | None = Field(
-        description="The query as in `POST /similar`, with ids of anchors and negatives. In `GET /lists` null if it "
-        f"has more than {MAX_QUESTION_SHOWN:,} characters: get that list itself.",
-        examples=[{"anchors": [{"company": "nike", "weight": 1.0}], "k": 25}],
-    )
-    saved_by: str = Field(description="Who saved it last.", examples=["ann"])
-    saved_at: datetime
-    looked_at: datetime | None = Field(default=None, description="Your last look at it; null if there was none.")
-    new: int | None = Field(
-        default=None,
-        description="Number of hits that are new since your last look. Null without `new` in the request, or if the "
-        "query fails: get the hits to see why.",
-        examples=[3],
-    )
-
-
-class ListsQuery(Closed):
-    """What to return of each list."""
-
-    new: bool = Field(
-        default=False, description="Also run all queries and count new hits; heavy work for more than ten lists."
-    )
-
-
-class Lists(BaseModel):
-    """All saved lists, by name."""
-
-    lists: list[ListRecord]
-
-
-class ListHitsQuery(FormatQuery):
-    """Which part of a list's hits to return."""
-
-    k: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Maximum number of hits; by default as saved.")
-    reasons: int | None = Field(
-        default=None, ge=0, le=MAX_EXPLAINED, description="How many to explain; by default as saved."
-    )
-    cursor: Cursor | None = Field(default=None, description="`next_cursor` of the page before.")
-
-
-class ListHit(Hit):
-    """One competitor, and whether it is new."""
-
-    new: bool = Field(description="Whether it was not among the hits of your last look; true if there was none.")
-
-
-class ListRanking(Ranking):
-    """The current ranking of a list's query."""
-
-    name: str = Field(description="The list's name.", examples=["running shoes"])
-    looked_at: datetime | None = Field(description="Your last look at it; null if there was none.")
-    hits: list[ListHit]  # type: ignore[assignment]  # a list cannot be narrowed, but nobody adds to this one
-
-
-class LookGiven(Closed):
-    """The hits that were seen."""
-
-    ids: Listed[CompanyId] | None = Field(
-        default=None,
-        max_length=MAX_SEEN,
-        description="All hits that were seen, replacing those of the last look; by default the current hits.",
-    )
-
-
-class LookRecord(BaseModel):
-    """A stored look."""
-
-    name: str = Field(examples=["running shoes"])
-    looked_at: datetime
-    seen: int = Field(description="Number of hits that are no longer new to you.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,30 +54,48 @@ class ListsService:
     clock: Callable[[], datetime] = utc_now
     before_much: Callable[[], None] = lambda: None
 
-    def save(self, name: str, question: ListQuestion, caller: Caller) -> tuple[ListRecord, bool]:
-        """Save a query under a name, replacing an earlier one. Return the list, and whether the name is new.
+    def save(self, name: str, given: ListGiven, caller: Caller) -> tuple[ListRecord, bool]:
+        """Save a query or companies under a name, replacing an earlier list. Return it, and whether the name is new.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: an anchor or negative matches no company, or several.
+            UnknownCompany, AmbiguousCompany: a reference of them matches no company, or several.
+            UnknownList, WrongKindOfList: a list that the query excludes does not exist, or is a query.
             Problem: there are too many lists.
-            InvalidInput: the name is invalid, or the query is too long.
+            InvalidInput: the name is invalid, or the list is too long.
         """
         if set(name) == {"."}:
             raise InvalidInput(
                 "dots alone cannot name a list, because URLs give them another meaning; choose another name"
             )
-        kept = self._with_ids(question)
-        if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
-            raise InvalidInput(
-                f"the query has {characters:,} characters as JSON, and a saved one has at most "
-                f"{MAX_QUESTION_CHARACTERS:,}; exclude fewer companies, or by their ids"
-            )
+        if given.question is not None:
+            kept = self._with_ids(given.question)
+        else:
+            kept = {"companies": self.search.ids_of(given.companies or ())}
+        _check_length(kept)
         names = {saved.name for saved in self.workspace.lists()}
         if name not in names and len(names) >= MAX_LISTS:
             raise Problem(problems.TOO_MANY_LISTS, f"there are {len(names)} lists, which is the limit")
         saved = SavedList(name=name, question=kept, saved_by=caller.name, saved_at=self.clock())
         is_new = self.workspace.save_list(saved)
         return self._record(saved, caller), is_new
+
+    def change(self, name: str, change: CompaniesChange, caller: Caller) -> ListRecord:
+        """Add companies to a shortlist and remove others; return it.
+
+        Raises:
+            UnknownList, WrongKindOfList: there is no such list, or it is a query.
+            UnknownCompany, AmbiguousCompany: a company to add is not known, or several go by that name.
+            InvalidInput: the list becomes too long.
+        """
+        added, removed = self.search.ids_of(change.add), frozenset(change.remove)
+
+        def changed(saved: SavedList) -> SavedList:
+            ids = [each for each in dict.fromkeys((*companies_of(saved), *added)) if each not in removed]
+            kept = {"companies": ids}
+            _check_length(kept)
+            return replace(saved, question=kept, saved_by=caller.name, saved_at=self.clock())
+
+        return self._record(self.workspace.change_list(name, changed), caller)
 
     def lists(self, caller: Caller, *, count_new: bool = False) -> Lists:
         """Return all lists by name, without very long queries. `count_new`: run each query and count the new hits."""
@@ -179,9 +107,9 @@ class ListsService:
                 self.before_much()
             for record, saved in zip(records, lists, strict=True):
                 record.new = self._count_new(saved, looks.get(saved.name))
-        for record in records:
-            if len(json.dumps(record.question)) > MAX_QUESTION_SHOWN:
-                record.question = None
+        for record, saved in zip(records, lists, strict=True):
+            if len(json.dumps(saved.question)) > MAX_QUESTION_SHOWN:
+                record.question = record.companies = None
         return Lists(lists=records)
 
     def saved_list(self, name: str, caller: Caller) -> ListRecord:
@@ -230,7 +158,7 @@ class ListsService:
     def _count_new(self, saved: SavedList, look: Look | None) -> int | None:
         try:
             ranking = self._asked(saved, ONLY_IDS)
-        except (Problem, InvalidInput, EncoderNotLoaded):
+        except (Problem, InvalidInput, EncoderNotLoaded, UnknownList, WrongKindOfList):
             return None
         return sum(is_new for _, is_new in _with_news(ranking, look))
 
@@ -239,6 +167,8 @@ class ListsService:
         return [company_id for hit in hits for company_id in (hit.company["id"], *hit.duplicates)]
 
     def _asked(self, saved: SavedList, changes: Mapping[str, Any]) -> Ranking:
+        if saved.companies is not None:
+            raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a query; see /lists/NAME/companies")
         try:
             question = Question.model_validate({**saved.question, **changes})
         except ValidationError as error:
@@ -248,6 +178,7 @@ class ListsService:
 
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
         """Return the query to store: with ids, so that a list keeps its companies when their names change."""
+        self.search.asked(question)  # refuses lists to exclude that do not exist
         kept = question.model_dump(mode="json", exclude_none=True)
         for asked in (*kept["anchors"], *kept["negatives"]):
             if "company" in asked:
@@ -259,7 +190,26 @@ class ListsService:
 
 
 def _record(saved: SavedList, look: Look | None) -> ListRecord:
-    return ListRecord(**asdict(saved), looked_at=look.at if look else None)
+    companies = saved.companies
+    return ListRecord(
+        name=saved.name,
+        question=dict(saved.question) if companies is None else None,
+        companies=None if companies is None else list(companies),
+        size=None if companies is None else len(companies),
+        saved_by=saved.saved_by,
+        saved_at=saved.saved_at,
+        looked_at=look.at if look else None,
+    )
+
+
+def _check_length(kept: Mapping[str, Any]) -> None:
+    if len(kept.get("companies", ())) > MAX_EXCLUDED:
+        raise InvalidInput(f"the list would have more than {MAX_EXCLUDED:,} companies; begin another list")
+    if (characters := len(json.dumps(kept))) > MAX_QUESTION_CHARACTERS:
+        raise InvalidInput(
+            f"the list has {characters:,} characters as JSON, and a saved one has at most "
+            f"{MAX_QUESTION_CHARACTERS:,}; save fewer companies, or exclude them by their ids or by lists"
+        )
 
 
 def _has_words(saved: SavedList) -> bool:

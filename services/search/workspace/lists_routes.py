@@ -6,25 +6,30 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 
+from ..asking.ranking_tables import name_in_file
 from ..asking.schemas import NoQuery
 from ..asking.similar_routes import QUESTION_PROBLEMS, RANKED, UNCHANGED, ranked
 from ..guards.callers import Caller, Scope, needs
 from ..wire import problems
-from ..wire.bodies import StrictRoute
+from ..wire.bodies import JSON, StrictRoute
 from ..wire.declarations import BODY_PROBLEMS, NAME_PROBLEMS, STORE_PROBLEMS, declared
-from .lists import (
+from ..wire.tables import TABLE_CONTENT, table_response, wanted_format
+from .lists import ListsService
+from .lists_schemas import (
     LIST_NAME,
+    CompaniesChange,
     ListGiven,
     ListHitsQuery,
     ListRanking,
     ListRecord,
     Lists,
     ListsQuery,
-    ListsService,
     LookGiven,
     LookRecord,
 )
+from .shortlists import Comparison, ComparisonQuery, Members, MembersQuery, ShortlistService, table_of
 
+LIST_PROBLEMS = (problems.UNKNOWN_LIST, problems.WRONG_KIND_OF_LIST, *NAME_PROBLEMS)
 ASKED_PROBLEMS = (problems.UNKNOWN_LIST, problems.UNUSABLE_LIST, *QUESTION_PROBLEMS)
 
 ListName = Annotated[
@@ -56,15 +61,15 @@ def lists_routes(service: ListsService) -> APIRouter:
         summary="Save a list",
         responses={
             201: {"model": ListRecord, "description": "The list is new."},
-            **declared(problems.TOO_MANY_LISTS, *NAME_PROBLEMS, *BODY_PROBLEMS),
+            **declared(problems.TOO_MANY_LISTS, *LIST_PROBLEMS, *BODY_PROBLEMS),
         },
     )
     def save(name: ListName, given: ListGiven, _: Nothing, caller: Saver, response: Response) -> ListRecord:
-        """Saves a query under a name, replacing an earlier one.
+        """Saves a query, or a shortlist of up to 10,000 companies, under a name, replacing an earlier list.
 
         All users share the lists: everyone sees them, and everyone who may save them may replace and delete them.
         """
-        record, is_new = service.save(name, given.question, caller)
+        record, is_new = service.save(name, given, caller)
         if is_new:
             response.status_code = 201
         return record
@@ -92,7 +97,7 @@ def lists_routes(service: ListsService) -> APIRouter:
     )
     def hits(request: Request, name: ListName, query: Annotated[ListHitsQuery, Query()], caller: Looker) -> Response:
         """Runs the list's query; `new` marks the hits that were not there at your last look."""
-        return ranked(request, service.hits(name, query, caller), query.format, further=("new",))
+        return ranked(service.search, request, service.hits(name, query, caller), query.format, further=("new",))
 
     @router.post(
         "/lists/{name}/looked",
@@ -103,4 +108,40 @@ def lists_routes(service: ListsService) -> APIRouter:
         """Marks hits as no longer new to you: those in `ids`, by default the current ones."""
         return service.look(name, given or LookGiven(), caller)
 
+    _add_shortlist_routes(router, service, ShortlistService(service.search, service.workspace))
     return router
+
+
+def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: ShortlistService) -> None:
+    """Add the routes of shortlists to `router`."""
+
+    @router.get(
+        "/lists/{name}/companies",
+        summary="Companies of a shortlist",
+        response_model=Members,
+        responses={200: {"content": TABLE_CONTENT}, **declared(*LIST_PROBLEMS)},
+    )
+    def members(request: Request, name: ListName, query: Annotated[MembersQuery, Query()], caller: Looker) -> Response:
+        """Returns the companies of a shortlist with name and website, as JSON, CSV or XLSX; says which are deleted."""
+        found = shortlists.members(name, query, caller)
+        wanted = wanted_format(query.format, request.headers.get("accept", ""))
+        if wanted != "json":
+            return table_response(table_of(found), wanted, name=name_in_file(name))
+        return Response(found.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
+
+    @router.post(
+        "/lists/{name}/companies",
+        summary="Change a shortlist",
+        responses=declared(*LIST_PROBLEMS, *BODY_PROBLEMS),
+    )
+    def change(name: ListName, given: CompaniesChange, _: Nothing, caller: Saver) -> ListRecord:
+        """Adds companies to a shortlist, and removes others. It is safe to send the same change again."""
+        return lists.change(name, given, caller)
+
+    @router.get("/lists/{name}/compare", summary="Compare a shortlist", responses=declared(*LIST_PROBLEMS))
+    def compare(name: ListName, query: Annotated[ComparisonQuery, Query()], caller: Looker) -> Comparison:
+        """Compares a shortlist with the first `k` hits of a company, or with another shortlist.
+
+        Returns which companies are in both, only on the list, and only in the other.
+        """
+        return shortlists.compare(name, query, caller)

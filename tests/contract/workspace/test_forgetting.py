@@ -3,7 +3,7 @@
 from typing import Any
 
 from similarity.feedback.protocol import Forgotten, Look, Shown, Verdict, Workspace
-from tests.workspace_records import NOON, make_event, make_list, make_names, moment
+from tests.workspace_records import NOON, make_event, make_list, make_names, make_shortlist, moment
 
 
 def looked(workspace: Workspace, name: str, *seen: str, user: str = "ann") -> None:
@@ -90,6 +90,34 @@ def test_a_list_with_a_name_in_its_name_is_renamed_and_its_looks_stay(workspace:
     workspace.save_list(make_list("Nike's rivals", at=moment(1), **question))
     assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=1)
     assert len({each.name for each in workspace.lists()}) == 2
+
+
+def test_it_leaves_shortlists_which_stay_even_if_they_are_empty(workspace: Workspace) -> None:
+    workspace.save_list(make_shortlist("contacted", "puma", "nike", "nike-japan", "asics"))
+    workspace.save_list(make_shortlist("alone", "nike"))
+    kept = make_shortlist("others", "puma", "Nike")
+    workspace.save_list(kept)
+    assert workspace.forget_company(make_names("nike", "Nike, Inc.")) == Forgotten(lists=2)
+    assert workspace.saved_list("contacted").companies == ("puma", "nike-japan", "asics")
+    assert workspace.saved_list("alone").companies == ()
+    assert workspace.saved_list("others") == kept
+
+
+def test_queries_follow_a_shortlist_that_is_renamed(workspace: Workspace) -> None:
+    workspace.save_list(make_shortlist("Nike's suppliers", "puma"))
+    anchors = [{"company": "puma"}]
+    workspace.save_list(make_list("query", anchors=anchors, exclude_lists=["Nike's suppliers", "contacted"]))
+    workspace.save_list(make_list("A query about Nike", anchors=anchors, exclude_lists=["Nike's suppliers"]))
+    workspace.save_list(make_list("zz", anchors=anchors, exclude_lists=["a deleted list of Nike"]))
+    assert workspace.forget_company(make_names("c17", "Nike, Inc.")) == Forgotten(lists=4)
+    [renamed] = [each.name for each in workspace.lists() if each.companies == ("puma",)]
+    assert renamed.startswith("list ")
+    assert workspace.saved_list("query").question["exclude_lists"] == [renamed, "contacted"]
+    [other] = [each for each in workspace.lists() if each.name not in {renamed, "query", "zz"}]
+    assert other.question["exclude_lists"] == [renamed]
+    [unknown] = workspace.saved_list("zz").question["exclude_lists"]
+    assert unknown.startswith("list ")
+    assert unknown not in {each.name for each in workspace.lists()}
 
 
 def test_notes_on_other_pairs_that_contain_a_name_are_emptied(workspace: Workspace) -> None:

@@ -1,11 +1,15 @@
 """Lists are a name and a question, shared; what each user saw last is kept beside them."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from similarity.feedback.protocol import Look, UnknownList, Workspace
-from tests.workspace_records import make_list, moment
+from similarity.errors import InvalidInput
+from similarity.feedback.protocol import Look, SavedList, UnknownList, Workspace
+from tests.contract.workspace.conftest import Opener
+from tests.workspace_records import make_list, make_shortlist, moment
 
 QUESTION: dict[str, Any] = {
     "anchors": [{"company": "nike", "weight": 2.0}, {"text": 'läuft — "schnell"', "weight": 1.0}],
@@ -62,3 +66,58 @@ def test_a_long_list_of_exclusions_is_kept(workspace: Workspace) -> None:
     saved = make_list(exclude=[f"company-{number}.example.com" for number in range(10_000)])
     workspace.save_list(saved)
     assert workspace.saved_list("shoes") == saved
+
+
+def test_a_shortlist_comes_back_with_its_companies_in_order(workspace: Workspace) -> None:
+    saved = make_shortlist("contacted", "puma", "adidas", "a/b c")
+    workspace.save_list(saved)
+    assert workspace.saved_list("contacted") == saved
+    assert workspace.saved_list("contacted").companies == ("puma", "adidas", "a/b c")
+    workspace.save_list(make_list("shoes"))
+    assert {each.name: each.companies for each in workspace.lists()}["shoes"] is None
+
+
+def test_an_empty_shortlist_stays_a_shortlist(workspace: Workspace) -> None:
+    workspace.save_list(make_shortlist("contacted"))
+    assert workspace.saved_list("contacted").companies == ()
+
+
+def with_company(company: str) -> Any:
+    return lambda saved: replace(saved, question={"companies": [*(saved.companies or ()), company]})
+
+
+def test_a_change_replaces_the_list_and_keeps_looks(workspace: Workspace) -> None:
+    workspace.save_list(make_shortlist("contacted", "puma"))
+    workspace.add_look(look("puma", name="contacted"))
+    changed = workspace.change_list("contacted", with_company("asics"))
+    assert changed == workspace.saved_list("contacted") == make_shortlist("contacted", "puma", "asics")
+    assert workspace.last_look("contacted", "ann") == look("puma", name="contacted")
+
+
+def test_a_change_of_an_unknown_list_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(UnknownList, match="contacted"):
+        workspace.change_list("contacted", with_company("puma"))
+    assert workspace.lists() == []
+
+
+def test_a_change_that_fails_changes_nothing(workspace: Workspace) -> None:
+    workspace.save_list(make_shortlist("contacted", "puma"))
+
+    def refuse(_: SavedList) -> SavedList:
+        raise InvalidInput("too long")
+
+    with pytest.raises(InvalidInput, match="too long"):
+        workspace.change_list("contacted", refuse)
+    assert workspace.saved_list("contacted") == make_shortlist("contacted", "puma")
+
+
+def test_no_company_is_lost_when_several_processes_add_to_a_list(open_named: Opener) -> None:
+    views = [open_named("shared") for _ in range(4)]
+    views[0].save_list(make_shortlist("contacted"))
+
+    def add(number: int) -> None:
+        views[number % len(views)].change_list("contacted", with_company(f"c{number}"))
+
+    with ThreadPoolExecutor(len(views)) as pool:
+        list(pool.map(add, range(24)))
+    assert set(views[0].saved_list("contacted").companies or ()) == {f"c{number}" for number in range(24)}

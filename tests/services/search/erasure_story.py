@@ -53,6 +53,7 @@ def write_everywhere(client: Client) -> None:
     client.put(FIRST)
     client.feedback("nike", ID, "competitor", note=f"says {NOTE}")
     client.feedback("nike", "puma", "competitor", note=f"both smaller than {NAME.lower()} works")
+    client.save_shortlist(f"suppliers of {ALIAS}", [ID, "puma"])
     client.save_list("alone", Question.about(ID))
     client.looked("alone", ids=[ID])
     client.save_list("texts", Question.about("nike", Anchor(text=f"{TEXTS}, as {ALIAS.upper()} makes them")))
@@ -60,6 +61,7 @@ def write_everywhere(client: Client) -> None:
     client.save_list("excluded", Question.about("nike", exclude=excluded))
     filters = [FieldFilter(field="attributes.brand", any_of=(ALIAS,))]
     client.save_list("filtered", Question.about("nike", filters=filters))
+    client.save_list("unlisted", Question.about("nike", exclude_lists=f"suppliers of {ALIAS}"))
     client.save_list(f"rivals of {NAME} Works", Question.about("nike"))
     client.looked(f"rivals of {NAME} Works", ids=[ID, "puma"])
     client.put(SECOND)

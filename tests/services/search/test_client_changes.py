@@ -170,3 +170,23 @@ def test_names_are_matched_with_companies(service: Client) -> None:
     assert by_website.confidence is not None
     assert (missed.id, missed.confidence) == (None, None)
     assert missed.miss
+
+
+def test_a_shortlist_is_saved_changed_excluded_and_compared(service: Client) -> None:
+    saved = service.save_shortlist("already contacted", ["boots.de", "acme"])
+    assert (saved.companies, saved.size, saved.question) == (("boots", "acme"), 2, None)
+    assert service.change_shortlist("already contacted", add=["zapatos"], remove=["acme"]).size == 2
+    left = service.similar("acme", exclude_lists="already contacted", k=2)
+    assert [hit.company.id for hit in left.hits] == ["clogs", "delta-air"]
+    service.feedback("acme", "boots", "competitor")
+    boots, zapatos = service.shortlist("already contacted", company="acme")
+    assert (boots.name, boots.domain, boots.rank, boots.verdict) == ("Boots GmbH", "boots.de", 1, "competitor")
+    assert boots.probability is not None
+    assert (boots.attributes, zapatos.rank, zapatos.verdict) == ({"employees": 12}, 3, None)
+    assert [each.rank for each in service.shortlist("already contacted")] == [None, None]
+    beside = service.compare_shortlist("already contacted", company="acme", k=2)
+    parts = (beside.in_both, beside.only_here, beside.only_there)
+    assert [[each.id for each in part] for part in parts] == [["boots"], ["zapatos"], ["clogs"]]
+    service.save_shortlist("clients", ["clogs", "boots"])
+    assert [each.id for each in service.compare_shortlist("clients", other="already contacted").only_here] == ["clogs"]
+    assert [each.size for each in service.lists()] == [2, 2]

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,10 @@ import uvicorn
 
 from services.search.app import create_app
 from similarity.cli.main import main
-from similarity.client import Client
+from similarity.client import Client, Question
+from similarity.company import utc_now
+from similarity.feedback.protocol import SavedList
+from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from tests.fakes import CountingEncoder
 from tests.similarity.client.service import Service, answering
@@ -113,6 +117,27 @@ def test_a_description_may_be_asked_with_exclusions(run: Run, url: str) -> None:
     found = {hit["id"] for hit in json.loads(said.out)}
     assert "clogs" in found
     assert "boots" not in found
+
+
+def test_a_shortlist_is_excluded_by_a_service_and_from_an_index_alike(
+    run: Run, url: str, tmp_path: Path, read_only_index: SqliteIndex
+) -> None:
+    read_only_index.backup(tmp_path / "own.db")
+    with Client(url) as client, closing(SqliteWorkspace(tmp_path / "own.db.workspace")) as workspace:
+        client.save_shortlist("already contacted", ["boots"])
+        client.save_list("shoes", Question.about("acme"))
+        for name in ("already contacted", "shoes"):
+            saved = client.saved_list(name)
+            content = {"companies": list(saved.companies)} if saved.companies else saved.question or {}
+            workspace.save_list(SavedList(name=name, question=content, saved_by="ann", saved_at=utc_now()))
+    asked = ("similar", "acme", "-k", "2", "--format", "json", "--exclude-list")
+    for place in (("--url", url), ("--index", "own.db")):
+        said = run(*asked, "already contacted", *place)
+        assert [hit["id"] for hit in json.loads(said.out)] == ["clogs", "zapatos"]
+        assert "there is no list 'nothing'" in run(*asked, "nothing", *place).error
+        assert "holds a query, not companies" in run(*asked, "shoes", *place).error
+    (tmp_path / "own.db.workspace").unlink()
+    assert "there is no list 'already contacted'" in run(*asked, "already contacted", "--index", "own.db").error
 
 
 def test_an_unknown_company_is_one_line_with_a_suggestion(run: Run, url: str) -> None:

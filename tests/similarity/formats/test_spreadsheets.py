@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.wire.tables import csv_lines
+from services.search.wire.tables import BYTE_ORDER_MARK, csv_lines
 from services.search.workspace.feedback_routes import csv_of_pairs
 from similarity.cli.tables import Line, OutputFormat, show
 from similarity.formats.spreadsheets import spreadsheet_cell
@@ -82,7 +82,8 @@ def test_what_is_shown_can_be_read_back(text: str) -> None:
 
 def test_service_feedback_export_and_command_line_show_the_same() -> None:
     formula = "\u200b＝cmd|' /C calc'!A0"
-    [service] = csv.reader(io.StringIO("".join(csv_lines([[formula]])), newline=""))
+    table = "".join(csv_lines([[formula]])).removeprefix(BYTE_ORDER_MARK)
+    [service] = csv.reader(io.StringIO(table, newline=""))
     [_, export] = csv.reader(io.StringIO("".join(csv_of_pairs([{"note": formula}], ["note"])), newline=""))
     stream = io.StringIO(newline="")
     show([Line(company=make_company("a", name=formula))], OutputFormat.CSV, stream=stream)

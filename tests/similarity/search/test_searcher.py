@@ -182,7 +182,7 @@ def test_a_question_needs_an_anchor() -> None:
 
 def test_all_neighbours_are_those_of_single_searches(index: SqliteIndex) -> None:
     index.upsert("first", [make_embedded(f"n{number:03}", vector=unit_vector(number % 90)) for number in range(200)])
-    together = dict(all_neighbours(index, "first", k=5))
+    together = {each: neighbours for each, _, neighbours in all_neighbours(index, "first", k=5)}
     assert len(together) == 203
     for company_id, neighbours in together.items():
         alone = index.similar("first", index.get("first", [company_id])[company_id].vector, k=5, exclude=[company_id])
@@ -194,7 +194,8 @@ def test_the_export_is_a_complete_parquet_file(index: SqliteIndex, tmp_path: Pat
     rows = export_neighbours(index, index.live(), tmp_path / "n.parquet", k=10)
     table = pq.read_table(tmp_path / "n.parquet")
     assert rows == table.num_rows == 6
-    assert table.column_names == ["company_id", "rank", "similar_id", "score", "probability", "duplicates"]
+    facts = ["company_id", "rank", "similar_id", "score", "probability", "duplicates"]
+    assert table.column_names == [*facts, "company_name", "similar_name"]
     assert (pq.read_metadata(tmp_path / "n.parquet").metadata or {})[b"generation"] == b"first"
     assert [path.name for path in tmp_path.glob("*.part")] == []
 

@@ -410,7 +410,7 @@ def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> 
         ("fields=name,age", "fields: String should match pattern"),
         ("also=", "also: String should have at least 1 character"),
         ("min_probability=nan", "min_probability: must be a finite number"),
-        ("format=xml", "format: must be 'json' or 'csv'"),
+        ("format=xml", "format: must be 'json', 'csv' or 'xlsx'"),
         ("cursor=%2F", "cursor: String should match pattern"),
     ],
 )

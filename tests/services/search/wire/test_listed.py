@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from services.search.asking.question_schemas import Batch, Question, SimilarQuery
 from services.search.matches.match_schemas import MatchRequest
-from services.search.workspace.lists import ListGiven, LookGiven
+from services.search.workspace.lists_schemas import ListGiven, LookGiven
 from services.search.writes.write_schemas import CompanyBody
 
 ACME = {"anchors": [{"company": "acme"}]}

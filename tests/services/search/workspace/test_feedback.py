@@ -222,7 +222,7 @@ def test_the_csv_is_harmless_in_a_spreadsheet_and_the_jsonl_exact(client: TestCl
 def test_an_export_of_nothing_is_an_empty_file(client: TestClient) -> None:
     assert pairs(client) == []
     assert client.get("/feedback/pairs", params={"format": "csv"}).text.splitlines() == [
-        "text_a,text_b,label,anchor_id,hit_id,users,judged_at"
+        "\ufefftext_a,text_b,label,anchor_id,hit_id,users,judged_at"
     ]
 
 

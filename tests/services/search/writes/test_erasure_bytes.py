@@ -45,15 +45,17 @@ def test_no_file_of_an_embedded_index_holds_a_word_of_an_erased_company(path: Pa
             before = words_in_files([path.parent])
             assert set().union(*before.values()) == set(WORDS)
             erasure = erase(client)
-            lists = [each.name for each in client.lists()]
+            lists = {each.name: each for each in client.lists()}
+            assert client.list_hits("unlisted").misses == ()  # it excludes the shortlist by its new name
         assert words_in_files([tmp_path]) == {}
         service.stop()
     assert words_in_files([tmp_path]) == {}
     assert (erasure.state, erasure.problem, erasure.compaction) == ("done", "", "done")
     counts = erasure.forgotten
-    assert (counts.events, counts.lists, counts.looks, counts.notes) == (1, 5, 1, 2)
-    assert [name for name in lists if not name.startswith("list ")] == ["excluded", "filtered", "texts"]
-    assert len(lists) == 4
+    assert (counts.events, counts.lists, counts.looks, counts.notes) == (1, 7, 1, 2)
+    assert [name for name in lists if not name.startswith("list ")] == ["excluded", "filtered", "texts", "unlisted"]
+    assert [each.companies for each in lists.values() if each.companies is not None] == [("puma",)]
+    assert len(lists) == 6
     with closing(SqliteIndex(path)) as index, closing(SqliteWorkspace(f"{path}.workspace")) as workspace:
         assert index.ledger.remembered(ID) == frozenset()
         assert [event.note for event in workspace.events()] == ["", ""]

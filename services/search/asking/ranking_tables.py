@@ -1,0 +1,66 @@
+"""A ranking as a table for a spreadsheet."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from .ranking_schemas import Hit, Ranking, Reason
+
+FACTS = ("id", "name", "domain", "country", "industry")
+COLUMNS = ("rank", *FACTS, "score", "probability", "reason", "warning")
+"""The columns of a CSV table, which programs read too."""
+
+
+def csv_rows(ranking: Ranking, further: Sequence[str] = ()) -> list[tuple[object, ...]]:
+    """Return a header and one row per hit. Members that the query omits are empty.
+
+    `further`: members that only the hits of this ranking have, as further columns.
+    """
+    return [
+        (*COLUMNS, *further),
+        *((*_front(hit), hit.score, hit.probability, *_back(hit, further)) for hit in ranking.hits),
+    ]
+
+
+def xlsx_rows(ranking: Ranking, verdicts: Mapping[str, str], further: Sequence[str] = ()) -> list[tuple[object, ...]]:
+    """Return the rows of `csv_rows` with the attributes of the hits, and the verdict on each, by its id."""
+    names = attribute_names([hit.company.get("attributes", {}) for hit in ranking.hits])
+    header = ("rank", *FACTS, *names, "score", "probability", "verdict", "reason", "warning", *further)
+    rows = [
+        (
+            *_front(hit),
+            *(hit.company.get("attributes", {}).get(name) for name in names),
+            *(hit.score, hit.probability, verdicts.get(hit.company["id"]), *_back(hit, further)),
+        )
+        for hit in ranking.hits
+    ]
+    return [header, *rows]
+
+
+def attribute_names(attributes: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the names that any of these companies' attributes have, sorted."""
+    return sorted({name for each in attributes for name in each})
+
+
+def file_name(ranking: Ranking) -> str:
+    """Return the file name of the table, without its ending."""
+    companies = [anchor.company.id for anchor in ranking.anchors if anchor.company is not None]
+    return f"competitors-{name_in_file(companies[0]) if companies else 'description'}"
+
+
+def name_in_file(name: str) -> str:
+    """Return a name with a hyphen for each character that a file name should not have."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name)
+
+
+def _front(hit: Hit) -> tuple[object, ...]:
+    return hit.rank, *(hit.company.get(name, "") for name in FACTS)
+
+
+def _back(hit: Hit, further: Sequence[str]) -> tuple[object, ...]:
+    return _words(hit.reason), hit.warning, *(getattr(hit, name) for name in further)
+
+
+def _words(reason: Reason) -> str:
+    shared = [f"{fact.field.removeprefix('attributes.')}: {', '.join(fact.values)}" for fact in reason.shared]
+    phrases = [f"\u201c{phrase.text}\u201d" for phrase in reason.phrases or []]
+    return "; ".join([*phrases, *shared])

@@ -1,0 +1,153 @@
+// Shortlists: saved lists of companies. Which hits are on one, and a dialog that compares one with a ranking or a list.
+
+import { ask, download } from "./ask.js";
+import { button, byId, counted, el, say } from "./dom.js";
+import { countOf } from "./feedback.js";
+import { companyLink, siteLink } from "./links.js";
+import { softly, toast } from "./problems.js";
+import { rowOf, shownHits } from "./results.js";
+import { current, go } from "./state.js";
+
+const COMPARED = 50; // hits of the ranking that a list is compared with
+const MOST_ROWS = 200; // of one part of the dialog
+const pathOf = (name) => `/lists/${encodeURIComponent(name)}`;
+
+let shortlists = new Map(); // ids by name
+let shown = null; // {name, other}: the list in the dialog, and the list that it is compared with
+let about = null; // the company asked about
+
+export const isShortlist = (name) => shortlists.has(name);
+
+// Of all saved lists, those that hold companies. Among all lists the ids of a long one are left out.
+export async function keepShortlists(lists) {
+  const found = lists.filter(({ size }) => typeof size === "number");
+  const whole = await Promise.all(found.map((list) => (list.companies ? list : ask(pathOf(list.name)))));
+  shortlists = new Map(whole.map(({ name, companies }) => [name, new Set(companies)]));
+  byId("shortlist-names").replaceChildren(...[...shortlists.keys()].map((value) => el("option", { value })));
+  markListed();
+}
+
+export const readShortlists = async () => keepShortlists((await ask("/lists")).lists);
+
+// ---- Beside the ranking
+
+const acceptedHits = () => shownHits().map(({ company }) => company.id).filter((id) => countOf([id]).accepted);
+
+// The lists that each hit is on, and how many accepted hits can be added to one.
+export function markListed() {
+  for (const { company } of shownHits()) {
+    const title = rowOf(company.id).node.querySelector(".title");
+    const names = [...shortlists.keys()].filter((name) => shortlists.get(name).has(company.id));
+    title?.querySelector(".listed")?.remove();
+    if (names.length) title?.append(el("span", { class: "site listed" }, `on ${names.map((name) => `“${name}”`).join(", ")}`));
+  }
+  const count = acceptedHits().length;
+  byId("add-to-list").hidden = byId("save").hidden || !count;
+  byId("add-to-list").textContent = `Add ${counted(count, "accepted company", "accepted companies")} to a list`;
+}
+
+// Adds to a shortlist, or begins one. Returns how to take that back, and in which words it was done.
+export async function addToShortlist(name, companies) {
+  if (!isShortlist(name)) {
+    await ask(pathOf(name), { method: "PUT", body: { companies } });
+    return { words: `${counted(companies.length, "company", "companies")} saved as “${name}”.`, undo: () => ask(pathOf(name), { method: "DELETE" }) };
+  }
+  const added = companies.filter((id) => !shortlists.get(name).has(id));
+  await change(name, { add: added });
+  return { words: `${counted(added.length, "company", "companies")} added to “${name}”.`, undo: () => change(name, { remove: added }) };
+}
+
+const change = (name, body) => ask(`${pathOf(name)}/companies`, { body });
+
+// ---- One list
+
+export const openShortlist = softly(async (name, other = "", company = about) => {
+  shown = { name, other };
+  about = company;
+  const path = `${pathOf(name)}/${other || about ? "compare" : "companies"}`;
+  const params = other ? { other } : about ? { company: about, k: COMPARED } : {};
+  const found = await ask(path, { params });
+  byId("shortlist-title").textContent = name;
+  byId("shortlist-about").textContent = other ? `Beside the list “${other}”`
+    : found.company ? `Beside the first ${COMPARED} competitors of ${found.company.name}`
+    : "Ask about a company to see where these stand in its ranking.";
+  byId("shortlist-parts").replaceChildren(...partsOf(found).filter(({ members }) => members.length).map(partNode));
+  showChoices();
+  const dialog = byId("shortlist");
+  if (!dialog.open) dialog.showModal();
+  say(`${name}: ${byId("shortlist-about").textContent}`);
+});
+
+function partsOf({ companies, in_both, only_here, only_there, other }) {
+  if (companies) return [{ title: counted(companies.length, "company", "companies"), members: companies, isOn: true }];
+  return [
+    { title: other ? "On both lists" : "On the list and in the ranking", members: in_both, isOn: true },
+    { title: other ? "Only on this list" : "On the list, further down in the ranking", members: only_here, isOn: true },
+    { title: other ? `Only on “${other}”` : "In the ranking, not on the list", members: only_there, isOn: false },
+  ];
+}
+
+function partNode({ title, members, isOn }) {
+  const isRanked = members.some(({ score }) => score !== null);
+  const head = ["Company", ...(isRanked ? ["Rank", "Match"] : [])].map((word) => el("th", { scope: "col" }, word));
+  const rest = members.length - MOST_ROWS;
+  return el("section", {}, el("h3", {}, `${title} `, el("small", {}, String(members.length))),
+    el("table", {}, el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, el("span", { class: "hidden" }, isOn ? "Remove" : "Add")))),
+      el("tbody", {}, members.slice(0, MOST_ROWS).map((member) => memberRow(member, isOn, isRanked)))),
+    rest > 0 && el("p", { class: "note" }, `and ${rest.toLocaleString("en")} more, which the downloads have`));
+}
+
+function memberRow(member, isOn, isRanked) {
+  const { id, name, domain, deleted, rank, score, probability } = member;
+  const words = name || id;
+  const match = score === null ? "" : probability === null ? score.toFixed(2) : `${Math.round(probability * 100)} %`;
+  const label = isOn ? `Remove ${words} from the list` : `Add ${words} to the list`;
+  const act = softly(async () => {
+    await change(shown.name, isOn ? { remove: [id] } : { add: [id] });
+    await openShortlist(shown.name, shown.other);
+    byId("shortlist-title").focus();
+    await readShortlists();
+  });
+  return el("tr", { class: deleted ? "missed" : null },
+    el("td", {}, deleted ? [id, el("small", {}, " no longer in the index")] : [companyLink(member, "name", words), " ", siteLink(domain, "site")]),
+    isRanked && [el("td", {}, rank ? String(rank) : ""), el("td", {}, match)],
+    el("td", {}, button(isOn ? "✕" : "Add", act, { "aria-label": label, title: label, class: "quiet icon" })));
+}
+
+function showChoices() {
+  const others = [...shortlists.keys()].filter((name) => name !== shown.name);
+  byId("shortlist-other").replaceChildren(el("option", { value: "" }, "the ranking"),
+    ...others.map((name) => el("option", { value: name, selected: name === shown.other }, name)));
+  byId("shortlist-other").parentElement.hidden = !others.length;
+  const isExcluded = current().excludeLists.includes(shown.name);
+  byId("shortlist-exclude").disabled = !current().anchors.length;
+  byId("shortlist-exclude").textContent = isExcluded ? "No longer exclude" : "Exclude from the ranking";
+}
+
+function excludeShown() {
+  const { name } = shown;
+  const { excludeLists } = current();
+  byId("shortlist").close();
+  go({ excludeLists: excludeLists.includes(name) ? excludeLists.filter((each) => each !== name) : [...excludeLists, name] })
+    .then(() => byId("results-title").focus());
+}
+
+const downloadShown = (format) => softly(async () => {
+  const params = about ? { format, company: about } : { format };
+  await download(`${pathOf(shown.name)}/companies`, { params, name: `list.${format}` });
+  toast(`“${shown.name}” downloaded.`);
+});
+
+// What is asked about may have changed since the last time; words of one's own have no ranks here.
+export const openShortlistBeside = (name) => openShortlist(name, "", current().anchors.find(({ company }) => company)?.company ?? null);
+
+export function startShortlists({ add }) {
+  byId("add-to-list").addEventListener("click", () => add(acceptedHits()));
+  byId("shortlist-other").addEventListener("change", ({ target }) => openShortlist(shown.name, target.value));
+  byId("shortlist-exclude").addEventListener("click", excludeShown);
+  byId("shortlist-csv").addEventListener("click", downloadShown("csv"));
+  byId("shortlist-xlsx").addEventListener("click", downloadShown("xlsx"));
+  byId("shortlist-parts").addEventListener("click", ({ target, metaKey, ctrlKey, shiftKey }) => {
+    if (target.closest("a.name") && !metaKey && !ctrlKey && !shiftKey) byId("shortlist").close();
+  });
+}

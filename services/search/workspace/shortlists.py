@@ -1,0 +1,225 @@
+"""Shortlists, independent of HTTP: their companies, and how they compare with a ranking or with another list."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
+from similarity.feedback.protocol import Workspace
+from similarity.feedback.shortlists import companies_of, shortlists
+from similarity.index.protocol import Generation
+from similarity.model.calibration import probability_of
+from similarity.search.resolver import Resolver
+from similarity.search.searcher import Hit, retry_if_retired
+
+from ..asking.question_schemas import Anchor, FormatQuery, ListName, Question, Reference
+from ..asking.ranking_tables import FACTS, attribute_names
+from ..asking.schemas import MAX_HITS
+from ..asking.service import SearchService
+from ..guards.callers import Caller
+from ..wire.bodies import Closed
+from ..wire.problem_documents import CompanyReference, reference_of
+
+
+class MembersQuery(FormatQuery):
+    """How to return the companies of a list."""
+
+    company: Reference | None = Field(
+        default=None,
+        description="Also return rank, score and probability in the ranking of this company, and your verdicts.",
+        examples=["nike"],
+    )
+
+
+class ComparisonQuery(Closed):
+    """What to compare a list with: exactly one of `company` and `other`."""
+
+    company: Reference | None = Field(
+        default=None, description="Compare with the ranking of this company.", examples=["nike"]
+    )
+    other: ListName | None = Field(default=None, description="Compare with this list of companies.")
+    k: int = Field(default=50, ge=1, le=MAX_HITS, description="How many hits of the ranking to compare with.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.company is None) == (self.other is None):
+            raise PydanticCustomError("one_of_both", "give either company or other")
+        return self
+
+
+class Member(CompanyReference):
+    """A company on a list, or one that a list is compared with."""
+
+    name: str = Field(default="", description="Empty if it is deleted.", examples=["adidas AG"])
+    attributes: dict[str, AttributeValue] = Field(default={}, description="Free facts by name.")
+    deleted: bool = Field(default=False, description="Whether the index no longer holds it.")
+    rank: int | None = Field(
+        default=None, description="Its rank in the ranking of the company asked about, if that is long enough."
+    )
+    score: float | None = Field(default=None, description="Its cosine to the company asked about.", examples=[0.734])
+    probability: float | None = Field(
+        default=None, description="How likely it is a competitor; null without a calibration.", examples=[0.81]
+    )
+    verdict: str | None = Field(default=None, description="Your verdict on it and the company asked about.")
+
+
+class Members(BaseModel):
+    """The companies of a list."""
+
+    name: str = Field(description="The list's name.", examples=["already contacted"])
+    company: CompanyReference | None = Field(description="The company asked about; null if there is none.")
+    companies: list[Member] = Field(
+        description="As they were added; with `company`, by rank, then by score. Deleted ones are last."
+    )
+    deleted: int = Field(description="Number of companies that the index no longer holds.")
+    generation: str = Field(description="The copy of the corpus that answered.", examples=["2026-01-31"])
+
+
+class Comparison(BaseModel):
+    """A list beside the first hits of a ranking, or beside another list."""
+
+    name: str = Field(description="The list's name.", examples=["already contacted"])
+    company: CompanyReference | None = Field(description="The company asked about; null for another list.")
+    other: str | None = Field(description="The name of the other list; null for a ranking.")
+    in_both: list[Member] = Field(description="On the list, and among the hits or on the other list.")
+    only_here: list[Member] = Field(description="On the list alone; `rank` is set if it is a hit further down.")
+    only_there: list[Member] = Field(description="Not on the list.")
+    generation: str = Field(examples=["2026-01-31"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The ranking of one company: what members of a list are compared with."""
+
+    company: Company
+    vector: Vector
+    hits: Mapping[str, Hit]
+    verdicts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShortlistService:
+    """Reads shortlists in `workspace`, and their companies with `search`."""
+
+    search: SearchService
+    workspace: Workspace
+
+    def members(self, name: str, query: MembersQuery, caller: Caller) -> Members:
+        """Return the companies of a list, each once.
+
+        Raises:
+            UnknownList, WrongKindOfList: there is no such list, or it is a saved query.
+            UnknownCompany, AmbiguousCompany: `company` matches no company, or several.
+        """
+        ids = companies_of(self.workspace.saved_list(name))
+
+        def run_once() -> Members:
+            live, ranked = self._ranked(query.company, caller)
+            members = self._of(ids, live, ranked)
+            return Members(
+                name=name,
+                company=reference_of(ranked.company) if ranked else None,
+                companies=members,
+                deleted=sum(each.deleted for each in members),
+                generation=live.name,
+            )
+
+        return retry_if_retired(run_once)
+
+    def compare(self, name: str, query: ComparisonQuery, caller: Caller) -> Comparison:
+        """Return which companies of a list are among the first hits of a ranking, or on another list, and which not.
+
+        Raises:
+            UnknownList, WrongKindOfList: one of the lists does not exist, or is a saved query.
+            UnknownCompany, AmbiguousCompany: `company` matches no company, or several.
+        """
+        names = [name] if query.other is None else [name, query.other]
+        lists = shortlists(self.workspace, names)
+
+        def run_once() -> Comparison:
+            live, ranked = self._ranked(query.company, caller)
+            here = self._of(lists[name], live, ranked)
+            if ranked is None:
+                others = set(lists[names[-1]])
+                there = self._of([each for each in lists[names[-1]] if each not in lists[name]], live, None)
+            else:
+                first = {each: hit for each, hit in ranked.hits.items() if hit.rank <= query.k}
+                others = set(first)
+                ranks_here = {first[each].rank for each in lists[name] if each in first}
+                missing = [each for each, hit in first.items() if each == hit.company.id and hit.rank not in ranks_here]
+                there = self._of(missing, live, ranked)
+            return Comparison(
+                name=name,
+                company=reference_of(ranked.company) if ranked else None,
+                other=query.other,
+                in_both=[each for each in here if each.id in others],
+                only_here=[each for each in here if each.id not in others],
+                only_there=there,
+                generation=live.name,
+            )
+
+        return retry_if_retired(run_once)
+
+    def _ranked(self, reference: str | None, caller: Caller) -> tuple[Generation, _Ranked | None]:
+        """Return the generation, and the ranking of the company; its hits by their own ids and their duplicates'."""
+        if reference is None:
+            return self.search.searcher.live(), None
+        question = Question(anchors=[Anchor(company=reference)], k=MAX_HITS, reasons=0)
+        ranking = self.search.ranking_about(reference, question)
+        anchor = ranking.anchors[0]
+        assert anchor.document is not None  # noqa: S101  # the anchor is a company, and it was resolved
+        return ranking.generation, _Ranked(
+            company=anchor.document.company,
+            vector=anchor.vector,
+            hits={each: hit for hit in ranking.hits for each in (hit.company.id, *hit.duplicates)},
+            verdicts=self.search.verdicts(anchor.document.id, caller.name),
+        )
+
+    def _of(self, ids: Sequence[str], generation: Generation, ranked: _Ranked | None) -> list[Member]:
+        stored = Resolver(self.search.searcher.index, generation).stored(ids)
+        members = [_member(each, stored.get(each), generation, ranked) for each in ids]
+        return sorted(members, key=_place)
+
+
+def table_of(members: Members) -> list[tuple[object, ...]]:
+    """Return the companies of a list as the rows of a table, the first of which is the header."""
+    names = attribute_names([each.attributes for each in members.companies])
+    asked = ("rank", "score", "probability", "verdict") if members.company else ()
+    rows = (
+        (*_values(each, FACTS), *(each.attributes.get(name) for name in names), *_values(each, asked), each.deleted)
+        for each in members.companies
+    )
+    return [(*FACTS, *names, *asked, "deleted"), *rows]
+
+
+def _values(member: Member, names: Iterable[str]) -> list[object]:
+    return [getattr(member, name) for name in names]
+
+
+def _member(
+    company_id: str, document: EmbeddedCompany | None, generation: Generation, ranked: _Ranked | None
+) -> Member:
+    if document is None:
+        return Member(id=company_id, deleted=True)
+    company = document.company
+    facts = {**reference_of(company).model_dump(), "attributes": dict(company.attributes)}
+    if ranked is None:
+        return Member(**facts)
+    hit = ranked.hits.get(company_id)
+    score = float(np.clip(document.vector @ ranked.vector, -1.0, 1.0))
+    return Member(
+        **facts,
+        rank=hit and hit.rank,
+        score=round(score, 6),
+        probability=probability_of(score, generation.calibration),
+        verdict=ranked.verdicts.get(company_id),
+    )
+
+
+def _place(member: Member) -> tuple[bool, float, float]:
+    """Return the sort key: by rank, then by score, and deleted companies last; stable without a ranking."""
+    return member.deleted, member.rank or float("inf"), -(member.score or 0.0)

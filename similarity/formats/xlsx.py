@@ -1,0 +1,58 @@
+"""Tables as Excel files (XLSX)."""
+
+import io
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from openpyxl.cell import Cell
+    from openpyxl.worksheet.worksheet import Worksheet
+
+MIN_WIDTH, MAX_WIDTH = 8, 50
+"""Widths of columns, in characters."""
+MAX_CELL_CHARACTERS = 32_767
+"""Excel refuses a file with a longer text."""
+MAX_EXACT_DIGITS = 15
+"""Excel sets further digits of a number to zero."""
+# What XML 1.0 cannot hold.
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
+    """Return an Excel file with one sheet; the first of `rows` is its header, bold and frozen.
+
+    A text is stored as text, also if it begins like a formula, an error value or an address: Excel runs and links
+    nothing. Text that Excel cannot hold is cut at 32,767 characters, and control characters are removed.
+    """
+    from openpyxl import Workbook
+    from openpyxl.styles import Font
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("companies")
+    sheet.freeze_panes = "A2"
+    for number, column in enumerate(zip(*rows, strict=True), 1):
+        widest = max(len(str(value)) for value in column if value is not None)
+        sheet.column_dimensions[get_column_letter(number)].width = min(max(widest + 2, MIN_WIDTH), MAX_WIDTH)
+    header, *others = rows
+    names = [_cell(sheet, value) for value in header]
+    for cell in names:
+        cell.font = Font(bold=True)
+    sheet.append(names)
+    for row in others:
+        sheet.append([_cell(sheet, value) for value in row])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _cell(sheet: "Worksheet", value: object) -> "Cell":
+    from openpyxl.cell import WriteOnlyCell
+
+    is_long = isinstance(value, int) and len(str(abs(value))) > MAX_EXACT_DIGITS
+    if value is None or (isinstance(value, int | float) and not is_long):
+        return WriteOnlyCell(sheet, value)
+    cell = WriteOnlyCell(sheet, _UNREADABLE.sub("", str(value))[:MAX_CELL_CHARACTERS])
+    cell.data_type = "s"  # openpyxl makes a formula of a text that begins with =
+    return cell

@@ -1,0 +1,193 @@
+"""Lists of companies on the page: kept from a pasted list or from hits, excluded, compared and taken along."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from tests.end_to_end.page_parts import names, ranking, row, toast
+from tests.end_to_end.test_page_lists import pasted
+
+pytestmark = pytest.mark.integration
+
+
+def keep(page: Any, name: str, *ids: str) -> None:
+    assert page.request.put(f"/lists/{name}", data={"companies": list(ids)}).ok
+
+
+def companies_of(page: Any, name: str) -> list[str]:
+    found: list[str] = page.request.get(f"/lists/{name}").json()["companies"]
+    return found
+
+
+def save_under(page: Any, name: str) -> Any:
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Save", exact=True).click()
+    dialog = page.get_by_role("dialog", name=name, exact=True)
+    dialog.wait_for()
+    return dialog
+
+
+def part(dialog: Any, title: str) -> list[str]:
+    """The names in one part of the dialog."""
+    found: list[str] = dialog.locator("section").filter(has_text=title).locator("tbody .name").all_inner_texts()
+    return found
+
+
+def workbook(page: Any, button: Any) -> tuple[str, list[dict[str, Any]]]:
+    """The name of the Excel file that a click brings, and its rows."""
+    with page.expect_download() as download:
+        button.click()
+    content = Path(download.value.path()).read_bytes()
+    [header, *rows] = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].values
+    return download.value.suggested_filename, [dict(zip(map(str, header), each, strict=True)) for each in rows]
+
+
+def test_a_pasted_list_of_more_than_ten_is_kept_as_companies(own: Any) -> None:
+    hits = own.request.get("/similar/heineken?k=14&reasons=0").json()["hits"]
+    ids = [hit["company"]["id"] for hit in hits]
+    own.goto("/")
+    dialog = pasted(own, "\n".join([*ids, "No Such Brewery 1234"]))
+    assert dialog.get_by_role("button", name="At most 10 anchors").is_disabled()
+    dialog.get_by_role("button", name="Save as a list").click()
+    shown = save_under(own, "Brewers & more")
+    toast(own, "14 companies saved as “Brewers & more”.")
+    assert len(part(shown, "14 companies")) == 14
+    assert companies_of(own, "Brewers & more") == ids
+
+
+def test_a_website_that_was_written_once_is_shown_once(sample: Any) -> None:
+    sample.goto("/")
+    dialog = pasted(sample, "theheinekencompany.com\n")
+    assert dialog.locator("#matches td").nth(1).inner_text() == "theheinekencompany.com"
+
+
+def test_accepted_hits_are_added_to_a_list_and_marked(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    assert not own.locator("#add-to-list").is_visible()
+    for name in shown[:2]:
+        own.get_by_role("button", name=f"Accept {name}").click()
+        toast(own, f"{name} accepted.")
+    own.get_by_role("button", name="Add 2 accepted companies to a list").click()
+    dialog = save_under(own, "Contacted")
+    assert part(dialog, "On the list and in the ranking") == shown[:2]
+    own.keyboard.press("Escape")
+    for name in shown[:2]:
+        assert "on “Contacted”" in row(own, name).inner_text()
+    assert "on “Contacted”" not in row(own, shown[2]).inner_text()
+
+    own.get_by_role("button", name=f"Accept {shown[2]}").click()
+    own.get_by_role("button", name="Add 3 accepted companies to a list").click()
+    dialog = save_under(own, "Contacted")
+    toast(own, "1 company added to “Contacted”.")
+    assert len(companies_of(own, "Contacted")) == 3
+    dialog.get_by_role("button", name="Undo").click()
+    row(own, shown[2]).locator(".listed").wait_for(state="detached")
+    assert len(companies_of(own, "Contacted")) == 2
+
+
+def test_a_list_is_excluded_and_the_address_carries_it(own: Any) -> None:
+    keep(own, "Contacted", "carlsberg", "ab-inbev")
+    before = ranking(own, "/?company=heineken&k=10")
+    assert "Carlsberg A/S" in before
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Contacted", exact=True).click()
+    own.get_by_role("button", name="Exclude from the ranking").click()
+    own.wait_for_url("**exclude_list=Contacted**")
+    assert "Carlsberg A/S" not in names(own)
+    own.reload()
+    assert "Carlsberg A/S" not in names(own)
+    own.get_by_role("button", name="No longer exclude the list Contacted").click()
+    own.wait_for_url(lambda url: "exclude_list" not in url)
+    assert names(own) == before
+
+
+def test_a_saved_query_keeps_the_lists_that_it_excludes(own: Any) -> None:
+    keep(own, "Contacted", "carlsberg")
+    shown = ranking(own, "/?company=heineken&k=10&exclude_list=Contacted")
+    own.get_by_role("button", name="Save list").click()
+    own.get_by_label("Name", exact=True).fill("Brewers")
+    own.get_by_role("button", name="Save", exact=True).click()
+    toast(own, "Saved as “Brewers”.")
+    assert ranking(own, "/?list=Brewers") == shown
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_text("without “Contacted”").wait_for()
+
+
+def test_an_excluded_list_that_is_gone_is_said_and_can_be_dropped(own: Any) -> None:
+    own.goto("/?company=heineken&exclude_list=Gone")
+    own.get_by_role("heading", name="Unknown list").wait_for()
+    own.get_by_role("button", name="Exclude no list").click()
+    assert "Carlsberg A/S" in names(own)
+
+
+def test_a_list_shows_ranks_and_what_is_missing_and_can_be_changed(own: Any) -> None:
+    keep(own, "Contacted", "starbucks", "carlsberg")
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Contacted", exact=True).click()
+    dialog = own.get_by_role("dialog", name="Contacted", exact=True)
+    dialog.get_by_text("Beside the first 50 competitors of Heineken N.V.").wait_for()
+    cells = dialog.locator("tr").filter(has_text="Carlsberg A/S").locator("td").all_inner_texts()
+    assert int(cells[1]) == shown.index("Carlsberg A/S") + 1
+    missing = [name for name in shown if name != "Carlsberg A/S"]
+    assert part(dialog, "In the ranking, not on the list")[:3] == missing[:3]
+    dialog.get_by_role("button", name=f"Add {missing[0]} to the list").click()
+    dialog.get_by_role("button", name=f"Remove {missing[0]} from the list").wait_for()
+    dialog.get_by_role("button", name="Remove Carlsberg A/S from the list").click()
+    dialog.get_by_role("button", name="Add Carlsberg A/S to the list").wait_for()
+    assert len(companies_of(own, "Contacted")) == 2
+    dialog.get_by_role("link", name=missing[0], exact=True).click()
+    own.get_by_role("heading", name=missing[0], level=1).wait_for()
+    assert not dialog.is_visible()
+
+
+def test_two_lists_are_compared(own: Any) -> None:
+    keep(own, "Contacted", "carlsberg", "heineken")
+    keep(own, "Clients", "carlsberg", "starbucks")
+    own.goto("/?list=Contacted")  # a list of companies shows itself
+    dialog = own.get_by_role("dialog", name="Contacted", exact=True)
+    dialog.get_by_text("Ask about a company").wait_for()
+    dialog.get_by_label("Compare with").select_option("Clients")
+    dialog.get_by_text("Beside the list “Clients”").wait_for()
+    assert part(dialog, "On both lists") == ["Carlsberg A/S"]
+    assert part(dialog, "Only on this list") == ["Heineken N.V."]
+    assert part(dialog, "Only on “Clients”") == ["Starbucks Corporation"]
+
+
+def test_a_deleted_list_of_companies_can_be_brought_back(own: Any) -> None:
+    keep(own, "Contacted", "carlsberg", "heineken")
+    own.goto("/")
+    own.get_by_role("button", name="Saved lists").click()
+    dialog = own.get_by_role("dialog", name="Saved lists")
+    dialog.get_by_text("2 companies · saved").wait_for()
+    dialog.get_by_role("button", name="Delete Contacted").click()
+    dialog.get_by_text("No list yet").wait_for()
+    dialog.get_by_role("button", name="Undo").click()
+    own.get_by_text("Contacted restored").wait_for(state="attached")
+    assert companies_of(own, "Contacted") == ["carlsberg", "heineken"]
+
+
+def test_ranking_and_list_go_along_as_excel(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name=f"Accept {shown[0]}").click()
+    own.get_by_role("button", name=f"Reject {shown[1]}").click()
+    toast(own, f"{shown[1]} rejected.")
+    name, rows = workbook(own, own.get_by_role("button", name="Download Excel"))
+    assert name == "competitors-heineken.xlsx"
+    assert [each["name"] for each in rows] == [shown[0], *shown[2:]]
+    assert (rows[0]["verdict"], rows[1]["verdict"]) == ("competitor", None)
+    assert rows[0]["employees"] is not None
+
+    keep(own, "Contacted", "carlsberg", "starbucks")
+    own.get_by_role("button", name="Saved lists").click()
+    own.get_by_role("dialog", name="Saved lists").get_by_role("button", name="Contacted", exact=True).click()
+    dialog = own.get_by_role("dialog", name="Contacted", exact=True)
+    name, rows = workbook(own, dialog.get_by_role("button", name="Excel"))
+    assert name == "Contacted.xlsx"
+    assert [(each["id"], isinstance(each["probability"], float)) for each in rows] == [
+        ("carlsberg", True),
+        ("starbucks", True),
+    ]
