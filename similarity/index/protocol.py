@@ -266,6 +266,20 @@ class CompanyIndex(Protocol):
         the fused rankings (`index.fusion`). Scores are exact cosines in both cases, equal between stores within 1e-4.
         """
 
+    def count_nearer(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        score: float,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> int:
+        """Return how many companies have a cosine above `score` to the unit `vector`, and pass all filters.
+
+        Every company is compared, also where `similar` is approximate.
+        """
+
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:

@@ -78,6 +78,33 @@ def nearest(
     return SimilarCompanies(hits=tuple(hits[each] for each in ranked[:k] if each in hits), approximate=approximate)
 
 
+def count_nearer(
+    cluster: Cluster,
+    entry: Entry,
+    vector: Vector,
+    *,
+    score: float,
+    filters: Sequence[FieldFilter],
+    exclude: frozenset[str],
+) -> int:
+    """Return how many companies have a cosine above `score`; see `CompanyIndex.count_nearer`.
+
+    Raises:
+        InvalidInput: the vector is not a unit vector of the generation's dimension.
+        InvalidFilter: a filter has a range, and an older release wrote companies that it would miss.
+        UnknownGeneration: the index was deleted.
+    """
+    check_query(vector, k=1, dimension=entry.record.dimension)
+    bodies = [queries.count_above(vector.tolist(), score, queries.matching(filters, exclude))]
+    has_range = any(each.has_range for each in filters)
+    if has_range:
+        bodies.append(queries.without_numbers())
+    counted, *others = (answer["hits"]["total"]["value"] for answer in cluster.searches(entry.index, bodies))
+    if has_range and others[0]:
+        raise ranges_would_miss(entry.record.name)
+    return int(counted)
+
+
 def _neighbour(hit: Answer) -> SimilarCompany:
     # Elasticsearch scores a cosine c as (1 + c) / 2, which keeps scores positive.
     cosine = min(1.0, max(-1.0, 2 * float(hit["_score"]) - 1))
