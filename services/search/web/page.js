@@ -5,16 +5,25 @@ import { closeOptions, startCombobox, submitCombobox } from "./combobox.js";
 import { button, byId, counted, el, lastly, say } from "./dom.js";
 import { countOf, downloadPairs, followVerdicts, judgedFor, loadVerdicts, rejected, showPairCount, showVerdict } from "./feedback.js";
 import { dropFilters, loadFacets, showApplied } from "./filters.js";
+import { openAdding, startAdding } from "./adding.js";
+import { loadAttributes } from "./attributes.js";
+import { startBulk } from "./bulk.js";
 import { startJudging } from "./judge.js";
 import { startDialogs, startKeys } from "./keys.js";
 import { companyChip, toTop } from "./links.js";
 import { lookForLists, newSinceLook, questionOfList, startLists } from "./lists.js";
 import { isWanted, isWide, loadMap, redraw, spotlight } from "./map.js";
+import { clearLocated, showLocatedVerdict, startLocating } from "./locate.js";
 import { startMatching } from "./match.js";
 import { clearProblem, mindManners, showMisses, showProblem, softly, toast } from "./problems.js";
+import { startNotes } from "./notes.js";
+import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
-import { addPage, addReasons, openAll, rowOf, showHits, showNew, shownHits } from "./results.js";
+import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
+import { labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, onlyWords, requestFor } from "./state.js";
+import { startTable } from "./table.js";
+import { hideLess, showView, startView } from "./view.js";
 
 const EXAMPLES = ["Nike", "Spotify", "Toyota", "Siemens", "Pfizer", "Netflix"];
 const SKELETON_ROWS = 8;
@@ -24,6 +33,7 @@ const MOST_REASONS = 50;
 let answer = null; // the first page of what is shown
 let cursor = null; // of the next page
 let loading = new AbortController();
+const attributes = loadAttributes(); // before the first rows: their order and columns depend on it
 
 // ---- From the address to an answer
 
@@ -38,7 +48,7 @@ async function load() {
   try {
     if (!current().anchors.length) await questionOfList(current().list, signal);
     showForm();
-    const found = await similar({ reasons: 0 }, signal);
+    const [found] = await Promise.all([similar({ reasons: 0 }, signal), attributes]);
     showAnswer(found, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -48,7 +58,10 @@ async function load() {
     byId("answer").hidden = true;
     document.title = `${error.problem.title} · Company similarity`;
     const typed = isKind(error, "unknown-company", "contested-name") ? current().anchors[0]?.company : null;
-    showProblem(error.problem, load, typed && button("Describe it instead", () => describe(typed)));
+    showProblem(error.problem, load, typed ? [
+      button("Describe it instead", () => describe(typed)),
+      isKind(error, "unknown-company") && button("Add it", softly(() => openAdding(typed))),
+    ] : []);
     if (typed) byId("search").value = typed; // to be corrected
   } finally {
     if (loading.signal === signal) wait(false);
@@ -91,12 +104,16 @@ function showAnswer(found, signal) {
   showQuestion(found);
   showApplied();
   showMisses(found.misses ?? [], removeMisses);
+  clearLocated();
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
+  showView(found);
   showTally();
+  remember(title);
   // Each of these stands by itself: one that fails says so and leaves the ranking as it is.
   softly(loadVerdicts)(found, signal);
   softly(loadFacets)(found, signal);
   softly(loadMap)(signal);
+  softly(hideLess)(signal);
   if (current().list) softly(async () => showNew(await newSinceLook(current().list, signal)))();
 }
 
@@ -132,6 +149,7 @@ const showMore = softly(async () => {
   const first = shownHits().length;
   addPage(found, asked);
   cursor = found.next_cursor;
+  showView(answer);
   showTally();
   shownHits()[first] && rowOf(shownHits()[first].company.id).node.focus();
   return say(`${counted(found.hits.length, "more company", "more companies")}`);
@@ -155,13 +173,14 @@ async function showStart() {
   byId("answer").hidden = true;
   byId("start").hidden = false;
   say("");
+  showRecent();
   const examples = await exampleCompanies().catch(() => []);
   byId("examples").replaceChildren(...(examples.length ? ["Try ", ...examples.map((each) => companyChip(each))] : []));
 }
 
 async function exampleCompanies() {
   const found = await Promise.all(EXAMPLES.map((q) => ask("/companies", { params: { q, limit: 1 } })));
-  const known = found.flatMap(({ query, companies }) => companies.filter(({ name }) => name.startsWith(query)));
+  const known = found.flatMap(({ query, companies }) => companies.filter(({ name }) => name.toLowerCase().startsWith(query.toLowerCase())));
   return known.length ? known : (await ask("/companies", { params: { q: "a", limit: 6 } })).companies;
 }
 
@@ -220,13 +239,21 @@ function search() {
 
 // ---- Verdicts and taking it along
 
+// The same companies in another order or view.
+function rearranged() {
+  showRows();
+  showView(answer);
+  showTally();
+}
+
 function showTally() {
   const hits = shownHits();
   for (const { company } of hits) showVerdict(rowOf(company.id).node, company.id);
+  showLocatedVerdict();
   const { accepted, rejected: out } = countOf(hits.map(({ company }) => company.id));
   const about = answer?.anchors.length > 1 && judgedFor();
   byId("tally").textContent = [
-    current().list && `“${current().list}”`, counted(hits.length, "company", "companies"),
+    current().list && `“${current().list}”`, `${counted(hits.length, "company", "companies")}${sortKey() === "rank" ? "" : ` by ${labelOf(sortKey()).toLowerCase()}`}`,
     accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${about.name}`,
   ].filter(Boolean).join(" · ");
   const rows = Math.min(hits.length - out, MOST_ROWS);
@@ -267,6 +294,13 @@ function start() {
   startJudging();
   startLists();
   startMatching();
+  startAdding();
+  startBulk();
+  startLocating();
+  startNotes();
+  startRecent();
+  startTable(rearranged);
+  startView(rearranged);
   startKeys({ search });
   followVerdicts(showTally);
   byId("filters").open = matchMedia("(min-width: 761px)").matches;

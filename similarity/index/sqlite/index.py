@@ -236,10 +236,9 @@ class SqliteIndex:
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
     ) -> int:
+        asked = conditions(filters)
         with self._connections.reading() as connection:
-            return self._search.count_above(
-                connection, generation, vector, score, conditions=conditions(filters), exclude=exclude
-            )
+            return self._search.count_above(connection, generation, vector, score, conditions=asked, exclude=exclude)
 
     def scan(self, generation: str, *, after: str = "", batch_size: int = 1000) -> DocumentPages:
         """Each batch is a transaction of its own: documents that are written meanwhile may or may not be included."""
