@@ -13,7 +13,7 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import filter_key
 from similarity.search.duplicates import UniqueHit, identity_keys
 from similarity.search.explanation import ExplainingPhrase, SharedFact
-from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest
+from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
 from similarity.search.resolution import ResolvedQuestion
 from similarity.search.resolver import FoundCompany
 
@@ -92,16 +92,18 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         exclude=request.excluded_ids | {document.id},
     )
     rank, approximate = None, False
+    # Candidates beyond these are never read.
     if not removals and (request.words or nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK):
-        # Without words, no company has a rank above `nearer` + 1, so fewer candidates are read for the first ranks.
-        k = request.max_rank if request.words else min(nearer + 1, MAX_RANK)
-        page = PageBuilder(index, replace(request, k=k)).page()
-        approximate = page.approximate
-        for ranked in page.hits:
-            if ranked.hit.company.id == document.id:
-                rank = ranked.rank
-            elif document.id in ranked.duplicates:
-                removals.append(Removal(RemovedBy.DUPLICATE, ranked.hit.company.id))
+        # Without words, only companies with an equal cosine can put it below rank `nearer` + 1.
+        first = request.max_rank if request.words else min(nearer + 1, MAX_RANK)
+        for k in dict.fromkeys((first, request.max_rank)):
+            page = PageBuilder(index, replace(request, k=k)).page()
+            approximate = page.approximate
+            rank, better = _rank_among(page.hits, document.id)
+            if better:
+                removals.append(Removal(RemovedBy.DUPLICATE, better))
+            if rank or better or not page.has_next:
+                break
     return Place(
         rank=rank,
         nearer=nearer,
@@ -110,6 +112,16 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         removals=tuple(removals),
         approximate=approximate,
     )
+
+
+def _rank_among(hits: Sequence[RankedHit], company_id: str) -> tuple[int | None, str]:
+    """Return the rank of the company, and the id of the better hit that it duplicates ("" if it does not)."""
+    for ranked in hits:
+        if ranked.hit.company.id == company_id:
+            return ranked.rank, ""
+        if company_id in ranked.duplicates:
+            return None, ranked.hit.company.id
+    return None, ""
 
 
 def _removals(

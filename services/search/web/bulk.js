@@ -5,7 +5,7 @@ import { COMPETITOR, NOT_COMPETITOR, judgeAll } from "./feedback.js";
 import { shownHits, tickWhere, tickedHits } from "./results.js";
 
 export function startBulk() {
-  byId("tick-all").addEventListener("change", ({ target }) => tickWhere(() => target.checked));
+  byId("tick-all").addEventListener("change", ({ target: { checked } }) => tickWhere(() => checked));
   byId("tick-from").addEventListener("change", ({ target }) => {
     const least = Number(target.value) / 100;
     if (target.value !== "" && target.checkValidity()) tickWhere(({ probability }) => (probability ?? -1) >= least);

@@ -144,7 +144,8 @@ async function saveOne(of, hit, after) {
 function wordsFor(of, done) {
   const [{ hit, before, after }] = done;
   const isOnlyNote = after && before?.verdict === after.verdict;
-  const did = isOnlyNote ? (after.note ? "noted" : "has no note now")
+  const isMixed = done.some((each) => each.after?.verdict !== after?.verdict);
+  const did = isMixed ? "have their earlier verdicts" : isOnlyNote ? (after.note ? "noted" : "has no note now")
     : { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [UNSURE]: "cannot be told" }[after?.verdict] ?? `${done.length > 1 ? "have" : "has"} no verdict now`;
   const words = `${done.length > 1 ? counted(done.length, "company", "companies") : hit.company.name} ${did}`;
   return isShown(of) ? words : `${words}, as a competitor of ${of.anchor.name}`;

@@ -11,7 +11,8 @@ import { goToRow, rowOf } from "./results.js";
 import { match, percent } from "./row.js";
 import { current, go, questionOf } from "./state.js";
 
-const LAST_RANK = { vector: 1000, hybrid: 250 };
+const LAST_RANK = 1000;
+const LAST_HYBRID_RANK = 250;
 const BY_QUESTION = ["exclude", "filter", "min_probability"]; // what can be changed, and the company then has a rank
 
 let shown = null; // what was located last
@@ -86,9 +87,10 @@ function fill(...parts) {
 function placeOf({ rank, nearer, removed_by, approximate }) {
   if (removed_by.length) return [];
   if (rank) return [`Rank ${rank.toLocaleString("en")}.`];
-  const last = LAST_RANK[current().mode];
-  if (approximate && nearer < last) return [`No rank: the approximate search leaves it out, though only ${counted(nearer, "company is", "companies are")} nearer.`];
-  return [`Beyond rank ${last.toLocaleString("en")}, where the ranking ends: ${counted(nearer, "company is", "companies are")} nearer.`];
+  const others = `${counted(nearer, "company is", "companies are")} nearer`;
+  if (current().mode === "hybrid") return [`Not among the first ${LAST_HYBRID_RANK} by meaning and words; by meaning alone, ${others}.`];
+  if (approximate && nearer < LAST_RANK) return [`No rank: the approximate search leaves it out, though only ${others}.`];
+  return [`Beyond rank ${LAST_RANK.toLocaleString("en")}, where the ranking ends: ${others}.`];
 }
 
 const withoutWhat = ({ removed_by }) => [...new Set(removed_by.map(({ by }) => ({ exclude: "exclusions", filter: "filters", min_probability: "the minimum" })[by]))].join(" and ");

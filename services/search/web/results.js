@@ -71,7 +71,7 @@ const happening = (row) => ({
   focus: () => choose(row),
   enter: () => hover(row),
   leave: () => hover(null),
-  tick: (isTicked) => tick([row], isTicked),
+  tick: (isTicked) => tick([row], () => isTicked),
 });
 
 // The same hits again, now with their phrases.
@@ -126,17 +126,20 @@ export const toggleDescription = ({ node }) => node.querySelector(".more")?.clic
 
 // ---- Ticked rows
 
-export function tick(which, isTicked) {
+function tick(which, isMeant) {
   for (const row of which) {
-    row.ticked = isTicked;
-    row.node.querySelector(".tick").checked = isTicked;
+    row.ticked = isMeant(row.hit);
+    row.node.querySelector(".tick").checked = row.ticked;
   }
   document.dispatchEvent(new CustomEvent("ticks"));
 }
 
-export const tickWhere = (isMeant) => rows.forEach((row) => tick([row], isMeant(row.hit)));
+export const tickWhere = (isMeant) => tick(rows, isMeant);
 
-export const toggleTick = (row) => tick([row], !row.ticked);
+export function toggleTick(row) {
+  const isTicked = !row.ticked;
+  tick([row], () => isTicked);
+}
 
 // ---- The current row
 
