@@ -36,6 +36,8 @@ from similarity.model.calibration import Calibration
 if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
 
+NEARER_COUNTED = 1_100
+"""Up to so many nearer companies every store counts."""
 ROLLBACK_SECONDS = 10.0
 """How long a rollback waits for writes in flight."""
 
@@ -274,10 +276,10 @@ class CompanyIndex(Protocol):
         score: float,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
-    ) -> int:
+    ) -> int | None:
         """Return how many companies have a cosine above `score` to the unit `vector`, and pass all filters.
 
-        Every company is compared, also where `similar` is approximate.
+        None if there are at least NEARER_COUNTED and the store counts no further. The count is as exact as `similar`.
         """
 
     def scan(

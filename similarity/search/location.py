@@ -48,12 +48,13 @@ class Place:
     """The place of a company in a ranking.
 
     `rank`: its rank; None if something removes it, or if the pages of the query do not reach it. `nearer`: how many
-    companies that pass the filters and are not excluded have a higher cosine, duplicates included; exact. `score` and
+    companies that pass the filters and are not excluded have a higher cosine, duplicates included; None if the store
+    counts no further (`CompanyIndex.count_nearer`). `score` and
     `probability`: as in a hit. `removals`: everything that removes it. `approximate`: as in a ranking.
     """
 
     rank: int | None
-    nearer: int
+    nearer: int | None
     score: float
     probability: float | None
     removals: tuple[Removal, ...]
@@ -93,9 +94,10 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
     )
     rank, approximate = None, False
     # Candidates beyond these are never read.
-    if not removals and (request.words or nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK):
+    is_reachable = nearer is not None and nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
+    if not removals and (request.words or is_reachable):
         # Without words, only companies with an equal cosine can put it below rank `nearer` + 1.
-        first = request.max_rank if request.words else min(nearer + 1, MAX_RANK)
+        first = request.max_rank if request.words or nearer is None else min(nearer + 1, MAX_RANK)
         for k in dict.fromkeys((first, request.max_rank)):
             page = PageBuilder(index, replace(request, k=k)).page()
             approximate = page.approximate

@@ -163,9 +163,9 @@ class Located(CompanyAnswer):
         "it: they end at rank 1,000 (`hybrid`: 250).",
         examples=[519],
     )
-    nearer: int = Field(
-        description="How many companies that pass the filters and are not excluded have a higher cosine. Every "
-        "company is compared; duplicates count.",
+    nearer: int | None = Field(
+        description="How many companies that pass the filters and are not excluded have a higher cosine; duplicates "
+        "count. null: at least 1,100, and the store counts no further (Elasticsearch).",
         examples=[531],
     )
     score: float = Field(description="As in a hit.", examples=[0.41])

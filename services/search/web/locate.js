@@ -87,6 +87,7 @@ function fill(...parts) {
 function placeOf({ rank, nearer, removed_by, approximate }) {
   if (removed_by.length) return [];
   if (rank) return [`Rank ${rank.toLocaleString("en")}.`];
+  if (nearer === null) return [`Beyond rank ${LAST_RANK.toLocaleString("en")}, where the ranking ends.`];
   const others = `${counted(nearer, "company is", "companies are")} nearer`;
   if (current().mode === "hybrid") return [`Not among the first ${LAST_HYBRID_RANK} by meaning and words; by meaning alone, ${others}.`];
   if (approximate && nearer < LAST_RANK) return [`No rank: the approximate search leaves it out, though only ${others}.`];

@@ -219,7 +219,7 @@ class ElasticIndex:
         score: float,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
-    ) -> int:
+    ) -> int | None:
         with self._entry(generation) as entry:
             return search.count_nearer(
                 self._cluster, entry, vector, score=score, filters=filters, exclude=frozenset(exclude)

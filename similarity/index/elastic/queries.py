@@ -3,8 +3,6 @@
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import FieldFilter
 from similarity.index.fusion import query_words
@@ -47,15 +45,6 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
 def count(query: Body, *, up_to: int) -> Body:
     """Return the body that counts matching documents, up to `up_to` + 1."""
     return {"query": query, "size": 0, "track_total_hits": up_to + 1}
-
-
-def count_above(vector: list[float], score: float, query: Body) -> Body:
-    """Return the body that counts matching documents with an exact cosine above `score`; it compares all of them."""
-    script = {"source": "cosineSimilarity(params.vector, 'vector') + 1.0", "params": {"vector": vector}}
-    # Scores are float32 and `min_score` is inclusive: the next float32 makes it exclusive.
-    above = float(np.nextafter(np.float32(score + 1.0), np.float32(np.inf)))
-    scored = {"script_score": {"query": query, "script": script, "min_score": max(above, 0.0)}}
-    return {"query": scored, "size": 0, "track_total_hits": True}
 
 
 def without_numbers() -> Body:

@@ -13,7 +13,7 @@ from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.filters import FieldFilter
 from similarity.index.fusion import DEPTH, fuse
-from similarity.index.protocol import SimilarCompanies
+from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
 from similarity.index.rules import check_query, ranges_would_miss
 
 # Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
@@ -22,6 +22,8 @@ OVERFETCHED = 100
 # With a filter, the search of the graph also visits companies that do not pass, so it needs more candidates (measured
 # by benchmarks/elasticsearch.py).
 FILTERED_FACTOR = 2
+# Scores are float32: a cosine that is higher by less than this is counted as equal.
+SCORE_ROUNDING = 1e-6
 
 Answer = Mapping[str, Any]
 
@@ -86,23 +88,15 @@ def count_nearer(
     score: float,
     filters: Sequence[FieldFilter],
     exclude: frozenset[str],
-) -> int:
+) -> int | None:
     """Return how many companies have a cosine above `score`; see `CompanyIndex.count_nearer`.
 
-    Raises:
-        InvalidInput: the vector is not a unit vector of the generation's dimension.
-        InvalidFilter: a filter has a range, and an older release wrote companies that it would miss.
-        UnknownGeneration: the index was deleted.
+    Reads the nearest companies instead of scoring all by a script: scripts may be switched off in a cluster. Raises
+    the same exceptions as `nearest`.
     """
-    check_query(vector, k=1, dimension=entry.record.dimension)
-    bodies = [queries.count_above(vector.tolist(), score, queries.matching(filters, exclude))]
-    has_range = any(each.has_range for each in filters)
-    if has_range:
-        bodies.append(queries.without_numbers())
-    counted, *others = (answer["hits"]["total"]["value"] for answer in cluster.searches(entry.index, bodies))
-    if has_range and others[0]:
-        raise ranges_would_miss(entry.record.name)
-    return int(counted)
+    found = nearest(cluster, entry, vector, k=NEARER_COUNTED, filters=filters, exclude=exclude, words="")
+    nearer = sum(hit.score > score + SCORE_ROUNDING for hit in found.hits)
+    return nearer if nearer < NEARER_COUNTED else None
 
 
 def _neighbour(hit: Answer) -> SimilarCompany:
