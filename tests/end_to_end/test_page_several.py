@@ -71,7 +71,7 @@ def test_what_was_saved_before_a_failure_stays_and_can_be_undone(own: Any) -> No
             route.continue_()
 
     own.route("**/feedback", second_fails)
-    own.get_by_label("Select all shown").check()
+    own.get_by_role("checkbox", name="Select all", exact=True).check()
     own.get_by_role("button", name="Accept", exact=True).click()
     toast(own, "The service does not answer")
     assert accepted(own) == shown[:1]
