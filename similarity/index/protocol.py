@@ -36,6 +36,8 @@ from similarity.model.calibration import Calibration
 if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
 
+NEARER_COUNTED = 1_100
+"""Up to so many nearer companies every store counts."""
 ROLLBACK_SECONDS = 10.0
 """How long a rollback waits for writes in flight."""
 
@@ -264,6 +266,20 @@ class CompanyIndex(Protocol):
 
         With `words` the query is hybrid: companies are also ranked by these words (BM25), and the order is that of
         the fused rankings (`index.fusion`). Scores are exact cosines in both cases, equal between stores within 1e-4.
+        """
+
+    def count_nearer(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        score: float,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> int | None:
+        """Return how many companies have a cosine above `score` to the unit `vector`, and pass all filters.
+
+        None if there are at least NEARER_COUNTED and the store counts no further. The count is as exact as `similar`.
         """
 
     def scan(

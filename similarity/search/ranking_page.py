@@ -145,7 +145,7 @@ class PageBuilder:
     def _page(self, remaining: Sequence[UniqueHit], size: int, merged: MergedHits, *, approximate: bool) -> Page:
         """Return the page of the first `size` of the `remaining` hits, which follow the previous page."""
         request, hits = self.request, remaining[:size]
-        probabilities = self._probabilities(hits)
+        probabilities = self.probabilities(hits)
         return Page(
             hits=[
                 RankedHit(each.hit, rank, probability, each.duplicates)
@@ -163,7 +163,7 @@ class PageBuilder:
         minimum = self.request.min_probability
         if minimum is None:
             return hits, False
-        probabilities = self._probabilities(hits)
+        probabilities = self.probabilities(hits)
         probable = [
             each for each, probability in zip(hits, probabilities, strict=True) if (probability or 0.0) >= minimum
         ]
@@ -174,7 +174,7 @@ class PageBuilder:
         )
         return probable, bool(same_order and len(probable) < len(hits))
 
-    def _probabilities(self, hits: Sequence[UniqueHit]) -> list[float | None]:
+    def probabilities(self, hits: Sequence[UniqueHit]) -> list[float | None]:
         """Return the calibrated probability of each hit, from its highest cosine to any anchor; None if unknown."""
         calibration = self.request.generation.calibration
         if calibration is None:

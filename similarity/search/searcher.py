@@ -22,9 +22,10 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
 from similarity.search.explanation import ExplainingPhrase, SharedFact, facts_of, shared_facts
+from similarity.search.location import Location, place_of
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
-from similarity.search.ranking_page import Page, PageBuilder, PageRequest, Position, RankedHit
+from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.resolution import (
     MAX_SIMILAR_NAMES,
     ResolvedAnchor,
@@ -33,7 +34,11 @@ from similarity.search.resolution import (
     resolve_question,
 )
 from similarity.search.resolver import FoundCompany, Resolver
+from similarity.search.suggestions import by_prominence
 from similarity.search.text_vectors import TEXT_CACHE_SIZE
+
+FOUND_TO_ORDER = 200
+"""Companies that a search box reads, to show the largest of them first."""
 
 T = TypeVar("T")
 
@@ -132,6 +137,32 @@ class Searcher:
 
         return retry_if_retired(run_once)
 
+    def locate(self, question: Question, reference: str) -> Location:
+        """Return the place of the company `reference` in the ranking for `question`, and why it is there.
+
+        Raises:
+            UnknownCompany, AmbiguousCompany: `reference`, or no anchor, could be resolved.
+            EncoderNotLoaded, NotCalibrated, InvalidInput: as `search`.
+        """
+
+        def run_once() -> Location:
+            live = self.live()
+            found = Resolver(self.index, live, question.exact).company(reference)
+            resolved = self._resolved(question, live, MAX_SIMILAR_NAMES)
+            request = _page_request(question, resolved, live, None)
+            company = found.document.company
+            phrases, warnings = self._phrases(resolved, [company], live)
+            return Location(
+                generation=live,
+                found=found,
+                place=place_of(self.index, request, resolved, found.document),
+                shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
+                phrases=phrases[0] if phrases else None,
+                warnings=warnings,
+            )
+
+        return retry_if_retired(run_once)
+
     def company(self, reference: str, *, exact: bool = False) -> tuple[FoundCompany, Generation]:
         """Return the company that `reference` resolves to (see `Resolver`), and the generation it was read from.
 
@@ -148,12 +179,15 @@ class Searcher:
     def find(self, query: str, *, limit: int = 10) -> tuple[list[Company], Generation]:
         """Return up to `limit` companies whose name, alias, domain or words match, and their generation.
 
-        If `query` is blank, there are none.
+        They are in the order of `by_prominence`. If `query` is blank, there are none.
         """
 
         def run_once() -> tuple[list[Company], Generation]:
             live = self.live()
-            return self.index.find(live.name, query, limit=limit) if query.strip() else [], live
+            if not query.strip():
+                return [], live
+            found = self.index.find(live.name, query, limit=max(limit, FOUND_TO_ORDER))
+            return by_prominence(found, query, self.index.attributes())[:limit], live
 
         return retry_if_retired(run_once)
 
@@ -165,18 +199,11 @@ class Searcher:
         *,
         max_similar_names: int = MAX_SIMILAR_NAMES,
     ) -> Ranking:
-        if question.min_probability is not None and generation.calibration is None:
-            raise NotCalibrated(
-                f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
-            )
-        resolved = resolve_question(
-            question,
-            Resolver(self.index, generation, question.exact),
-            lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
-            max_similar_names=max_similar_names,
-        )
+        resolved = self._resolved(question, generation, max_similar_names)
         page = PageBuilder(self.index, _page_request(question, resolved, generation, after)).page()
-        phrases, warnings = self._phrases(question, resolved, page, generation)
+        explained = page.hits[: question.explain]
+        found, warnings = self._phrases(resolved, [ranked.hit.company for ranked in explained], generation)
+        phrases = {ranked.rank: of_hit for ranked, of_hit in zip(explained, found, strict=bool(found))}
         facts = facts_of([_company_or_text(anchor) for anchor in resolved.anchors])
         duplicates = iter(page.query_duplicates)  # of the anchors, then of the negatives
         anchors = _with_duplicates(resolved.anchors, duplicates)
@@ -200,20 +227,29 @@ class Searcher:
         except (InvalidInput, EncoderNotLoaded) as error:
             return error
 
+    def _resolved(self, question: Question, generation: Generation, max_similar_names: int) -> ResolvedQuestion:
+        if question.min_probability is not None and generation.calibration is None:
+            raise NotCalibrated(
+                f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
+            )
+        return resolve_question(
+            question,
+            Resolver(self.index, generation, question.exact),
+            lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
+            max_similar_names=max_similar_names,
+        )
+
     def _phrases(
-        self, question: Question, resolved: ResolvedQuestion, page: Page, generation: Generation
-    ) -> tuple[dict[int, tuple[ExplainingPhrase, ...]], tuple[str, ...]]:
-        """Return the phrases of the first `question.explain` hits, by rank; and a warning if the encoder is missing."""
-        explained = page.hits[: question.explain]
-        if not explained:
-            return {}, ()
+        self, resolved: ResolvedQuestion, companies: Sequence[Company], generation: Generation
+    ) -> tuple[list[tuple[ExplainingPhrase, ...]], tuple[str, ...]]:
+        """Return the phrases of each of `companies`; if the encoder is missing, an empty list and a warning."""
+        if not companies:
+            return [], ()
         explainer = self.encoders.explainer(generation)
         if explainer is None:
             reason = self.encoders.text_vectors(generation).reason_unavailable(generation)
-            return {}, (f"no phrases were computed: {reason}",)
-        anchors = [_company_or_text(anchor) for anchor in resolved.anchors]
-        phrases = explainer.phrases(anchors, [ranked.hit.company for ranked in explained])
-        return {ranked.rank: hit_phrases for ranked, hit_phrases in zip(explained, phrases, strict=True)}, ()
+            return [], (f"no phrases were computed: {reason}",)
+        return explainer.phrases([_company_or_text(anchor) for anchor in resolved.anchors], companies), ()
 
     def _generation_of(self, position: Position) -> Generation:
         generations = {generation.name: generation for generation in self.index.generations()}

@@ -8,6 +8,7 @@ from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex
+from similarity.search.location import failed_filters
 from tests.contract.steps import found
 from tests.factories import make_embedded, unit_vector
 
@@ -132,6 +133,44 @@ def test_filters_keep_what_they_name(
     index: CompanyIndex, filtered: str, filters: list[FieldFilter], expected: str
 ) -> None:
     assert sorted(found(index.similar(filtered, unit_vector(1), k=10, filters=filters))) == list(expected)
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERS.values(), ids=FILTERS)
+def test_a_company_that_fails_a_filter_is_known_without_a_search(
+    index: CompanyIndex, filtered: str, filters: list[FieldFilter], expected: str
+) -> None:
+    stored = index.get(filtered, "1234")
+    assert sorted(each for each in stored if not failed_filters(stored[each].company, filters)) == list(expected)
+
+
+def test_nearer_companies_are_counted_exactly(index: CompanyIndex, live: str) -> None:
+    documents = [
+        make_embedded(f"c{number}", vector=unit_vector(number), country="in" if number % 3 == 0 else "out")
+        for number in range(300)
+    ]
+    index.upsert(live, [*documents, DeletedCompany(id="gone", version=3)])
+    query, inside = unit_vector(1000), [FieldFilter(field="country", any_of=("in",))]
+    ranking = brute_force(documents, query, len(documents))
+    for place in (0, 1, 40, 299):
+        company_id, score = ranking[place]
+        nearer = {each for each, _ in ranking[:place]}
+        assert index.count_nearer(live, query, score=score, exclude={company_id}) == place
+        among = index.count_nearer(live, query, score=score, filters=inside, exclude={company_id, *ranking[0][:1]})
+        filtered = {f"c{number}" for number in range(0, 300, 3)} - {ranking[0][0]}
+        assert among == len(nearer & filtered)
+    assert index.count_nearer(live, query, score=-1.0) == 300
+    assert index.count_nearer(live, query, score=1.0) == 0
+
+
+def test_equal_scores_are_not_nearer(index: CompanyIndex, live: str) -> None:
+    index.upsert(live, [make_embedded(f"c{number}", vector=axis(3, 1)) for number in range(5)])
+    score = float((axis(3, 1).astype(np.float64) * axis(1)).sum())
+    assert index.count_nearer(live, axis(1), score=score) == 0
+
+
+def test_an_unusable_vector_is_refused_where_nearer_companies_are_counted(index: CompanyIndex, live: str) -> None:
+    with pytest.raises(InvalidInput, match="vector"):
+        index.count_nearer(live, unit_vector(1, 7), score=0.5)
 
 
 @pytest.mark.parametrize("share", [2, 20])

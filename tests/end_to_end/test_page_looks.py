@@ -118,7 +118,66 @@ def asked_for_a_key(page: Any) -> None:
     page.get_by_role("dialog", name="This service asks for a key").wait_for()
 
 
-STATES = [judged, opened_all, typed, helped, saving, listed, shortlisted, judging, matched, asked_for_a_key]
+def tabled(page: Any) -> None:
+    page.get_by_role("button", name="Table").click()
+    page.locator("#columns summary").click()
+    page.get_by_role("checkbox", name="Note", exact=True).check()
+
+
+def located(page: Any) -> None:
+    page.get_by_label("Where is this company in the ranking?").fill("starbucks")
+    page.keyboard.press("Enter")
+    page.locator(".located").wait_for()
+
+
+def ticked(page: Any) -> None:
+    page.get_by_label("Select all from this probability on, %").fill("5")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Accept", exact=True).click()
+    toast(page, "accepted")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+
+
+def noted(page: Any) -> None:
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    toast(page, "accepted")
+    page.keyboard.press("n")
+    page.get_by_role("dialog", name="Note on").wait_for()
+
+
+def adding(page: Any) -> None:
+    page.goto("/?company=Quuxotronics")
+    page.get_by_role("button", name="Add it").click()
+    page.get_by_label("What does it do?").wait_for()
+
+
+def started_again(page: Any) -> None:
+    page.goto("/")
+    page.locator("#recent-searches a").wait_for()
+    page.get_by_role("combobox", name="Company name, domain or id").click()
+    page.get_by_role("option").first.wait_for()
+
+
+STATES = [
+    tabled,
+    located,
+    ticked,
+    noted,
+    adding,
+    started_again,
+    judged,
+    opened_all,
+    typed,
+    helped,
+    saving,
+    listed,
+    shortlisted,
+    judging,
+    matched,
+    asked_for_a_key,
+]
 
 
 @pytest.mark.parametrize("width", [390, 1440])

@@ -1,6 +1,6 @@
 """The query behind `/similar`: as a JSON body, and as the parameters of a URL."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
@@ -141,8 +141,8 @@ class Filter(_Body):
         return FieldFilter(**{**dict(self), **lists})
 
 
-class BatchQuestion(_Body):
-    """One query of a batch."""
+class Criteria(_Body):
+    """What decides a ranking, without how much of it is returned."""
 
     anchors: Listed[Anchor] = Field(
         min_length=1, max_length=MAX_ANCHORS, description="What the hits should be similar to."
@@ -166,13 +166,6 @@ class BatchQuestion(_Body):
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
-    k: int = HOW_MANY
-    reasons: Explained = 0
-    fields: Listed[CompanyMember] | None = Field(
-        default=None,
-        max_length=len(MEMBERS),
-        description="The members of each hit's `company` to return, besides `id`; by default all.",
-    )
 
     def asked(self) -> search.Question:
         """Return the library question."""
@@ -183,10 +176,24 @@ class BatchQuestion(_Body):
             exclude=self.exclude,
             hybrid=self.mode == "hybrid",
             min_probability=self.min_probability,
-            k=self.k,
-            explain=self.reasons,
             exact=self.resolve == "exact",
         )
+
+
+class BatchQuestion(Criteria):
+    """One query of a batch."""
+
+    k: int = HOW_MANY
+    reasons: Explained = 0
+    fields: Listed[CompanyMember] | None = Field(
+        default=None,
+        max_length=len(MEMBERS),
+        description="The members of each hit's `company` to return, besides `id`; by default all.",
+    )
+
+    def asked(self) -> search.Question:
+        """Return the library question."""
+        return replace(super().asked(), k=self.k, explain=self.reasons)
 
 
 class Question(BatchQuestion):
@@ -194,6 +201,12 @@ class Question(BatchQuestion):
 
     reasons: Explained = DEFAULT_EXPLAINED
     cursor: Cursor | None = CURSOR
+
+
+class Locate(Criteria):
+    """A query for competitors, and the company whose place among them is wanted."""
+
+    company: Reference = Field(description="A company's id, domain, name or alias.", examples=["puma"])
 
 
 class Batch(_Body):

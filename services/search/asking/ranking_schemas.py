@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from similarity.company import AttributeValue
+from similarity.search.location import RemovedBy
 
 from ..wire.problem_documents import (
     CompanyReference,
@@ -138,6 +139,42 @@ class SimilarToText(Ranking):
     text: str = Field(examples=["rents out electric scooters by the minute"])
     language: str = Field(description="ISO 639 code of the text; `und` if it is too short to tell.")
     warning: str | None = Field(default=None, description="Set if the text is not English: scores are less reliable.")
+
+
+class RemovalRecord(BaseModel):
+    """One reason why a company has no rank."""
+
+    by: RemovedBy = Field(
+        description="`anchor`, `negative`, `exclude`: it is this company of the query, or the same company under "
+        "another id. `duplicate`: a better hit is the same company. `filter`: it does not pass the filter on `field`. "
+        "`min_probability`: its probability is lower."
+    )
+    company: str | None = Field(
+        default=None, description="The id of that anchor, negative, exclusion or hit.", examples=["puma"]
+    )
+    field: str | None = Field(default=None, description="The field of that filter.", examples=["country"])
+
+
+class Located(CompanyAnswer):
+    """The place of a company in a ranking, and why it is there."""
+
+    rank: int | None = Field(
+        description="Its rank. null: something removes it (see `removed_by`), or the pages of this query do not reach "
+        "it: they end at rank 1,000 (`hybrid`: 250).",
+        examples=[519],
+    )
+    nearer: int | None = Field(
+        description="How many companies that pass the filters and are not excluded have a higher cosine; duplicates "
+        "count. null: at least 1,100, and the store counts no further (Elasticsearch).",
+        examples=[531],
+    )
+    score: float = Field(description="As in a hit.", examples=[0.41])
+    probability: float | None = Field(description="As in a hit.", examples=[0.12])
+    reason: Reason
+    removed_by: list[RemovalRecord] = Field(description="Everything that removes it; empty if nothing.")
+    warnings: list[str] = Field(default=[], description="What could not be done, and why.")
+    approximate: bool = Field(description="As in a ranking: if true, `rank` may be null although `nearer` is small.")
+    took_ms: float = Field(description="Time spent on this answer inside the service.", examples=[12.5])
 
 
 class Answered(BaseModel):

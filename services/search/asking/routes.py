@@ -11,7 +11,8 @@ from fastapi import APIRouter, Query, Request, Response
 from ..guards.callers import Scope, needs
 from ..wire.declarations import NAME_PROBLEMS, STORE_PROBLEMS, Responses, declared
 from ..wire.etags import with_etag
-from .schemas import Alive, CompanyAnswer, CompanyQuery, FindQuery, FoundCompanies, Ready
+from .locate_routes import locate_routes
+from .schemas import Alive, CompanyAnswer, CompanyQuery, DeclaredAttributes, FindQuery, FoundCompanies, NoQuery, Ready
 from .service import SearchService
 from .similar_routes import ETAG, JSON, UNCHANGED, Reference, similar_routes
 
@@ -22,6 +23,7 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
     """Return the routes on `service`. `feedback_trouble`: why the store of feedback does not answer, or None."""
     router = APIRouter()
     router.include_router(similar_routes(service))
+    router.include_router(locate_routes(service))
 
     @router.get(
         "/companies",
@@ -33,6 +35,17 @@ def search_routes(service: SearchService, feedback_trouble: Callable[[], str | N
     def find_companies(query: Annotated[FindQuery, Query()]) -> FoundCompanies:
         """Finds companies by domain, by the beginning of a name or alias, then by words; for search boxes."""
         return service.find(query)
+
+    @router.get(
+        "/attributes",
+        tags=["Companies"],
+        summary="Declared attributes",
+        responses=declared(*STORE_PROBLEMS),
+        dependencies=[needs(Scope.READ)],
+    )
+    def attributes(_: Annotated[NoQuery, Query()]) -> DeclaredAttributes:
+        """Returns the types that were declared for attributes, and which of them is the size of a company."""
+        return service.attributes()
 
     @router.get(
         "/companies/{company_id:path}",

@@ -112,6 +112,24 @@ class FoundCompanies(BaseModel):
     generation: str = Field(examples=["2026-01-31"])
 
 
+class DeclaredType(BaseModel):
+    """The declared type of an attribute."""
+
+    type: Literal["number", "ordinal"]
+    levels: tuple[str, ...] = Field(
+        default=(), description="Of an ordinal: its levels, the lowest first.", examples=[["small", "mid", "large"]]
+    )
+
+
+class DeclaredAttributes(BaseModel):
+    """The declared types of attributes. Companies may have other attributes, too."""
+
+    types: dict[str, DeclaredType] = Field(examples=[{"employees": {"type": "number", "levels": []}}])
+    size: str | None = Field(
+        description="The attribute that is the size of a company; null if none is.", examples=["employees"]
+    )
+
+
 class Alive(BaseModel):
     """The process runs; nothing else was checked."""
 

@@ -20,18 +20,29 @@ from ..wire.failures import problem_of
 from ..wire.problem_documents import problem_document
 from .answers import company_members, model_of, record_of
 from .cursors import Cursors
-from .question_schemas import MAX_EXCLUDED, Anchor, Batch, BatchQuestion, Question, SimilarQuery, TextQuery
+from .question_schemas import (
+    MAX_EXCLUDED,
+    Anchor,
+    Batch,
+    BatchQuestion,
+    Criteria,
+    Locate,
+    Question,
+    SimilarQuery,
+    TextQuery,
+)
 from .ranking_schemas import (
     Answered,
     BatchAnswer,
+    Located,
     Ranking,
     Refused,
     SimilarToCompany,
     SimilarToText,
 )
 from .recent_counts import RecentCounts
-from .schemas import CompanyAnswer, FindQuery, FoundCompanies, Ready
-from .shaping import ranking_members
+from .schemas import CompanyAnswer, DeclaredAttributes, DeclaredType, FindQuery, FoundCompanies, Ready
+from .shaping import located_members, ranking_members
 
 MAX_ERRORS_NAMED = 5
 
@@ -101,6 +112,12 @@ class SearchService:
                 answers.append(Refused(status=problem.kind.status, problem=document))
         return BatchAnswer(answers=answers, generation=live.name, took_ms=_milliseconds_since(started))
 
+    def locate(self, asked: Locate) -> Located:
+        """Return the place of a company in a ranking. Raises what `Searcher.locate` raises."""
+        started = time.perf_counter()
+        location = self.searcher.locate(self.asked(asked), asked.company)
+        return Located(**located_members(location, asked.company), took_ms=_milliseconds_since(started))
+
     def ranking(self, question: Question) -> LibraryRanking:
         """Return the ranking of a question, from the page that its cursor names.
 
@@ -134,7 +151,7 @@ class SearchService:
             raise errors[0]
         return list(dict.fromkeys(each.document.id for each in found if isinstance(each, FoundCompany)))
 
-    def asked(self, question: BatchQuestion) -> LibraryQuestion:
+    def asked(self, question: Criteria) -> LibraryQuestion:
         """Return the library question, with the companies that are on the excluded lists now.
 
         Raises:
@@ -182,6 +199,15 @@ class SearchService:
         """Return companies for a search box; a blank query finds none."""
         found, live = self.searcher.find(query.q, limit=query.limit)
         return FoundCompanies(query=query.q, companies=[record_of(each) for each in found], generation=live.name)
+
+    def attributes(self) -> DeclaredAttributes:
+        """Return the declared types of attributes."""
+        declared = self.searcher.index.attributes()
+        types = {
+            name: DeclaredType(type="ordinal" if each.levels else "number", levels=each.levels)
+            for name, each in declared.types.items()
+        }
+        return DeclaredAttributes(types=types, size=declared.size or None)
 
     def ready(self, feedback_trouble: Callable[[], str | None] = lambda: None) -> Ready:
         """Return the live generation, its model, and whether free text and feedback work.

@@ -1,19 +1,20 @@
 """From a ranking of the library to the members of the models that are answered."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
 from similarity.company import Company, time_of_version
 from similarity.preparation.language import detect_language
 from similarity.search import searcher
-from similarity.search.explanation import ExplainingPhrase
+from similarity.search.explanation import ExplainingPhrase, SharedFact
+from similarity.search.location import Location
 from similarity.search.resolution import ResolvedAnchor, Unresolved
 
 from ..wire.failures import problem_of
 from ..wire.problem_documents import CompanyReference
-from .answers import language_warning, model_of, record_of
-from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason
+from .answers import company_members, language_warning, model_of, record_of
+from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord
 
 
 def ranking_members(ranking: searcher.Ranking, members: Collection[str] | None) -> dict[str, Any]:
@@ -72,12 +73,25 @@ def miss_of(unresolved: Unresolved) -> Miss:
     )
 
 
-def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
-    # Inner records as plain dicts: the models are then made in one step, which is twice as quick.
-    reason: dict[str, Any] = {
-        "shared": [{"field": fact.field, "values": fact.values} for fact in hit.shared],
-        "phrases": None if hit.phrases is None else [_phrase(each) for each in hit.phrases],
+def located_members(location: Location, reference: str) -> dict[str, Any]:
+    """Return the members of a `Located` but `took_ms`."""
+    place = location.place
+    return company_members(location.found, reference, location.generation) | {
+        "rank": place.rank,
+        "nearer": place.nearer,
+        "score": round(place.score, 6),
+        "probability": place.probability,
+        "reason": _reason(location.shared, location.phrases),
+        "removed_by": [
+            RemovalRecord(by=each.by, company=each.company_id or None, field=each.field or None)
+            for each in place.removals
+        ],
+        "warnings": list(location.warnings),
+        "approximate": place.approximate,
     }
+
+
+def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
     return Hit(
         rank=hit.rank,
         score=round(hit.score, 6),
@@ -87,9 +101,17 @@ def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
         embedded_at=hit.embedded_at,
         language=hit.language,
         warning=language_warning("description", hit.language),
-        reason=cast("Reason", reason),
+        reason=cast("Reason", _reason(hit.shared, hit.phrases)),
         duplicates=list(hit.duplicates),
     )
+
+
+def _reason(shared: Sequence[SharedFact], phrases: Sequence[ExplainingPhrase] | None) -> dict[str, Any]:
+    # Inner records as plain dicts: the models are then made in one step, which is twice as quick.
+    return {
+        "shared": [{"field": fact.field, "values": fact.values} for fact in shared],
+        "phrases": None if phrases is None else [_phrase(each) for each in phrases],
+    }
 
 
 def _phrase(phrase: ExplainingPhrase) -> dict[str, Any]:

@@ -4,10 +4,12 @@ import { ProblemError, ask } from "./ask.js";
 import { byId, el } from "./dom.js";
 import { facts, goToCompany } from "./links.js";
 import { showProblem } from "./problems.js";
+import { recentSearches } from "./recent.js";
+import { visit } from "./state.js";
 
 const PAUSE = 90; // milliseconds between the last key and the question
 
-let options = [];
+let options = []; // {act, parts}: what choosing it does, and what it shows
 let active = -1;
 let typing = new AbortController();
 let timer = 0;
@@ -18,11 +20,12 @@ export function startCombobox() {
   box().addEventListener("input", suggest);
   box().addEventListener("keydown", onKey);
   box().addEventListener("blur", closeOptions);
+  box().addEventListener("click", suggestRecent);
 }
 
 export function submitCombobox() {
   const typed = box().value.trim();
-  if (active >= 0) goToCompany(options[active].id);
+  if (active >= 0) options[active].act();
   else if (typed) goToCompany(typed);
 }
 
@@ -44,24 +47,32 @@ function suggest() {
   else closeOptions();
 }
 
+// An empty box offers what was asked before.
+function suggestRecent() {
+  if (box().value.trim() || !byId("options").hidden) return;
+  const recent = recentSearches();
+  if (recent.length) openOptions(recent.map(({ title, address }) => ({ act: () => visit(address), parts: [el("span", {}, title), el("span", { class: "where" }, "recent")] })));
+}
+
 async function find(q) {
   typing = new AbortController();
   try {
     const { companies } = await ask("/companies", { params: { q, limit: 8 }, signal: typing.signal });
-    openOptions(companies, q);
+    openOptions(companies.map((company) => ({
+      act: () => goToCompany(company.id),
+      parts: [el("span", {}, ...typedPart(company.name, q), ...otherName(company, q)), el("span", { class: "where" }, facts(company))],
+    })));
   } catch (error) {
     if (error instanceof ProblemError) showProblem(error.problem, suggest);
     else if (error.name !== "AbortError") throw error;
   }
 }
 
-function openOptions(companies, q) {
-  options = companies;
+function openOptions(found) {
+  options = found;
   active = -1;
-  const items = companies.map((company, position) =>
-    el("li", { role: "option", id: `option-${position}`, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); goToCompany(company.id); } },
-      el("span", {}, ...typedPart(company.name, q), ...otherName(company, q)),
-      el("span", { class: "where" }, facts(company))));
+  const items = found.map(({ act, parts }, position) =>
+    el("li", { role: "option", id: `option-${position}`, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); act(); } }, ...parts));
   if (!items.length) items.push(el("li", { class: "nothing", role: "option", "aria-disabled": "true" }, "No company found"));
   byId("options").replaceChildren(...items);
   byId("options").hidden = false;
@@ -93,7 +104,7 @@ function move(step) {
 function onKey(event) {
   if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     event.preventDefault();
-    if (byId("options").hidden) suggest();
+    if (byId("options").hidden) (box().value.trim() ? suggest : suggestRecent)();
     else move(event.key === "ArrowDown" ? 1 : -1);
   } else if (event.key === "Escape") {
     event.preventDefault();

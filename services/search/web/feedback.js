@@ -9,16 +9,18 @@ export const NOT_COMPETITOR = "not_competitor";
 export const UNSURE = "unsure"; // cannot be told: no label, whatever others say
 export const WITHDRAWN = "withdrawn"; // events are only ever added; this one says that the last verdict is void
 
-let verdicts = new Map(); // verdict by hit id, for the anchor
+let verdicts = new Map(); // {verdict, note} by hit id, for the anchor
 let about = null; // {anchor: company or null, generation, bundle}
-const steps = []; // {of, hit, before}: what can be undone, the last one last; `of` is what the page was about
+const steps = []; // {of, changes}: what can be undone, the last one last; `of` is what the page was about
 let onVerdict = () => {};
 
-export const rejected = () => [...verdicts].filter(([, verdict]) => verdict === NOT_COMPETITOR).map(([id]) => id);
+export const rejected = () => [...verdicts].filter(([, { verdict }]) => verdict === NOT_COMPETITOR).map(([id]) => id);
+export const verdictOf = (id) => verdicts.get(id)?.verdict;
+export const noteOf = (id) => verdicts.get(id)?.note ?? "";
 export const judgedFor = () => (document.body.classList.contains("no-verdicts") ? null : about?.anchor ?? null);
 export const countOf = (ids) => ({
-  accepted: ids.filter((id) => verdicts.get(id) === COMPETITOR).length,
-  rejected: ids.filter((id) => verdicts.get(id) === NOT_COMPETITOR).length,
+  accepted: ids.filter((id) => verdictOf(id) === COMPETITOR).length,
+  rejected: ids.filter((id) => verdictOf(id) === NOT_COMPETITOR).length,
 });
 
 export function followVerdicts(listener) {
@@ -42,7 +44,7 @@ export const refreshVerdicts = softly(async () => {
 async function readVerdicts(anchor, signal) {
   try {
     const found = await ask("/feedback", { params: { anchor: anchor.id, limit: 1 }, signal });
-    verdicts = new Map(found.verdicts.map(({ hit, verdict }) => [hit, verdict]));
+    verdicts = new Map(found.verdicts.map(({ hit, verdict, note }) => [hit, { verdict, note }]));
   } catch (error) {
     document.body.classList.add("no-verdicts");
     if (!isMissing(error)) throw error;
@@ -62,20 +64,32 @@ export function verdictButtons(hit) {
 }
 
 export function showVerdict(row, id) {
-  const verdict = verdicts.get(id);
+  const verdict = verdictOf(id);
   row.classList.toggle("accepted", verdict === COMPETITOR);
   row.classList.toggle("rejected", verdict === NOT_COMPETITOR);
   for (const each of row.querySelectorAll("[data-verdict]")) each.setAttribute("aria-pressed", String(each.dataset.verdict === verdict));
+  for (const each of row.querySelectorAll(".noted-words")) each.textContent = noteOf(id);
+  for (const each of row.querySelectorAll(".noted")) each.hidden = !noteOf(id);
+  for (const each of row.querySelectorAll(".note-button")) each.hidden = !verdict;
 }
 
 export const accept = (hit) => judge(hit, COMPETITOR);
 export const reject = (hit) => judge(hit, NOT_COMPETITOR);
 
-// The same verdict a second time takes it back.
+// The same verdict a second time takes it back. Another verdict keeps the note.
 function judge(hit, verdict) {
-  if (!about?.anchor || document.body.classList.contains("no-verdicts")) return null;
-  return save(hit, verdicts.get(hit.company.id) === verdict ? WITHDRAWN : verdict);
+  const { id } = hit.company;
+  return save([{ hit, after: verdictOf(id) === verdict ? null : { verdict, note: noteOf(id) } }]);
 }
+
+// Several hits at once, and one step to undo. Those that have this verdict stay as they are.
+export function judgeAll(hits, verdict) {
+  const others = hits.filter(({ company }) => verdictOf(company.id) !== verdict);
+  if (!others.length) return toast("They have this verdict already.");
+  return save(others.map((hit) => ({ hit, after: { verdict, note: noteOf(hit.company.id) } })));
+}
+
+export const saveNote = (hit, note) => save([{ hit, after: { verdict: verdictOf(hit.company.id), note } }]);
 
 export const undo = () => takeBack(steps.at(-1));
 
@@ -84,38 +98,65 @@ function takeBack(step) {
   const place = steps.lastIndexOf(step);
   if (place < 0) return null; // nothing to take back, or taken back already
   steps.splice(place, 1);
-  return save(step.hit, step.before ?? WITHDRAWN, { of: step.of, undoes: step });
+  return save(step.changes.map(({ hit, before }) => ({ hit, after: before })), { of: step.of, undoes: step });
 }
 
-const save = softly(async (hit, verdict, { of = about, undoes = null } = {}) => {
-  const { id, name } = hit.company;
-  const before = verdicts.get(id);
-  setVerdict(of, id, verdict);
+// `changes`: {hit, after}, where `after` is {verdict, note}, or null for none. What was saved before a failure stays.
+const save = softly(async (changes, { of = about, undoes = null } = {}) => {
+  if (!of?.anchor || (isShown(of) && document.body.classList.contains("no-verdicts"))) return;
+  const done = [];
+  try {
+    for (const { hit, after } of changes) {
+      if (changes.length > 1) say(`Saving ${done.length + 1} of ${changes.length}`);
+      done.push({ hit, before: await saveOne(of, hit, after), after });
+    }
+  } catch (error) {
+    if (undoes) steps.push({ of, changes: undoes.changes.slice(done.length) });
+    throw error;
+  } finally {
+    const step = { of, changes: done };
+    if (done.length && !undoes) steps.push(step);
+    if (done.length) {
+      const words = wordsFor(of, done);
+      say(words);
+      toast(`${words}.`, !undoes && { label: "Undo", act: () => takeBack(step) });
+    }
+  }
+  await showPairCount();
+});
+
+async function saveOne(of, hit, after) {
+  const { id } = hit.company;
+  const before = isShown(of) ? verdicts.get(id) ?? null : null;
+  setVerdict(of, id, after);
   try {
     await sendVerdict({
-      anchor: of.anchor.id, hit: id, verdict, rank: hit.rank, score: hit.score, probability: hit.probability,
+      anchor: of.anchor.id, hit: id, verdict: after?.verdict ?? WITHDRAWN, note: after?.note ?? "", rank: hit.rank, score: hit.score, probability: hit.probability,
       generation: of.generation, bundle_id: of.bundle,
     });
   } catch (error) {
     setVerdict(of, id, before);
-    if (undoes) steps.push(undoes);
     throw error;
   }
-  const step = { of, hit, before };
-  if (!undoes) steps.push(step);
-  const done = { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [WITHDRAWN]: "has no verdict now" }[verdict];
-  const words = isShown(of) ? `${name} ${done}` : `${name} ${done}, as a competitor of ${of.anchor.name}`;
-  say(words);
-  toast(`${words}.`, !undoes && { label: "Undo", act: () => takeBack(step) });
-  await showPairCount();
-});
+  return before;
+}
+
+function wordsFor(of, done) {
+  const [{ hit, before, after }] = done;
+  const isOnlyNote = after && before?.verdict === after.verdict;
+  const isMixed = done.some((each) => each.after?.verdict !== after?.verdict);
+  const did = isMixed ? "have their earlier verdicts" : isOnlyNote ? (after.note ? "noted" : "has no note now")
+    : { [COMPETITOR]: "accepted", [NOT_COMPETITOR]: "rejected", [UNSURE]: "cannot be told" }[after?.verdict] ?? `${done.length > 1 ? "have" : "has"} no verdict now`;
+  const words = `${done.length > 1 ? counted(done.length, "company", "companies") : hit.company.name} ${did}`;
+  return isShown(of) ? words : `${words}, as a competitor of ${of.anchor.name}`;
+}
 
 const isShown = (of) => of.anchor.id === about?.anchor?.id;
 
-function setVerdict(of, id, verdict) {
+function setVerdict(of, id, after) {
   if (!isShown(of)) return;
-  if (verdict === undefined || verdict === WITHDRAWN) verdicts.delete(id);
-  else verdicts.set(id, verdict);
+  if (after) verdicts.set(id, after);
+  else verdicts.delete(id);
   onVerdict();
 }
 

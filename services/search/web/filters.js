@@ -1,6 +1,7 @@
 // Narrowing down: facets of what is near (any of, none of), ranges of numbers, and what is applied.
 
 import { ask } from "./ask.js";
+import { nameOfField } from "./attributes.js";
 import { button, byId, el } from "./dom.js";
 import { current, go, requestFor } from "./state.js";
 
@@ -9,7 +10,7 @@ const MOST_VALUES = 40; // of an attribute; one with more is no facet but free t
 const NEARBY = 100; // hits that the facets are taken from
 const FIRST = ["country", "industry", "tags"];
 
-let nearby = { key: "", hits: [], calibrated: false };
+let nearby = { key: "", hits: [] };
 const opened = new Set(); // facets that show all their values
 
 // ---- Which values there are: those of the same question without filters
@@ -22,7 +23,7 @@ export async function loadFacets(answer, signal) {
     const asked = { ...state, filters: [], minProbability: null, k: NEARBY };
     const { path, params, body } = requestFor("/similar", asked, { reasons: 0, fields: "country,industry,tags,attributes" });
     const { hits } = await ask(path, { params, body, signal });
-    nearby = { key: keyOf(state), hits, calibrated: hits.some(({ probability }) => probability !== null) };
+    nearby = { key: keyOf(state), hits };
   }
   showFacets();
 }
@@ -40,11 +41,6 @@ function attributeFields() {
   for (const { field } of current().filters) if (field.startsWith("attributes.")) names.add(field.slice("attributes.".length));
   return [...names].sort().map((name) => `attributes.${name}`);
 }
-
-const label = (field) => {
-  const name = field.replace("attributes.", "").replaceAll("_", " ");
-  return name[0].toUpperCase() + name.slice(1);
-};
 
 function valuesOf(company, field) {
   const value = field.startsWith("attributes.") ? company.attributes?.[field.slice("attributes.".length)] : company[field];
@@ -68,13 +64,13 @@ function choices(field, counts) {
   const chosen = new Set([...filter.any_of, ...filter.none_of]);
   const shown = opened.has(field) ? counts : counts.filter(([value], place) => place < FEW || chosen.has(value));
   const rest = counts.length - shown.length;
-  return el("div", { role: "group", "aria-label": label(field), class: "facet" }, el("h2", {}, label(field)),
+  return el("div", { role: "group", "aria-label": nameOfField(field), class: "facet" }, el("h2", {}, nameOfField(field)),
     shown.map(([value, count]) => choice(field, value, count)),
     (rest > 0 || opened.has(field)) && counts.length > FEW && button(rest > 0 ? `${rest} more` : "fewer", () => {
       if (!opened.delete(field)) opened.add(field);
       showFacets();
-      byId("facets").querySelector(`[aria-label="${CSS.escape(label(field))}"] .link`)?.focus();
-    }, { class: "link", "aria-label": `${rest > 0 ? `${rest} more` : "Fewer"} of ${label(field)}` }));
+      byId("facets").querySelector(`[aria-label="${CSS.escape(nameOfField(field))}"] .link`)?.focus();
+    }, { class: "link", "aria-label": `${rest > 0 ? `${rest} more` : "Fewer"} of ${nameOfField(field)}` }));
 }
 
 function choice(field, value, count) {
@@ -102,25 +98,22 @@ function range(field, values) {
   const filter = filterOn(field);
   const end = (name, words, hint) => {
     const id = `${field}-${name}`;
-    const box = el("input", { type: "number", step: "any", id, placeholder: hint, "aria-label": `${label(field)} ${words}`, value: filter[name] ?? null });
+    const box = el("input", { type: "number", step: "any", id, placeholder: hint, "aria-label": `${nameOfField(field)} ${words}`, value: filter[name] ?? null });
     box.addEventListener("change", () => {
       const changed = { ...filter, [name]: box.value === "" ? undefined : Number(box.value) };
       change(changed).then(() => byId(id)?.focus());
     });
     return box;
   };
-  return el("div", { role: "group", "aria-label": label(field), class: "facet" }, el("h2", {}, label(field)),
+  return el("div", { role: "group", "aria-label": nameOfField(field), class: "facet" }, el("h2", {}, nameOfField(field)),
     el("p", { class: "range" }, end("at_least", "at least", Math.min(...values)), el("span", {}, "to"), end("at_most", "at most", Math.max(...values))));
 }
 
 function howTo() {
-  const { mode, minProbability } = current();
-  const likely = el("input", { type: "number", id: "likely", min: 0, max: 100, step: 5, placeholder: "any", value: minProbability ? Math.round(minProbability * 100) : null,
-    onchange: () => go({ minProbability: likely.value > 0 ? Math.min(Number(likely.value), 100) / 100 : null }).then(() => byId("likely")?.focus()) });
+  const { mode } = current();
   const compare = el("select", { id: "mode", onchange: () => go({ mode: compare.value }).then(() => byId("mode")?.focus()) },
     el("option", { value: "vector", selected: mode === "vector" }, "Meaning"), el("option", { value: "hybrid", selected: mode === "hybrid" }, "Meaning and words"));
   return el("div", { class: "facet how" },
-    nearby.calibrated && el("p", {}, el("label", { for: "likely" }, "At least this likely, %"), likely),
     el("p", {}, el("label", { for: "mode" }, "Compare by"), compare));
 }
 
@@ -140,8 +133,8 @@ function partsOf(filter) {
   return [
     ...any_of.map((value) => ({ words: value, drop: without("any_of", value) })),
     ...none_of.map((value) => ({ words: `not ${value}`, drop: without("none_of", value) })),
-    ...(at_least === undefined ? [] : [{ words: `${label(field)} ≥ ${at_least}`, drop: () => change({ ...filter, at_least: undefined }) }]),
-    ...(at_most === undefined ? [] : [{ words: `${label(field)} ≤ ${at_most}`, drop: () => change({ ...filter, at_most: undefined }) }]),
+    ...(at_least === undefined ? [] : [{ words: `${nameOfField(field)} ≥ ${at_least}`, drop: () => change({ ...filter, at_least: undefined }) }]),
+    ...(at_most === undefined ? [] : [{ words: `${nameOfField(field)} ≤ ${at_most}`, drop: () => change({ ...filter, at_most: undefined }) }]),
   ];
 }
 

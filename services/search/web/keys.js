@@ -3,7 +3,9 @@
 import { byId, el } from "./dom.js";
 import { accept, reject, undo } from "./feedback.js";
 import { goToCompany } from "./links.js";
-import { addAnchor, addNegative, chosenRow, moveRow, toggleDescription } from "./results.js";
+import { editNote } from "./notes.js";
+import { chosenRow, moveRow, toggleDescription, toggleTick } from "./results.js";
+import { addAnchor, addNegative } from "./row.js";
 
 const OFF = "similarity-keys-off"; // localStorage: whoever speaks to their computer switches single keys off
 
@@ -16,6 +18,8 @@ const KEYS = [
   { keys: ["k", "ArrowUp"], shown: "k ↑", words: "Previous company", act: () => moveRow(-1), isHeld: true },
   { keys: ["a"], shown: "a", words: "Accept: it is a competitor", act: onRow(({ hit }) => accept(hit)) },
   { keys: ["r"], shown: "r", words: "Reject: it is not", act: onRow(({ hit }) => reject(hit)) },
+  { keys: ["n"], shown: "n", words: "Note with the verdict", act: onRow(({ hit }) => editNote(hit)) },
+  { keys: ["x"], shown: "x", words: "Select it, to judge several at once", act: onRow(toggleTick) },
   { keys: ["u"], shown: "u", words: "Undo the last verdict", act: undo },
   { keys: ["+", "="], shown: "+", words: "Look for more like it, too", act: onRow(({ hit }) => addAnchor(hit.company.id)) },
   { keys: ["-", "−"], shown: "−", words: "Look away from companies like it", act: onRow(({ hit }) => addNegative(hit.company.id)) },
@@ -42,7 +46,7 @@ function onKey(event) {
   const known = KEYS.find(({ keys }) => keys.includes(event.key));
   if (!known) return;
   const isPlain = event.key.length === 1;
-  if (isPlain ? !areKeysOn() : !event.target.matches("#hits > li")) return;
+  if (isPlain ? !areKeysOn() : !event.target.matches("#hits > li, #table-rows > tr")) return;
   event.preventDefault();
   if (!event.repeat || known.isHeld) known.act(); // a key held down is one verdict
 }

@@ -5,17 +5,26 @@ import { closeOptions, startCombobox, submitCombobox } from "./combobox.js";
 import { button, byId, counted, el, lastly, say } from "./dom.js";
 import { countOf, downloadPairs, followVerdicts, judgedFor, loadVerdicts, rejected, showPairCount, showVerdict } from "./feedback.js";
 import { dropFilters, loadFacets, showApplied } from "./filters.js";
+import { openAdding, startAdding } from "./adding.js";
+import { loadAttributes } from "./attributes.js";
+import { startBulk } from "./bulk.js";
 import { startJudging } from "./judge.js";
 import { startDialogs, startKeys } from "./keys.js";
 import { companyChip, toTop } from "./links.js";
 import { lookForLists, newSinceLook, openSavingCompanies, questionOfList, startLists } from "./lists.js";
 import { isWanted, isWide, loadMap, redraw, spotlight } from "./map.js";
+import { clearLocated, showLocatedVerdict, startLocating } from "./locate.js";
 import { startMatching } from "./match.js";
 import { clearProblem, mindManners, showMisses, showProblem, softly, toast } from "./problems.js";
+import { startNotes } from "./notes.js";
+import { remember, showRecent, startRecent } from "./recent.js";
 import { showQuestion, titleOf } from "./question.js";
-import { addPage, addReasons, openAll, rowOf, showHits, showNew, shownHits } from "./results.js";
+import { addPage, addReasons, openAll, rowOf, showHits, showNew, showRows, shownHits } from "./results.js";
 import { markListed, startShortlists } from "./shortlists.js";
+import { labelOf, sortKey } from "./sorting.js";
 import { DEFAULT_K, addressOf, current, follow, go, note, onlyWords, requestFor } from "./state.js";
+import { startTable } from "./table.js";
+import { hideLess, showView, startView } from "./view.js";
 
 const EXAMPLES = ["Nike", "Spotify", "Toyota", "Siemens", "Pfizer", "Netflix"];
 const SKELETON_ROWS = 8;
@@ -25,6 +34,7 @@ const MOST_REASONS = 50;
 let answer = null; // the first page of what is shown
 let cursor = null; // of the next page
 let loading = new AbortController();
+const attributes = loadAttributes(); // before the first rows: their order and columns depend on it
 
 // ---- From the address to an answer
 
@@ -39,7 +49,7 @@ async function load() {
   try {
     if (!current().anchors.length && !(await questionOfList(current().list, signal))) return load(); // a list of companies shows itself
     showForm();
-    const found = await similar({ reasons: 0 }, signal);
+    const [found] = await Promise.all([similar({ reasons: 0 }, signal), attributes]);
     showAnswer(found, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -50,8 +60,11 @@ async function load() {
     document.title = `${error.problem.title} · Company similarity`;
     const typed = isKind(error, "unknown-company", "contested-name") ? current().anchors[0]?.company : null;
     const isOfList = isKind(error, "unknown-list", "wrong-kind-of-list") && current().excludeLists.length;
-    showProblem(error.problem, load, typed ? button("Describe it instead", () => describe(typed))
-      : isOfList && button("Exclude no list", () => go({ excludeLists: [] })));
+    showProblem(error.problem, load, [
+      typed && button("Describe it instead", () => describe(typed)),
+      typed && isKind(error, "unknown-company") && button("Add it", softly(() => openAdding(typed))),
+      isOfList && button("Exclude no list", () => go({ excludeLists: [] })),
+    ].filter(Boolean));
     if (typed) byId("search").value = typed; // to be corrected
   } finally {
     if (loading.signal === signal) wait(false);
@@ -94,12 +107,16 @@ function showAnswer(found, signal) {
   showQuestion(found);
   showApplied();
   showMisses(found.misses ?? [], removeMisses);
+  clearLocated();
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
+  showView(found);
   showTally();
+  remember(title);
   // Each of these stands by itself: one that fails says so and leaves the ranking as it is.
   softly(loadVerdicts)(found, signal);
   softly(loadFacets)(found, signal);
   softly(loadMap)(signal);
+  softly(hideLess)(signal);
   if (current().list) softly(async () => showNew(await newSinceLook(current().list, signal)))();
 }
 
@@ -135,6 +152,7 @@ const showMore = softly(async () => {
   const first = shownHits().length;
   addPage(found, asked);
   cursor = found.next_cursor;
+  showView(answer);
   showTally();
   shownHits()[first] && rowOf(shownHits()[first].company.id).node.focus();
   return say(`${counted(found.hits.length, "more company", "more companies")}`);
@@ -158,13 +176,14 @@ async function showStart() {
   byId("answer").hidden = true;
   byId("start").hidden = false;
   say("");
+  showRecent();
   const examples = await exampleCompanies().catch(() => []);
   byId("examples").replaceChildren(...(examples.length ? ["Try ", ...examples.map((each) => companyChip(each))] : []));
 }
 
 async function exampleCompanies() {
   const found = await Promise.all(EXAMPLES.map((q) => ask("/companies", { params: { q, limit: 1 } })));
-  const known = found.flatMap(({ query, companies }) => companies.filter(({ name }) => name.startsWith(query)));
+  const known = found.flatMap(({ query, companies }) => companies.filter(({ name }) => name.toLowerCase().startsWith(query.toLowerCase())));
   return known.length ? known : (await ask("/companies", { params: { q: "a", limit: 6 } })).companies;
 }
 
@@ -223,13 +242,21 @@ function search() {
 
 // ---- Verdicts and taking it along
 
+// The same companies in another order or view.
+function rearranged() {
+  showRows();
+  showView(answer);
+  showTally();
+}
+
 function showTally() {
   const hits = shownHits();
   for (const { company } of hits) showVerdict(rowOf(company.id).node, company.id);
+  showLocatedVerdict();
   const { accepted, rejected: out } = countOf(hits.map(({ company }) => company.id));
   const about = answer?.anchors.length > 1 && judgedFor();
   byId("tally").textContent = [
-    current().list && `“${current().list}”`, counted(hits.length, "company", "companies"),
+    current().list && `“${current().list}”`, `${counted(hits.length, "company", "companies")}${sortKey() === "rank" ? "" : ` by ${labelOf(sortKey()).toLowerCase()}`}`,
     accepted && `${accepted} accepted`, out && `${out} rejected`, about && `verdicts are about ${about.name}`,
   ].filter(Boolean).join(" · ");
   const rows = Math.min(hits.length - out, MOST_ROWS);
@@ -272,6 +299,13 @@ function start() {
   startLists();
   startShortlists({ add: openSavingCompanies });
   startMatching();
+  startAdding();
+  startBulk();
+  startLocating();
+  startNotes();
+  startRecent();
+  startTable(rearranged);
+  startView(rearranged);
   startKeys({ search });
   followVerdicts(showTally);
   byId("filters").open = matchMedia("(min-width: 761px)").matches;

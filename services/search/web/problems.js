@@ -4,8 +4,8 @@ import { byId, button, el } from "./dom.js";
 import { companyChip } from "./links.js";
 import { ProblemError, manners } from "./ask.js";
 
-// `further`: a button with something else to do about it.
-export function showProblem(problem, retry, further = null) {
+// `further`: buttons with something else to do about it.
+export function showProblem(problem, retry, further = []) {
   byId("start").hidden = true;
   const choices = problem.candidates ?? problem.suggestions ?? [];
   const box = el("section", { class: problem.candidates ? "problem choice" : "problem" },
@@ -13,7 +13,7 @@ export function showProblem(problem, retry, further = null) {
     el("p", { class: "detail" }, problem.detail),
     offences(problem),
     choices.length > 0 && el("p", { class: "chips" }, choices.map(companyChip)),
-    further && el("p", { class: "chips" }, further),
+    further.length > 0 && el("p", { class: "chips" }, further),
     (problem.status === 0 || problem.status >= 500 || problem.status === 401 || problem.status === 429)
       && el("p", { class: "chips" }, button("Try again", retry)));
   byId("message").replaceChildren(box);

@@ -5,7 +5,8 @@
 //   exclude_list=              a saved list of companies that are left out; repeatable
 //   exclude=                   repeatable; more than a few go into the part after #, which browsers
 //                              send to no server, so that no limit on addresses is met
-//   mode= min_probability= k= map= list=
+//   mode= min_probability= k= map= list= sort=
+//   view=table, columns=  as a table, and with which columns; without them as the reader looked last
 
 const FEW_EXCLUSIONS = 20;
 const LONGEST_GET = 2_000; // characters; longer questions are posted, and so are those with more than these
@@ -16,7 +17,9 @@ export const MAX_ANCHORS = 10;
 export const DEFAULT_K = 25;
 const EMPTY = Object.freeze({
   anchors: [], negatives: [], filters: [], exclude: [], excludeLists: [], mode: "vector", minProbability: null, k: DEFAULT_K, map: null, list: "",
+  sort: "", view: "rows", columns: null,
 });
+const VIEW = "similarity-view"; // localStorage: {view, columns}, as the reader looked last
 
 let state = EMPTY;
 let onChange = async () => {};
@@ -36,18 +39,45 @@ export function go(change) {
   return onChange();
 }
 
+// A place that was left, as in a link.
+export function visit(address) {
+  history.pushState(null, "", address);
+  state = readAddress();
+  return onChange();
+}
+
+// Another order, view or columns; the last two are how the next answer looks, too.
+export function keepView(change) {
+  note(change);
+  try {
+    localStorage.setItem(VIEW, JSON.stringify({ view: state.view, columns: state.columns }));
+  } catch {
+    // The browser keeps nothing: the address does.
+  }
+}
+
+function lastView() {
+  try {
+    const { view, columns } = JSON.parse(localStorage.getItem(VIEW) ?? "{}");
+    return { view: view === "table" ? view : EMPTY.view, columns: Array.isArray(columns) ? columns.map(String) : null };
+  } catch {
+    return { view: EMPTY.view, columns: null };
+  }
+}
+
 // The same question seen otherwise (the map, a list's name): no step back.
 export function note(change) {
   state = { ...state, ...change };
   history.replaceState(null, "", addressOf(state));
 }
 
-export const onlyAbout = (company) => ({ ...EMPTY, k: state.k, map: state.map, anchors: [{ company, weight: 1 }] });
-export const onlyWords = (text) => ({ ...EMPTY, k: state.k, map: state.map, anchors: [{ text, weight: 1 }] });
+const asSeen = () => ({ ...EMPTY, k: state.k, map: state.map, sort: state.sort, view: state.view, columns: state.columns });
+export const onlyAbout = (company) => ({ ...asSeen(), anchors: [{ company, weight: 1 }] });
+export const onlyWords = (text) => ({ ...asSeen(), anchors: [{ text, weight: 1 }] });
 
 // ---- The address
 
-export function addressOf({ anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k, map, list }) {
+export function addressOf({ anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k, map, list, sort, view, columns }) {
   const params = new URLSearchParams();
   for (const { company, text, weight } of anchors) {
     params.append(...(company ? ["company", company] : ["text", text]));
@@ -63,12 +93,15 @@ export function addressOf({ anchors, negatives, filters, exclude, excludeLists, 
   if (k !== DEFAULT_K) params.set("k", k);
   if (map !== null) params.set("map", Number(map));
   if (list) params.set("list", list);
+  if (sort) params.set("sort", sort);
+  if (view !== EMPTY.view) params.set("view", view);
+  if (view !== EMPTY.view && columns) params.set("columns", columns.join(","));
   const query = params.toString();
   return `/${query ? `?${query}` : ""}${few ? "" : `#${new URLSearchParams(exclude.map((each) => ["exclude", each]))}`}`;
 }
 
 function readAddress({ search, hash } = location) {
-  const read = structuredClone(EMPTY);
+  const read = { ...structuredClone(EMPTY), ...lastView() };
   const filters = new Map();
   for (const [name, value] of [...new URLSearchParams(search), ...new URLSearchParams(hash.slice(1))]) {
     if (name === "company" || name === "text") read.anchors.push({ [name]: value, weight: 1 });
@@ -84,6 +117,9 @@ function readAddress({ search, hash } = location) {
     else if (name === "k" && Number(value) >= 1 && Number(value) <= 250) read.k = Math.floor(Number(value));
     else if (name === "map") read.map = value === "1";
     else if (name === "list") read.list = value;
+    else if (name === "sort") read.sort = value === "rank" ? "" : value;
+    else if (name === "view") read.view = value === "table" ? value : EMPTY.view;
+    else if (name === "columns") read.columns = value.split(",").filter(Boolean);
   }
   read.anchors.length = Math.min(read.anchors.length, MAX_ANCHORS);
   read.negatives.length = Math.min(read.negatives.length, MAX_ANCHORS);
@@ -133,7 +169,7 @@ export function stateOf(question) {
   const { anchors = [], negatives = [], filters = [], exclude = [], exclude_lists = [], mode = "vector", min_probability = null, k = DEFAULT_K } = question;
   const filled = (each) => (each.company ? { company: each.company } : { text: each.text });
   return {
-    ...EMPTY, exclude, excludeLists: exclude_lists, mode, k, minProbability: min_probability, map: state.map,
+    ...asSeen(), exclude, excludeLists: exclude_lists, mode, k, minProbability: min_probability,
     anchors: anchors.map((anchor) => ({ ...filled(anchor), weight: anchor.weight ?? 1 })),
     negatives: negatives.map(filled),
     filters: filters.map(({ field, any_of, none_of, at_least, at_most }) => ({

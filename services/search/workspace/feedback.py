@@ -132,6 +132,7 @@ class FeedbackService:
                 verdict=event.verdict,
                 user=event.user,
                 at=event.at,
+                note=event.note,
             )
             for event in sorted(events, key=lambda event: event.place, reverse=True)
         ]

@@ -94,6 +94,7 @@ class VerdictRecord(BaseModel):
     verdict: Verdict
     user: str = Field(examples=["ann"])
     at: datetime
+    note: str = Field(description="The reason that the user gave; empty if none.")
 
 
 class Feedback(BaseModel):

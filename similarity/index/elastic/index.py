@@ -211,6 +211,20 @@ class ElasticIndex:
                 self._cluster, entry, vector, k=k, filters=filters, exclude=frozenset(exclude), words=words
             )
 
+    def count_nearer(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        score: float,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> int | None:
+        with self._entry(generation) as entry:
+            return search.count_nearer(
+                self._cluster, entry, vector, score=score, filters=filters, exclude=frozenset(exclude)
+            )
+
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:

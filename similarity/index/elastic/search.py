@@ -13,7 +13,7 @@ from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.filters import FieldFilter
 from similarity.index.fusion import DEPTH, fuse
-from similarity.index.protocol import SimilarCompanies
+from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
 from similarity.index.rules import check_query, ranges_would_miss
 
 # Up to so many excluded ids are requested in addition and dropped here: a filter would cost every search a pass over
@@ -22,6 +22,8 @@ OVERFETCHED = 100
 # With a filter, the search of the graph also visits companies that do not pass, so it needs more candidates (measured
 # by benchmarks/elasticsearch.py).
 FILTERED_FACTOR = 2
+# Scores are float32: a cosine that is higher by less than this is counted as equal.
+SCORE_ROUNDING = 1e-6
 
 Answer = Mapping[str, Any]
 
@@ -76,6 +78,25 @@ def nearest(
         ranked = fuse([ranked[:depth], by_words_ids])[:k]
         hits |= _neighbours_with_ids(cluster, entry, vector, [each for each in ranked if each not in hits])
     return SimilarCompanies(hits=tuple(hits[each] for each in ranked[:k] if each in hits), approximate=approximate)
+
+
+def count_nearer(
+    cluster: Cluster,
+    entry: Entry,
+    vector: Vector,
+    *,
+    score: float,
+    filters: Sequence[FieldFilter],
+    exclude: frozenset[str],
+) -> int | None:
+    """Return how many companies have a cosine above `score`; see `CompanyIndex.count_nearer`.
+
+    Reads the nearest companies instead of scoring all by a script: scripts may be switched off in a cluster. Raises
+    the same exceptions as `nearest`.
+    """
+    found = nearest(cluster, entry, vector, k=NEARER_COUNTED, filters=filters, exclude=exclude, words="")
+    nearer = sum(hit.score > score + SCORE_ROUNDING for hit in found.hits)
+    return nearer if nearer < NEARER_COUNTED else None
 
 
 def _neighbour(hit: Answer) -> SimilarCompany:

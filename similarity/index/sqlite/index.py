@@ -24,7 +24,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import TypeAlias, TypeVar
 
-from similarity.company import Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector, utc_now
+from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, utc_now
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema
 from similarity.index.cjk import with_bigrams
@@ -225,17 +225,21 @@ class SqliteIndex:
                 )
             found = reading.company_facts(connection, [neighbour.document_number for neighbour in neighbours])
             require_passing(asked, [facts.company for facts in found])
-        hits = (
-            SimilarCompany(
-                company=facts.company,
-                score=neighbour.score,
-                version=facts.version,
-                embedded_at=facts.embedded_at,
-                language=facts.language,
-            )
-            for neighbour, facts in zip(neighbours, found, strict=True)
-        )
+        hits = (facts.as_hit(neighbour.score) for neighbour, facts in zip(neighbours, found, strict=True))
         return SimilarCompanies(hits=tuple(hits), approximate=False)
+
+    def count_nearer(
+        self,
+        generation: str,
+        vector: Vector,
+        *,
+        score: float,
+        filters: Sequence[FieldFilter] = (),
+        exclude: Collection[str] = (),
+    ) -> int:
+        asked = conditions(filters)
+        with self._connections.reading() as connection:
+            return self._search.count_above(connection, generation, vector, score, conditions=asked, exclude=exclude)
 
     def scan(self, generation: str, *, after: str = "", batch_size: int = 1000) -> DocumentPages:
         """Each batch is a transaction of its own: documents that are written meanwhile may or may not be included."""

@@ -91,10 +91,7 @@ class VectorMatrix:
 
         `rows`: only these rows are searched. `exclude`: ids that are left out.
         """
-        scores = self._scores(vector, rows)
-        excluded = [self._row_of[company_id] for company_id in exclude if company_id in self._row_of]
-        if excluded:
-            scores[excluded if rows is None else np.isin(rows, excluded)] = -np.inf
+        scores = self._scores(vector, rows, exclude)
         best = _highest(scores, k)
         candidates = best if rows is None else rows[best]
         exact = self._exact_scores(vector, candidates)
@@ -102,7 +99,24 @@ class VectorMatrix:
         places = sorted(range(len(ids)), key=lambda place: (-exact[place], ids[place]))[:k]
         return [Neighbour(ids[place], int(self._documents[candidates[place]]), float(exact[place])) for place in places]
 
-    def _scores(self, vector: Vector, rows: Rows | None) -> Vector:
+    def count_above(
+        self, vector: Vector, score: float, *, rows: Rows | None = None, exclude: Iterable[str] = ()
+    ) -> int:
+        """Return how many companies have an exact cosine above `score`; `rows` and `exclude` as in `nearest`."""
+        scores = self._scores(vector, rows, exclude)
+        close = np.flatnonzero(np.abs(scores - score) <= ROUNDING)
+        exact = self._exact_scores(vector, close if rows is None else rows[close])
+        return int((scores > score + ROUNDING).sum() + (exact > score).sum())
+
+    def _scores(self, vector: Vector, rows: Rows | None, exclude: Iterable[str]) -> Vector:
+        """Return the scores, rounded to float32, of `rows` or of all rows; -inf for excluded companies."""
+        scores = self._all_scores(vector, rows)
+        excluded = [self._row_of[company_id] for company_id in exclude if company_id in self._row_of]
+        if excluded:
+            scores[excluded if rows is None else np.isin(rows, excluded)] = -np.inf
+        return scores
+
+    def _all_scores(self, vector: Vector, rows: Rows | None) -> Vector:
         if rows is not None and len(rows) < GATHER_SHARE * len(self):
             gathered = np.empty(len(rows), dtype=np.float32)
             for block in _blocks(len(rows)):

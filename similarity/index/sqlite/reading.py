@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, Vector
+from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
 from similarity.index.protocol import DocumentVersion, GenerationStats
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
@@ -42,6 +42,16 @@ class CompanyFacts:
     version: int
     embedded_at: datetime
     language: str
+
+    def as_hit(self, score: float) -> SimilarCompany:
+        """Return the company as a hit with this score."""
+        return SimilarCompany(
+            company=self.company,
+            score=score,
+            version=self.version,
+            embedded_at=self.embedded_at,
+            language=self.language,
+        )
 
 
 def documents_with_ids(

@@ -61,11 +61,23 @@ class ExactSearch:
             InvalidInput: k is below 1, or the vector is not a unit vector of the generation's dimension.
         """
         with self._lock:
-            generation = generations.named(connection, name)
-            rules.check_query(vector, k=k, dimension=generation.record.dimension)
-            matrix = self._matrix(generation)
-            matrix.refresh(connection, generation)
+            matrix = self._current_matrix(connection, name, vector, k=k)
             return matrix.nearest(connection, vector, k=max(k, depth), conditions=conditions, exclude=exclude)
+
+    def count_above(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        vector: Vector,
+        score: float,
+        *,
+        conditions: Conditions,
+        exclude: Collection[str],
+    ) -> int:
+        """Return how many companies have a cosine above `score`; see `nearest`."""
+        with self._lock:
+            matrix = self._current_matrix(connection, name, vector)
+            return matrix.count_above(connection, vector, score, conditions=conditions, exclude=exclude)
 
     def require_unknown(self, generation: StoredGeneration, ids: Collection[str]) -> None:
         """Raise DamagedRow if the matrix contains one of `ids`, which the caller did not find in the file.
@@ -85,6 +97,16 @@ class ExactSearch:
         """Drop all cached matrices."""
         with self._lock:
             self._matrices.clear()
+
+    def _current_matrix(
+        self, connection: sqlite3.Connection, name: str, vector: Vector, *, k: int = 1
+    ) -> "_GenerationMatrix":
+        """Return the matrix of the generation `name` at the state of the file; check `vector` and `k`."""
+        generation = generations.named(connection, name)
+        rules.check_query(vector, k=k, dimension=generation.record.dimension)
+        matrix = self._matrix(generation)
+        matrix.refresh(connection, generation)
+        return matrix
 
     def _matrix(self, generation: StoredGeneration) -> "_GenerationMatrix":
         return _cached(self._matrices, generation.number, lambda: _GenerationMatrix(generation), max_size=MAX_MATRICES)
@@ -133,12 +155,27 @@ class _GenerationMatrix:
         exclude: Collection[str],
     ) -> list[Neighbour]:
         """Return the k companies with the highest cosine that pass the conditions, best first."""
-        rows = None
-        if conditions:
-            rows = _cached(
-                self._filtered, conditions, lambda: self._matching_rows(connection, conditions), max_size=MAX_FILTERS
-            )
-        return self._matrix.nearest(vector, k=k, rows=rows, exclude=exclude)
+        return self._matrix.nearest(vector, k=k, rows=self._passing(connection, conditions), exclude=exclude)
+
+    def count_above(
+        self,
+        connection: sqlite3.Connection,
+        vector: Vector,
+        score: float,
+        *,
+        conditions: Conditions,
+        exclude: Collection[str],
+    ) -> int:
+        """Return how many companies that pass the conditions have a cosine above `score`."""
+        return self._matrix.count_above(vector, score, rows=self._passing(connection, conditions), exclude=exclude)
+
+    def _passing(self, connection: sqlite3.Connection, conditions: Conditions) -> Rows | None:
+        """Return the rows that pass the conditions; None for all rows."""
+        if not conditions:
+            return None
+        return _cached(
+            self._filtered, conditions, lambda: self._matching_rows(connection, conditions), max_size=MAX_FILTERS
+        )
 
     def _load(self, connection: sqlite3.Connection, generation: StoredGeneration) -> None:
         # All rows are read, because a tombstone that this matrix has not applied may have been purged.

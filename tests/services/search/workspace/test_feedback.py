@@ -58,6 +58,13 @@ def test_a_verdict_is_kept_with_who_when_and_what_was_shown(client: TestClient) 
     }
 
 
+def test_a_verdict_comes_back_with_its_latest_note(client: TestClient) -> None:
+    judge(client, note="same shoes")
+    judge(client, note="same shoes, other shops")
+    [verdict] = client.get("/feedback", params={"anchor": "acme"}, headers={"Test-User": "ann"}).json()["verdicts"]
+    assert verdict["note"] == "same shoes, other shops"
+
+
 def test_a_rank_may_be_written_as_any_whole_number(client: TestClient) -> None:
     assert judge(client, rank=3.0)["rank"] == 3
 

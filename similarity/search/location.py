@@ -1,0 +1,169 @@
+"""The place of one company in a ranking: its rank, and what removes it if it has none."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from similarity.company import Company, EmbeddedCompany, SimilarCompany
+from similarity.index.filters import FieldFilter, filter_values
+from similarity.index.numbers import is_finite, is_number
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.index.rules import filter_key
+from similarity.search.duplicates import UniqueHit, identity_keys
+from similarity.search.explanation import ExplainingPhrase, SharedFact
+from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
+from similarity.search.resolution import ResolvedQuestion
+from similarity.search.resolver import FoundCompany
+
+
+class RemovedBy(StrEnum):
+    """The part of a query that removes a company from the ranking."""
+
+    ANCHOR = "anchor"
+    NEGATIVE = "negative"
+    EXCLUDE = "exclude"
+    FILTER = "filter"
+    MIN_PROBABILITY = "min_probability"
+    DUPLICATE = "duplicate"
+    """A better hit is the same company; it lists this one among its duplicates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One reason why a company has no rank.
+
+    `company_id`: the anchor, negative, excluded company or hit that is this company or the same company under another
+    id. `field`: the field of the filter that the company does not pass.
+    """
+
+    by: RemovedBy
+    company_id: str = ""
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The place of a company in a ranking.
+
+    `rank`: its rank; None if something removes it, or if the pages of the query do not reach it. `nearer`: how many
+    companies that pass the filters and are not excluded have a higher cosine, duplicates included; None if the store
+    counts no further (`CompanyIndex.count_nearer`). `score` and
+    `probability`: as in a hit. `removals`: everything that removes it. `approximate`: as in a ranking.
+    """
+
+    rank: int | None
+    nearer: int | None
+    score: float
+    probability: float | None
+    removals: tuple[Removal, ...]
+    approximate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """The place of `found` in the ranking of a query, and why it is there. The rest is as in a ranking and its hits."""
+
+    generation: Generation
+    found: FoundCompany
+    place: Place
+    shared: tuple[SharedFact, ...]
+    phrases: tuple[ExplainingPhrase, ...] | None
+    warnings: tuple[str, ...]
+
+
+def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuestion, document: EmbeddedCompany) -> Place:
+    """Return the place of `document` in the ranking of `request`, whose `k` has no effect."""
+    score = float(np.clip(document.vector.astype(np.float64) @ request.vector.astype(np.float64), -1.0, 1.0))
+    hit = SimilarCompany(
+        company=document.company,
+        score=score,
+        version=document.version,
+        embedded_at=document.embedded_at,
+        language=document.language,
+    )
+    [probability] = PageBuilder(index, request).probabilities([UniqueHit(hit)])
+    removals = list(_removals(request, resolved, document.company, probability))
+    nearer = index.count_nearer(
+        request.generation.name,
+        request.vector,
+        score=score,
+        filters=request.filters,
+        exclude=request.excluded_ids | {document.id},
+    )
+    rank, approximate = None, False
+    # Candidates beyond these are never read.
+    is_reachable = nearer is not None and nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
+    if not removals and (request.words or is_reachable):
+        # Without words, only companies with an equal cosine can put it below rank `nearer` + 1.
+        first = request.max_rank if request.words or nearer is None else min(nearer + 1, MAX_RANK)
+        for k in dict.fromkeys((first, request.max_rank)):
+            page = PageBuilder(index, replace(request, k=k)).page()
+            approximate = page.approximate
+            rank, better = _rank_among(page.hits, document.id)
+            if better:
+                removals.append(Removal(RemovedBy.DUPLICATE, better))
+            if rank or better or not page.has_next:
+                break
+    return Place(
+        rank=rank,
+        nearer=nearer,
+        score=score,
+        probability=probability,
+        removals=tuple(removals),
+        approximate=approximate,
+    )
+
+
+def _rank_among(hits: Sequence[RankedHit], company_id: str) -> tuple[int | None, str]:
+    """Return the rank of the company, and the id of the better hit that it duplicates ("" if it does not)."""
+    for ranked in hits:
+        if ranked.hit.company.id == company_id:
+            return ranked.rank, ""
+        if company_id in ranked.duplicates:
+            return None, ranked.hit.company.id
+    return None, ""
+
+
+def _removals(
+    request: PageRequest, resolved: ResolvedQuestion, company: Company, probability: float | None
+) -> Iterator[Removal]:
+    """Yield what removes the company, except a better hit that is the same company."""
+    roles = (
+        (RemovedBy.ANCHOR, [each.document for each in resolved.anchors if each.document is not None]),
+        (RemovedBy.NEGATIVE, [each.document for each in resolved.negatives if each.document is not None]),
+        (RemovedBy.EXCLUDE, list(resolved.excluded)),
+    )
+    keys = set(identity_keys(company))
+    named = [
+        Removal(by, document.id)
+        for by, documents in roles
+        for document in documents
+        if document.id == company.id or keys.intersection(identity_keys(document.company))
+    ]
+    yield from named
+    if not named and company.id in resolved.excluded_ids:
+        yield Removal(RemovedBy.EXCLUDE, company.id)
+    yield from (Removal(RemovedBy.FILTER, field=each.field) for each in failed_filters(company, request.filters))
+    if request.min_probability is not None and (probability or 0.0) < request.min_probability:
+        yield Removal(RemovedBy.MIN_PROBABILITY)
+
+
+def failed_filters(company: Company, filters: Sequence[FieldFilter]) -> list[FieldFilter]:
+    """Return the filters that the company does not pass. Stores filter by the same rules."""
+    return [each for each in filters if not _passes(company, each)]
+
+
+def _passes(company: Company, asked: FieldFilter) -> bool:
+    values = {filter_key(value) for value in filter_values(company).get(asked.field, ())}
+    if asked.any_of and values.isdisjoint(map(filter_key, asked.any_of)):
+        return False
+    if not values.isdisjoint(map(filter_key, asked.none_of)):
+        return False
+    if not asked.has_range:
+        return True
+    number = company.attributes.get(asked.field.removeprefix("attributes."))
+    if not is_number(number) or not is_finite(number):
+        return False
+    return (asked.at_least is None or number >= asked.at_least) and (asked.at_most is None or number <= asked.at_most)

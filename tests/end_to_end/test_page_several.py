@@ -1,0 +1,195 @@
+"""Several verdicts in one step, notes with them, the place of a company, and companies that are added."""
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.page_parts import names, ranking, row, toast
+from tests.end_to_end.test_page_manners import refused
+
+pytestmark = pytest.mark.integration
+
+
+def accepted(page: Any) -> list[str]:
+    found: list[str] = page.locator("#hits > li.accepted .name").all_inner_texts()
+    return found
+
+
+def located(page: Any, company: str) -> str:
+    page.get_by_label("Where is this company in the ranking?").fill(company)
+    page.keyboard.press("Enter")
+    page.locator(".located").wait_for()
+    return str(page.locator(".located").inner_text())
+
+
+def test_ticked_rows_are_accepted_in_one_step_and_undone_in_one(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("checkbox", name=f"Select {shown[1]}").check()
+    own.keyboard.press("j")
+    own.keyboard.press("x")
+    assert "2 selected" in own.locator("#bulk").inner_text()
+    own.get_by_role("button", name="Accept", exact=True).click()
+    toast(own, "2 companies accepted.")
+    assert accepted(own) == shown[1:3]
+    assert own.locator("#ticked").is_hidden()
+    own.locator("#toast").get_by_role("button", name="Undo").click()
+    toast(own, "2 companies have no verdict now.")
+    assert accepted(own) == []
+    ranking(own, "/?company=heineken&k=10")
+    own.wait_for_load_state("networkidle")
+    assert accepted(own) == []
+
+
+def test_all_from_a_probability_on_are_accepted_but_earlier_verdicts_come_back_with_undo(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.get_by_role("button", name=f"Reject {shown[0]}").click()
+    toast(own, "rejected")
+    third = int(row(own, shown[2]).locator(".match > span").first.inner_text().split()[0])
+    own.get_by_label("Select all from this probability on, %").fill(str(third - 1))
+    own.keyboard.press("Enter")
+    count = own.locator("#hits .tick:checked").count()
+    assert count >= 3
+    own.get_by_role("button", name="Accept", exact=True).click()
+    toast(own, f"{count} companies accepted.")
+    assert accepted(own) == shown[:count]
+    own.keyboard.press("u")
+    toast(own, f"{count} companies have their earlier verdicts.")
+    assert own.locator("#hits > li.rejected .name").all_inner_texts() == [shown[0]]
+    assert accepted(own) == []
+
+
+def test_what_was_saved_before_a_failure_stays_and_can_be_undone(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    own.wait_for_load_state("networkidle")
+    sent: list[str] = []
+
+    def second_fails(route: Any) -> None:
+        sent.append(route.request.method)
+        if sent.count("POST") == 2:
+            route.abort()
+        else:
+            route.continue_()
+
+    own.route("**/feedback", second_fails)
+    own.get_by_role("checkbox", name="Select all", exact=True).check()
+    own.get_by_role("button", name="Accept", exact=True).click()
+    toast(own, "The service does not answer")
+    assert accepted(own) == shown[:1]
+    own.unroute("**/feedback")
+    own.keyboard.press("u")
+    toast(own, f"{shown[0]} has no verdict now.")
+    assert accepted(own) == []
+
+
+def test_a_note_is_kept_with_its_verdict_and_shown_again(own: Any) -> None:
+    shown = ranking(own, "/?company=heineken&k=10")
+    assert row(own, shown[0]).locator(".note-button").is_hidden()
+    own.keyboard.press("j")
+    own.keyboard.press("n")
+    toast(own, f"Accept or reject {shown[0]} first")
+    own.keyboard.press("a")
+    toast(own, "accepted")
+    own.keyboard.press("n")
+    own.get_by_role("dialog", name=f"Note on {shown[0]}").wait_for()
+    own.keyboard.type("Same shelves")
+    own.keyboard.press("Enter")
+    toast(own, f"{shown[0]} noted.")
+    ranking(own, "/?company=heineken&k=10")
+    row(own, shown[0]).get_by_text("Same shelves").wait_for()
+    assert accepted(own) == [shown[0]]
+    # Another verdict keeps the note; one that is taken back loses it, and Undo brings both back.
+    own.get_by_role("button", name=f"Reject {shown[0]}").click()
+    toast(own, "rejected")
+    assert row(own, shown[0]).get_by_text("Same shelves").is_visible()
+    own.get_by_role("button", name=f"Reject {shown[0]}").click()
+    toast(own, "has no verdict now")
+    assert row(own, shown[0]).locator(".noted").is_hidden()
+    own.keyboard.press("u")
+    row(own, shown[0]).get_by_text("Same shelves").wait_for()
+    assert row(own, shown[0]).locator("[aria-pressed=true]").inner_text().endswith("Reject")
+
+
+def test_a_company_far_down_is_located_with_its_reason_and_can_be_judged(own: Any) -> None:
+    every = ranking(own, "/?company=heineken&k=50")
+    assert len(ranking(own, "/?company=heineken&k=10")) == 10
+    words = located(own, every[29])
+    assert "Rank 30." in words
+    own.locator(".located .because q").first.wait_for()
+    own.locator(".located").get_by_role("button", name=f"Accept {every[29]}").click()
+    toast(own, f"{every[29]} accepted.")
+    own.get_by_role("button", name="Show the first 50").click()
+    assert names(own) == every
+    row(own, every[29]).wait_for()
+    assert own.evaluate("document.activeElement.querySelector('.name').textContent") == every[29]
+
+
+def test_what_removes_a_company_from_the_ranking_is_said(page: Any) -> None:
+    ranking(page, "/?company=acme&country=Germany&min_probability=0.97")
+    words = located(page, "clogs")
+    for part in (
+        "Removed by the filter on country: it has France.",
+        "Removed by the minimum probability:",
+        "Without filters and the minimum: Rank 2.",
+    ):
+        assert part in words
+    page.locator(".located").get_by_role("button", name="Close").click()
+    assert page.locator(".located").count() == 0
+    assert "You ask about it." in located(page, "acme")
+
+
+def test_a_name_that_several_have_offers_them_and_one_is_located(page: Any) -> None:
+    ranking(page, "/?company=acme")
+    located(page, "Delta")
+    page.locator(".located").get_by_role("button", name="Clogs").click()
+    page.get_by_text("Rank 2.", exact=True).wait_for()
+    page.get_by_role("button", name="Go to its row").click()
+    assert page.evaluate("document.activeElement.querySelector('.name').textContent") == "Clogs"
+
+
+@pytest.fixture
+def adding(own: Any) -> Any:
+    """The form for a company that nobody knows."""
+    own.goto("/?company=Quuxo Brews Ltd.")
+    own.get_by_role("button", name="Add it").click()
+    own.get_by_role("dialog", name="Add a company").wait_for()
+    return own
+
+
+def test_a_name_that_nobody_knows_can_be_added_and_is_asked_about(adding: Any, sample_index: Any) -> None:
+    adding.get_by_label("What does it do?").fill("Brews lager and ale, and sells them to pubs and supermarkets.")
+    adding.get_by_label("Website (optional)").fill("https://www.quuxo.example/about")
+    assert adding.locator("#new-id").inner_text() == "quuxo-brews-ltd"
+    try:
+        adding.get_by_role("button", name="Add it, and show its competitors").click()
+        adding.get_by_role("heading", name="Quuxo Brews Ltd.", level=1).wait_for()
+        assert "Heineken N.V." in names(adding)
+        stored = sample_index.get(sample_index.live().name, ["quuxo-brews-ltd"])["quuxo-brews-ltd"].company
+        assert (stored.name, stored.domain) == ("Quuxo Brews Ltd.", "quuxo.example")
+    finally:
+        adding.request.delete("/companies/quuxo-brews-ltd")
+
+
+def test_a_company_that_exists_is_not_replaced(adding: Any, sample_index: Any) -> None:
+    live = sample_index.live().name
+    before = sample_index.get(live, ["heineken"])["heineken"].company
+    adding.get_by_label("Its name").fill("Heineken")
+    adding.get_by_label("What does it do?").fill("Something else that is long enough to be stored.")
+    adding.get_by_role("button", name="Add it, and show its competitors").click()
+    adding.get_by_text("There is a company with this id or name already").wait_for()
+    assert sample_index.get(live, ["heineken"])["heineken"].company == before
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (403, "scope-missing", "Ask the person who runs this service"),
+        (403, "writes-off", "Companies cannot be added here"),
+    ],
+)
+def test_who_may_not_write_is_told_whom_to_ask(page: Any, status: int, kind: str, words: str) -> None:
+    page.route("**/companies/probe", lambda route: route.fulfill(**refused(status, "No", kind)))
+    page.goto("/?company=nobody")
+    page.get_by_role("button", name="Add it").click()
+    dialog = page.get_by_role("dialog", name="Add a company")
+    dialog.get_by_text(words).wait_for()
+    assert dialog.get_by_label("What does it do?").is_hidden()

@@ -1,0 +1,179 @@
+"""The ranking as one wants to see it: order, least probability, table, and what was asked before."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from similarity.index.attributes import parse_schema
+from tests.end_to_end.conftest import Opened, serving
+from tests.end_to_end.page_parts import names, ranking, row
+from tests.services.search.asking.test_routes import AxisEncoder
+from tests.services.search.corpus import CALIBRATION, add_generation, company, filled_index
+
+pytestmark = pytest.mark.integration
+
+RANKED = ["Boots GmbH", "Clogs", "Zapatos SA", "Delta", "A/S Nord"]
+
+
+@pytest.fixture(scope="module")
+def sized_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The six companies, and shoe shops with a declared size."""
+    folder = tmp_path_factory.mktemp("sized")
+    index = filled_index(folder / "sized.db", calibration=CALIBRATION)
+    index.declare(parse_schema(["market_cap:ordinal=small,mid,large"], "market_cap"))
+    shops = [
+        company("acme", 1.0, 1, name="Acme Shoes, Inc."),
+        company("a", 0.9, 2, name="Shoe Shop A", attributes={"market_cap": "Small Cap"}),
+        company("b", 0.8, 3, name="Shoe Shop B", attributes={"market_cap": "Large Cap"}),
+        company("c", 0.7, 4, name="Shoe Shop C"),
+        company("d", 0.6, 5, name="Shoe Shop D", attributes={"market_cap": "Mid Cap"}),
+    ]
+    add_generation(index, "second", shops, calibration=CALIBRATION)
+    index.promote("second")
+    with serving(index, AxisEncoder(), folder / "workspace.db") as running:
+        yield running
+    index.close()
+
+
+def lines(page: Any) -> list[str]:
+    """The companies of the table, in its order."""
+    page.locator("#table-rows .name").first.wait_for()
+    found: list[str] = page.locator("#table-rows .name").all_inner_texts()
+    return found
+
+
+def heads(page: Any) -> list[str]:
+    return [each.rstrip(" ↑↓") for each in page.locator("#table-head th").all_inner_texts()]
+
+
+def test_rows_are_sorted_by_what_is_chosen_and_the_link_keeps_it(page: Any) -> None:
+    assert ranking(page, "/?company=acme") == RANKED
+    page.get_by_label("Sort by").select_option(label="Name")
+    assert names(page) == ["A/S Nord", "Boots GmbH", "Clogs", "Delta", "Zapatos SA"]
+    assert "5 companies by name" in page.locator("#tally").inner_text()
+    assert "sort=name" in page.url
+    page.reload()
+    assert names(page)[0] == "A/S Nord"
+    # The keys follow the order that is seen.
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.querySelector('.name').textContent") == "A/S Nord"
+    page.get_by_label("Sort by").select_option(label="Rank")
+    assert names(page) == RANKED
+
+
+def test_a_declared_size_is_sorted_by_its_levels(opened: Opened, sized_address: str) -> None:
+    page = opened(sized_address)
+    ranking(page, "/?company=acme")
+    page.get_by_label("Sort by").select_option(label="Market cap")
+    assert names(page) == ["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"]
+
+
+def test_probability_is_an_order_of_its_own_only_where_it_differs_from_the_rank(sample: Any) -> None:
+    ranking(sample, "/?company=heineken")
+    assert "Likely" not in sample.get_by_label("Sort by").inner_text()
+    ranking(sample, "/?company=heineken&company=starbucks")
+    assert shares(sample) != sorted(shares(sample), reverse=True)
+    sample.get_by_label("Sort by").select_option(label="Likely")
+    assert shares(sample) == sorted(shares(sample), reverse=True)
+
+
+def shares(page: Any) -> list[int]:
+    return [int(each.split()[0]) for each in page.locator("#hits .match > span:first-child").all_inner_texts()]
+
+
+def test_a_least_probability_says_how_many_it_hides(page: Any) -> None:
+    ranking(page, "/?company=acme")
+    page.get_by_label("At least this likely, %").fill("80")
+    page.keyboard.press("Enter")
+    page.get_by_text("hides 3 of the first 5").wait_for()
+    assert names(page) == ["Boots GmbH", "Clogs"]
+    assert "min_probability=0.8" in page.url
+
+
+def test_the_table_has_the_columns_that_are_chosen_and_remembers_them(opened: Opened, sized_address: str) -> None:
+    page = opened(sized_address)
+    ranking(page, "/?company=acme")
+    page.get_by_role("button", name="Table").click()
+    assert lines(page) == ["Shoe Shop A", "Shoe Shop B", "Shoe Shop C", "Shoe Shop D"]
+    assert heads(page)[1:] == ["#", "Company", "Likely", "Country", "Industry", "Website", "Market cap", "Competitor?"]
+    page.locator("#columns summary").click()
+    page.get_by_role("checkbox", name="Industry", exact=True).uncheck()
+    page.get_by_role("checkbox", name="Cosine", exact=True).check()
+    assert page.evaluate("document.activeElement.value") == "score"
+    chosen = ["#", "Company", "Likely", "Cosine", "Country", "Website", "Market cap", "Competitor?"]
+    assert heads(page)[1:] == chosen
+    link = page.url
+    assert "view=table" in link
+    # For the next question, and after the window was closed, too.
+    page.locator("#table-rows").get_by_role("link", name="Shoe Shop C").click()
+    page.get_by_role("heading", name="Shoe Shop C", level=1).wait_for()
+    page.goto("/?company=acme")
+    lines(page)
+    assert heads(page)[1:] == chosen
+    # Others see the same by the link.
+    other = opened(sized_address)
+    other.goto(link)
+    lines(other)
+    assert heads(other)[1:] == chosen
+    other.get_by_role("button", name="Rows").click()
+    assert names(other)[0] == "Shoe Shop A"
+
+
+def test_the_head_of_a_column_sorts_and_turns_the_order_round(opened: Opened, sized_address: str) -> None:
+    page = opened(sized_address)
+    page.goto("/?company=acme&view=table")
+    lines(page)
+    head = page.locator("#table-head th").filter(has_text="Market cap")
+    head.get_by_role("button").click()
+    assert lines(page) == ["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"]
+    assert head.get_attribute("aria-sort") == "descending"
+    head.get_by_role("button").click()
+    assert lines(page) == ["Shoe Shop A", "Shoe Shop D", "Shoe Shop B", "Shoe Shop C"]
+    assert head.get_attribute("aria-sort") == "ascending"
+
+
+def test_verdicts_and_keys_work_in_the_table(own: Any) -> None:
+    own.goto("/?company=heineken&k=10&view=table")
+    first = lines(own)[0]
+    own.keyboard.press("j")
+    own.keyboard.press("a")
+    own.locator("#table-rows tr.accepted").wait_for()
+    assert own.locator("#table-rows tr.accepted .name").inner_text() == first
+    own.keyboard.press("ArrowDown")
+    assert own.evaluate("document.activeElement.rowIndex") == 2
+    own.get_by_role("button", name="Rows").click()
+    assert names(own)[0] == first
+    row(own, first).locator(".because q").first.wait_for()
+
+
+def test_what_was_asked_is_offered_again_and_forgotten_by_a_click(page: Any) -> None:
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.url} {request.post_data or ''}"))
+    ranking(page, "/?company=acme&country=Germany")
+    ranking(page, "/?company=clogs")
+    page.goto("/")
+    recent = page.locator("#recent-searches a")
+    recent.first.wait_for()
+    assert recent.all_inner_texts() == ["Clogs", "Acme Shoes, Inc."]
+    box = page.get_by_role("combobox", name="Company name, domain or id")
+    box.press("ArrowDown")
+    page.get_by_role("option", name="Acme Shoes, Inc.").wait_for()
+    box.press("ArrowDown")
+    box.press("ArrowDown")
+    box.press("Enter")
+    assert names(page) == ["Boots GmbH"]
+    assert "country=Germany" in page.url
+    page.goto("/")
+    page.get_by_role("button", name="Clear them").click()
+    assert page.locator("#recent").is_hidden()
+    assert page.evaluate("localStorage.getItem('similarity-recent')") is None
+    assert not any("recent" in each for each in sent if "/assets/" not in each)
+
+
+def test_a_browser_that_keeps_damaged_things_opens_the_page(opened: Opened, address: str, tmp_path: Path) -> None:
+    page = opened(address)
+    page.goto("/")
+    page.evaluate("localStorage.setItem('similarity-recent', '{\"a\"'); localStorage.setItem('similarity-view', '[')")
+    assert ranking(page, "/?company=acme") == RANKED
