@@ -8,6 +8,7 @@ from itertools import islice
 from pydantic import ValidationError
 
 from similarity.errors import InvalidInput
+from similarity.ingest.encodings import as_utf_8
 from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
 
@@ -81,10 +82,11 @@ def rows_of_lines(raw: bytes) -> list[ListRow]:
     """Return a row for each line that is not blank: a name, a website, or cells between tabs, one of them a website.
 
     Raises:
-        Problem: it is not UTF-8, or there are too many lines.
+        Problem: its encoding is unknown, or there are too many lines.
     """
+    utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
     try:
-        lines = raw.decode("utf-8-sig").splitlines()
+        lines = utf_8.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise _invalid(f"the text is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     rows = [_list_row(number, _cells(line)) for number, line in enumerate(lines, 1) if line.strip()]

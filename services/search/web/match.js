@@ -90,11 +90,23 @@ function countChosen() {
 
 const asAnchors = () => chosenIds().map((company) => ({ company, weight: 1 }));
 
+/** The text of a file: UTF-16 if a byte order mark says so, else UTF-8, else Windows-1252 as spreadsheets write it. */
+function decoded(bytes) {
+  const mark = String(new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength)));
+  if (mark === "255,254") return new TextDecoder("utf-16le").decode(bytes);
+  if (mark === "254,255") return new TextDecoder("utf-16be").decode(bytes);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
+}
+
 export function startMatching() {
   byId("open-paste").addEventListener("click", openPaste);
   byId("paste-form").addEventListener("submit", find);
   byId("pasted-file").addEventListener("change", async ({ target }) => {
-    if (target.files[0]) byId("pasted").value = await target.files[0].text();
+    if (target.files[0]) byId("pasted").value = decoded(await target.files[0].arrayBuffer());
     target.value = "";
   });
   byId("as-anchors").addEventListener("click", () => {

@@ -20,6 +20,7 @@ request on. The file must be on a local disk. For more than a few hundred thousa
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from typing import TypeAlias, TypeVar
@@ -215,14 +216,8 @@ class SqliteIndex:
         asked = conditions(filters)
         terms = query_words(with_bigrams(words))
         with self._connections.reading() as connection:
-            if terms:
-                neighbours = hybrid_nearest(
-                    self._search, connection, generation, vector, terms, k=k, conditions=asked, exclude=exclude
-                )
-            else:
-                neighbours = self._search.nearest(
-                    connection, generation, vector, k=k, conditions=asked, exclude=exclude
-                )
+            search = partial(hybrid_nearest, self._search, terms=terms) if terms else self._search.nearest
+            neighbours = search(connection, generation, vector, k=k, conditions=asked, exclude=exclude)
             found = reading.company_facts(connection, [neighbour.document_number for neighbour in neighbours])
             require_passing(asked, [facts.company for facts in found])
         hits = (facts.as_hit(neighbour.score) for neighbour, facts in zip(neighbours, found, strict=True))
@@ -237,9 +232,10 @@ class SqliteIndex:
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
     ) -> int:
-        asked = conditions(filters)
         with self._connections.reading() as connection:
-            return self._search.count_above(connection, generation, vector, score, conditions=asked, exclude=exclude)
+            return self._search.count_above(
+                connection, generation, vector, score, conditions=conditions(filters), exclude=exclude
+            )
 
     def scan(self, generation: str, *, after: str = "", batch_size: int = 1000) -> DocumentPages:
         """Each batch is a transaction of its own: documents that are written meanwhile may or may not be included."""

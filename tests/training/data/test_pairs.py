@@ -99,7 +99,7 @@ def test_an_object_may_leave_out_its_label(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
-    path.write_bytes("text_a,text_b,label\nx,y,positive\nx,Übung,negative\n".encode("latin-1"))
+    path.write_bytes(b"text_a,text_b,label\nx,y,positive\nx,Lehr\xdcbung \x81,negative\n")
     with pytest.raises(InvalidInput, match=r"row 2: contains bytes that are not UTF-8"):
         read_pairs(path)
 

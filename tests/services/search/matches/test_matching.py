@@ -155,8 +155,8 @@ def test_a_table_is_read_by_its_headings(client: TestClient) -> None:
     assert (answer["matched"], answer["generation"]) == (3, "first")
 
 
-def test_a_line_that_is_not_utf_8_or_too_long_costs_that_line(client: TestClient) -> None:
-    table = b"name\nDelta \xff\n" + b"x" * 600 + b"\nCoke\n"
+def test_a_damaged_or_too_long_line_costs_that_line(client: TestClient) -> None:
+    table = "name\nΔέλτα ".encode() + b"\xff\n" + b"x" * 600 + b"\nCoke\n"
     rows = send(client, table, "text/csv").json()["rows"]
     assert rows[0]["miss"] == "name: is not UTF-8; save the list as UTF-8"
     assert "at most 512 characters" in rows[1]["miss"]
@@ -175,12 +175,19 @@ def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/csv"])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_lists_of_spreadsheets_are_decoded(client: TestClient, kind: str, encoding: str) -> None:
+    rows = send(client, "name\nCoké\n".encode(encoding), kind).json()["rows"]
+    assert rows[-1]["asked"]["name"] == "Coké"
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "reason"),
     [
         (b"", "text/plain", "the list has no rows"),
         (b"\n \n", "text/plain", "the list has no rows"),
-        (b"\xff", "text/plain", "is not UTF-8"),
+        (b"\x81\xff", "text/plain", "is not UTF-8"),
         (b"a\n" * (MAX_ROWS + 1), "text/plain", "more than 5,000 rows"),
         (b"", "text/csv", "the file is empty"),
         (b"name\n", "text/csv", "the list has no rows"),
