@@ -57,6 +57,12 @@ class ModelBundle:
         _check_file_list(folder, sha256)
         bundle = cls(folder=folder, manifest=manifest, sha256=sha256)
         contents = {name: bundle.read(name) for name in sha256}
+        ranker = manifest.ranker
+        if ranker and ranker.encoder_id != bundle.encoder_id:
+            raise InvalidBundle(
+                f"the ranker of {folder} was fitted for encoder {ranker.encoder_id}, not for {bundle.encoder_id}; fit "
+                "it again with python -m training.rank"
+            )
         if _EXTERNAL_DATA_KEY in contents[MODEL_FILE]:
             raise InvalidBundle(
                 f"{folder / MODEL_FILE} stores tensors in another file, or a name in it contains "

@@ -67,6 +67,7 @@ def new_generation(index: CompanyIndex, bundle: ModelBundle, *, now: datetime) -
         dimension=bundle.manifest.dimension,
         created_at=now,
         calibration=bundle.manifest.calibration,
+        ranker=bundle.manifest.ranker,
     )
 
 

@@ -32,6 +32,7 @@ from similarity.company import (
 from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import Ranker, ranker_of
 
 if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
@@ -53,7 +54,10 @@ class GenerationState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: of its vectors."""
+    """One complete copy of the corpus. `name`: `[a-z0-9-]{1,64}`. `dimension`: of its vectors.
+
+    `calibration` and `ranker` are those of the bundle, and have no effect on vectors.
+    """
 
     name: str
     encoder_id: str
@@ -63,6 +67,12 @@ class Generation:
     state: GenerationState = GenerationState.BUILDING
     calibration: Calibration | None = None
     promoted_at: datetime | None = None
+    ranker: Ranker | None = None
+
+    @property
+    def second_stage(self) -> Ranker | None:
+        """The ranker or, without one, that of the calibration; None if there is neither."""
+        return self.ranker or (ranker_of(self.calibration, self.encoder_id) if self.calibration else None)
 
 
 class WriteOutcome(StrEnum):

@@ -10,12 +10,15 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import Ranker, ranker_from_json, ranker_to_json
 from similarity.text import TEXT_REVISION, TextSettings
 
-SCHEMA_VERSION = 2  # 1 had no licence
+SCHEMA_VERSION = 3  # 1 had no licence, 2 no ranker
 POOLING = "mean"
 NORMALISATION = "l2"
 
+# Members that were added by a later schema, and its version.
+_SINCE = {"licence": 2, "ranker": 3}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_DIMENSION = 16_384
 _MAX_TOKENS = 65_536
@@ -28,7 +31,8 @@ class Manifest:
     `dimension` is that of a vector. Texts are truncated to `max_tokens` tokens, special tokens included. `pooling`
     ("mean" over non-padding tokens) and `normalisation` ("l2") are part of the graph. `quantisation` is the storage
     format of the weights ("none": float32). `metrics` are figures by name; `calibration` maps a cosine to a
-    probability. `licence` is the SPDX expression of the weights, empty if a manifest of schema 1 has none.
+    probability. `licence` is the SPDX expression of the weights, empty if a manifest of schema 1 has none. `ranker`
+    holds the weights of the second stage.
 
     Raises:
         ValueError: a value is out of range.
@@ -46,6 +50,7 @@ class Manifest:
     metrics: Mapping[str, float] = field(default_factory=dict)
     calibration: Calibration | None = None
     licence: str = ""
+    ranker: Ranker | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.dimension <= _MAX_DIMENSION:
@@ -71,10 +76,13 @@ def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str,
     values["text_settings"] = asdict(manifest.text_settings)
     values["metrics"] = dict(manifest.metrics)
     values["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
-    if not manifest.licence:
-        # Write schema 1 again, so that a bundle of schema 1 keeps its `bundle_id`.
-        del values["licence"]
-    return {"schema_version": SCHEMA_VERSION if manifest.licence else 1, **values, "sha256": dict(sha256)}
+    values["ranker"] = ranker_to_json(manifest.ranker)
+    # Without the later members, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
+    version = 3 if manifest.ranker else 2 if manifest.licence else 1
+    for name, since in _SINCE.items():
+        if version < since:
+            del values[name]
+    return {"schema_version": version, **values, "sha256": dict(sha256)}
 
 
 def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
@@ -90,7 +98,7 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
     if version < 1:
         raise ValueError(f"schema_version is {version}, not 1 to {SCHEMA_VERSION}")
     names = {"schema_version", "sha256", *(item.name for item in fields(Manifest))}
-    _check_names("the manifest", found, names if version > 1 else names - {"licence"})
+    _check_names("the manifest", found, names - {name for name, since in _SINCE.items() if version < since})
     manifest = Manifest(
         base_model=_words(found, "base_model"),
         dimension=_whole_number(found, "dimension"),
@@ -103,7 +111,8 @@ def manifest_from_json(content: object) -> tuple[Manifest, dict[str, str]]:
         normalisation=_words(found, "normalisation"),
         metrics=_numbers("metrics", found["metrics"]),
         calibration=_calibration(found["calibration"]),
-        licence=_words(found, "licence") if version > 1 else "",
+        licence=_words(found, "licence") if version == 2 or found.get("licence") else "",
+        ranker=ranker_from_json(found.get("ranker")),
     )
     return manifest, _hashes(found["sha256"])
 

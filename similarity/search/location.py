@@ -11,9 +11,10 @@ from similarity.index.filters import FieldFilter, filter_values
 from similarity.index.numbers import is_finite, is_number
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import filter_key
-from similarity.search.duplicates import UniqueHit, identity_keys
+from similarity.search.duplicates import identity_keys
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
+from similarity.search.reranking import Rank
 from similarity.search.resolution import ResolvedQuestion
 from similarity.search.resolver import FoundCompany
 
@@ -83,7 +84,7 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         embedded_at=document.embedded_at,
         language=document.language,
     )
-    [probability] = PageBuilder(index, request).probabilities([UniqueHit(hit)])
+    probability = PageBuilder(index, request).probability_of(hit)
     removals = list(_removals(request, resolved, document.company, probability))
     nearer = index.count_nearer(
         request.generation.name,
@@ -93,19 +94,14 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
         exclude=request.excluded_ids | {document.id},
     )
     rank, approximate = None, False
-    # Candidates beyond these are never read.
+    # Candidates beyond these are read only for the reading *comparable*.
     is_reachable = nearer is not None and nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
-    if not removals and (request.words or is_reachable):
-        # Without words, only companies with an equal cosine can put it below rank `nearer` + 1.
-        first = request.max_rank if request.words or nearer is None else min(nearer + 1, MAX_RANK)
-        for k in dict.fromkeys((first, request.max_rank)):
-            page = PageBuilder(index, replace(request, k=k)).page()
-            approximate = page.approximate
-            rank, better = _rank_among(page.hits, document.id)
-            if better:
-                removals.append(Removal(RemovedBy.DUPLICATE, better))
-            if rank or better or not page.has_next:
-                break
+    if not removals and (request.words or is_reachable or request.rank is Rank.COMPARABLE):
+        page = PageBuilder(index, replace(request, k=request.max_rank)).page()
+        approximate = page.approximate
+        rank, better = _rank_among(page.hits, document.id)
+        if better:
+            removals.append(Removal(RemovedBy.DUPLICATE, better))
     return Place(
         rank=rank,
         nearer=nearer,

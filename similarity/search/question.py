@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
+from similarity.search.reranking import Rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +44,15 @@ class Question:
 
     `exclude`: companies to omit, by id, domain, name or alias. `exclude_lists`: ids of companies to omit, by the name
     of the saved list that holds them; ids that the generation does not hold are ignored. `exact`: names must be the
-    company's, and similar names are only suggested (see `Resolver`). `hybrid`: also rank companies by the words of the
-    first anchor, and fuse the two rankings. `min_probability`: drop hits below it. `explain`: for how many of the
+    company's, and similar names are only suggested (see `Resolver`). `rank`: what orders the hits. `hybrid`: also find
+    candidates by the words of the first anchor. `min_probability`: drop hits below it. `explain`: for how many of the
     first hits to compute the phrases with the largest effect on the cosine, which runs the encoder.
 
         >>> Question(anchors=[Anchor(company="nike")], k=5, min_probability=0.5).k
         5
 
     Raises:
-        InvalidInput: there is no anchor.
+        InvalidInput: there is no anchor, or `min_probability` is given for a ranking without probabilities.
     """
 
     anchors: Sequence[Anchor]
@@ -59,6 +60,7 @@ class Question:
     filters: Sequence[FieldFilter] = ()
     exclude: Sequence[str] = ()
     exclude_lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rank: Rank = Rank.BUSINESS
     hybrid: bool = False
     min_probability: float | None = None
     k: int = 10
@@ -68,6 +70,15 @@ class Question:
     def __post_init__(self) -> None:
         if not self.anchors:
             raise InvalidInput("name at least one company to be similar to")
+        if self.rank is Rank.COSINE and self.min_probability is not None and not self._is_pair:
+            raise InvalidInput(
+                "rank=cosine has a probability only for one anchor without negatives and words, so min_probability "
+                "cannot be applied; use rank=business or remove min_probability"
+            )
+
+    @property
+    def _is_pair(self) -> bool:
+        return len(self.anchors) == 1 and not self.negatives and not self.hybrid
 
     def digest(self) -> str:
         """Return 32 hexadecimal digits, equal for queries with the same ranking: `k` and `explain` do not count.
@@ -79,12 +90,10 @@ class Question:
             "negatives": [asdict(anchor) for anchor in self.negatives],
             "filters": [asdict(each) for each in self.filters],
             "exclude": list(self.exclude),
+            "rank": self.rank,
             "hybrid": self.hybrid,
             "min_probability": self.min_probability,
+            "exact": self.exact,
+            "exclude_lists": sorted(self.exclude_lists),
         }
-        # No keys of their own if they are not used, so that cursors of earlier releases stay valid.
-        if self.exact:
-            ranking["exact"] = True
-        if self.exclude_lists:
-            ranking["exclude_lists"] = sorted(self.exclude_lists)
         return hashlib.sha256(json.dumps(ranking, sort_keys=True).encode()).hexdigest()[:32]

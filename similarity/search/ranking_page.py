@@ -5,16 +5,16 @@ query and on the last hit of the previous page. More candidates are read than th
 are duplicates or improbable.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from similarity.company import Company, SimilarCompany, Vector
+from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
-from similarity.model.calibration import probability_of
-from similarity.search.duplicates import MergedHits, UniqueHit, merge_duplicates
+from similarity.search.duplicates import MergedHits, merge_duplicates
+from similarity.search.reranking import Rank, RankedAnchor
+from similarity.search.second_stage import ScoredHit, SecondStage, rounded
 
 MAX_RANK = 1_000
 """Last rank that the pages of a query can reach."""
@@ -47,22 +47,26 @@ class Position:
 class PageRequest:
     """Request for a page of at most `k` hits from the ranking of `generation` by the query `vector`.
 
-    `query_companies`: the companies of the anchors, then of the negatives. A hit that duplicates one of them is
-    removed and reported. `excluded_companies`: a hit that duplicates one of them is removed and not reported.
-    `excluded_ids`: companies that the index must not return. `anchor_vectors`: one per anchor; empty if the query
-    vector is that of the only anchor. `words`: a query with words is hybrid. `after`: where the previous page ended.
+    `rank`: what orders the hits. `anchors`, `negatives`: as the second stage needs them. `query_companies`: the
+    companies of the anchors, then of the negatives. A hit that duplicates one of them is removed and reported.
+    `excluded_companies`: a hit that duplicates one of them is removed and not reported. `excluded_ids`: companies that
+    the index must not return. `words`: candidates are found by these words too (hybrid). `schema`: which attribute is
+    the size. `after`: where the previous page ended.
     """
 
     generation: Generation
     vector: Vector
     k: int
+    anchors: Sequence[RankedAnchor]
+    negatives: Sequence[RankedAnchor] = ()
+    rank: Rank = Rank.BUSINESS
     query_companies: Sequence[Company] = ()
     excluded_companies: Sequence[Company] = ()
     excluded_ids: frozenset[str] = frozenset()
-    anchor_vectors: Sequence[Vector] = ()
     filters: Sequence[FieldFilter] = ()
     words: str = ""
     min_probability: float | None = None
+    schema: AttributeSchema = field(default_factory=AttributeSchema)
     after: Position | None = None
 
     @property
@@ -99,102 +103,66 @@ class Page:
     approximate: bool
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PageBuilder:
     """Builds the requested page; decides the order of hits and who is among them.
 
     1. The index returns candidates in order: by cosine (ties by id) or, for a hybrid query, by fused rank.
-    2. Duplicates are merged into the best-ranked candidate.
-    3. Candidates below `min_probability` are removed.
-    4. The page is cut out of the remaining hits, and the ranks are assigned.
-
-    A re-ranker, a second stage that scores the candidates again, will stand between steps 2 and 3.
+    2. Duplicates are merged into the first of them.
+    3. The second stage orders the first candidates by probability (`reranking`); the others stay behind them.
+    4. Candidates below `min_probability` are removed.
+    5. The page is cut out of the remaining hits, and the ranks are assigned.
     """
 
     index: CompanyIndex
     request: PageRequest
-    _max_anchor_cosine: dict[str, float] = field(default_factory=dict)
 
     def page(self) -> Page:
         """Return the requested page. Exceptions of the index are passed on."""
         request = self.request
         size = min(request.k, request.max_rank - request.previous_rank)
         limit = request.max_rank + CANDIDATES_BEYOND_MAX_RANK
-        fetch = limit if request.words else min(request.previous_rank + size + extra_candidates(size), limit)
+        second_stage = SecondStage(self.index, request)
+        needed = max(request.previous_rank + size + extra_candidates(size), second_stage.head_size)
+        fetch = limit if request.words else min(needed, limit)
         while True:
-            candidates = self._candidates(fetch)
-            merged = merge_duplicates(candidates.hits, [*request.query_companies, *request.excluded_companies])
-            hits, is_complete = self._with_min_probability(merged.unique)
-            remaining = _hits_after(request.after, hits, by_score=not request.words)
+            candidates = second_stage.candidates(fetch)
+            hits, merged = self._ranked(second_stage, candidates)
+            remaining = _hits_after(request.after, hits, by_score=second_stage.keeps_order and not request.words)
+            # Behind a hit that is too improbable, all others are: they are in the order of their probabilities.
+            is_complete = request.min_probability is not None and len(hits) < len(merged.unique)
             if len(remaining) > size or is_complete or len(candidates.hits) < fetch or fetch >= limit:
                 return self._page(remaining, size, merged, approximate=candidates.approximate)
             fetch = min(2 * fetch, limit)
 
-    def _candidates(self, count: int) -> SimilarCompanies:
-        request = self.request
-        words = {"words": request.words} if request.words else {}
-        return self.index.similar(
-            request.generation.name,
-            request.vector,
-            k=count,
-            filters=request.filters,
-            exclude=request.excluded_ids,
-            **words,
-        )
+    def probability_of(self, hit: SimilarCompany) -> float | None:
+        """Return the probability that a company has or would have in the ranking, wherever it is."""
+        second_stage = SecondStage(self.index, self.request)
+        return second_stage.probability_of(hit)
 
-    def _page(self, remaining: Sequence[UniqueHit], size: int, merged: MergedHits, *, approximate: bool) -> Page:
+    def _ranked(self, second_stage: "SecondStage", candidates: SimilarCompanies) -> tuple[list[ScoredHit], MergedHits]:
+        """Return the ranking of the candidates, without those below `min_probability`, and their duplicates."""
+        request = self.request
+        head, tail = second_stage.split(candidates.hits)
+        merged = merge_duplicates([*head, *tail], [*request.query_companies, *request.excluded_companies])
+        scored = second_stage.scored(merged.unique, head={each.company.id for each in head})
+        minimum = request.min_probability
+        if minimum is not None:
+            scored = [each for each in scored if (each.probability or 0.0) >= minimum]
+        return scored, merged
+
+    def _page(self, remaining: Sequence[ScoredHit], size: int, merged: MergedHits, *, approximate: bool) -> Page:
         """Return the page of the first `size` of the `remaining` hits, which follow the previous page."""
-        request, hits = self.request, remaining[:size]
-        probabilities = self.probabilities(hits)
+        request = self.request
         return Page(
             hits=[
-                RankedHit(each.hit, rank, probability, each.duplicates)
-                for rank, (each, probability) in enumerate(
-                    zip(hits, probabilities, strict=True), request.previous_rank + 1
-                )
+                RankedHit(each.unique.hit, rank, rounded(each.probability), each.unique.duplicates)
+                for rank, each in enumerate(remaining[:size], request.previous_rank + 1)
             ],
             has_next=len(remaining) > size and request.previous_rank + size < request.max_rank,
             query_duplicates=merged.duplicates_of_given[: len(request.query_companies)],
             approximate=approximate,
         )
-
-    def _with_min_probability(self, hits: Sequence[UniqueHit]) -> tuple[Sequence[UniqueHit], bool]:
-        """Return the hits of at least `min_probability`, and True if no further candidate can have it."""
-        minimum = self.request.min_probability
-        if minimum is None:
-            return hits, False
-        probabilities = self.probabilities(hits)
-        probable = [
-            each for each, probability in zip(hits, probabilities, strict=True) if (probability or 0.0) >= minimum
-        ]
-        calibration = self.request.generation.calibration
-        # Rank and probability are in the same order only if both come from the cosine to the only anchor.
-        same_order = (
-            not self.request.anchor_vectors and not self.request.words and calibration and calibration.slope >= 0
-        )
-        return probable, bool(same_order and len(probable) < len(hits))
-
-    def probabilities(self, hits: Sequence[UniqueHit]) -> list[float | None]:
-        """Return the calibrated probability of each hit, from its highest cosine to any anchor; None if unknown."""
-        calibration = self.request.generation.calibration
-        if calibration is None:
-            return [None] * len(hits)
-        if not self.request.anchor_vectors:
-            return [probability_of(each.hit.score, calibration) for each in hits]
-        self._load_anchor_cosines(each.hit.company.id for each in hits)
-        # A company that was deleted after the search has no vector.
-        cosines = [self._max_anchor_cosine.get(each.hit.company.id) for each in hits]
-        return [None if cosine is None else probability_of(cosine, calibration) for cosine in cosines]
-
-    def _load_anchor_cosines(self, ids: Iterable[str]) -> None:
-        """Add the highest cosine to any anchor of each of these companies to `_max_anchor_cosine`."""
-        missing = [company_id for company_id in ids if company_id not in self._max_anchor_cosine]
-        documents = self.index.get(self.request.generation.name, missing) if missing else {}
-        if documents:
-            anchors = np.array(self.request.anchor_vectors)
-            vectors = np.array([document.vector for document in documents.values()])
-            cosines = np.clip((vectors @ anchors.T).max(axis=1), -1.0, 1.0)
-            self._max_anchor_cosine.update(zip(documents, cosines.tolist(), strict=True))
 
 
 def extra_candidates(size: int) -> int:
@@ -205,7 +173,7 @@ def extra_candidates(size: int) -> int:
     return 1 + max(MIN_EXTRA_CANDIDATES, size // 10)
 
 
-def _hits_after(position: Position | None, hits: Sequence[UniqueHit], *, by_score: bool) -> Sequence[UniqueHit]:
+def _hits_after(position: Position | None, hits: Sequence[ScoredHit], *, by_score: bool) -> Sequence[ScoredHit]:
     """Return the hits that follow `position`; all hits if it is None.
 
     `by_score`: the hits are ordered by (score, id). Then those after the position's score and id follow, even if the
@@ -216,6 +184,6 @@ def _hits_after(position: Position | None, hits: Sequence[UniqueHit], *, by_scor
         return hits
     if by_score:
         last = (-position.score, position.id)
-        return [each for each in hits if (-each.hit.score, each.hit.company.id) > last]
-    ranks = (rank for rank, each in enumerate(hits, 1) if each.hit.company.id == position.id)
+        return [each for each in hits if (-each.unique.hit.score, each.unique.hit.company.id) > last]
+    ranks = (rank for rank, each in enumerate(hits, 1) if each.unique.hit.company.id == position.id)
     return hits[next(ranks, position.rank) :]

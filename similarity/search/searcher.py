@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from similarity.company import Company
 from similarity.errors import InvalidInput, UnknownGeneration
+from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
@@ -26,6 +27,7 @@ from similarity.search.location import Location, place_of
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
 from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
+from similarity.search.reranking import Rank, RankedAnchor
 from similarity.search.resolution import (
     MAX_SIMILAR_NAMES,
     ResolvedAnchor,
@@ -46,10 +48,11 @@ T = TypeVar("T")
 class Hit(NamedTuple):
     """A competitor in a ranking.
 
-    `score`: cosine to the query vector. `probability`: probability that the company is a competitor, from the cosine to
-    the nearest anchor; None if the generation has no calibrator. `duplicates`: ids of lower-ranked companies that are
-    the same company. `shared`: facts that the company has in common with the anchors. `phrases`: phrases of the
-    description with the largest effect on the cosine, largest effect first; None if they were not computed.
+    `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
+    negative; a later hit never has a higher one. None if the generation has no ranker. `duplicates`: ids of
+    lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
+    `phrases`: phrases of the description with the largest effect on the cosine, largest effect first; None if they
+    were not computed.
     """
 
     rank: int
@@ -149,7 +152,7 @@ class Searcher:
             live = self.live()
             found = Resolver(self.index, live, question.exact).company(reference)
             resolved = self._resolved(question, live, MAX_SIMILAR_NAMES)
-            request = _page_request(question, resolved, live, None)
+            request = self._page_request(question, resolved, live, None)
             company = found.document.company
             phrases, warnings = self._phrases(resolved, [company], live)
             return Location(
@@ -200,7 +203,7 @@ class Searcher:
         max_similar_names: int = MAX_SIMILAR_NAMES,
     ) -> Ranking:
         resolved = self._resolved(question, generation, max_similar_names)
-        page = PageBuilder(self.index, _page_request(question, resolved, generation, after)).page()
+        page = PageBuilder(self.index, self._page_request(question, resolved, generation, after)).page()
         explained = page.hits[: question.explain]
         found, warnings = self._phrases(resolved, [ranked.hit.company for ranked in explained], generation)
         phrases = {ranked.rank: of_hit for ranked, of_hit in zip(explained, found, strict=bool(found))}
@@ -228,7 +231,7 @@ class Searcher:
             return error
 
     def _resolved(self, question: Question, generation: Generation, max_similar_names: int) -> ResolvedQuestion:
-        if question.min_probability is not None and generation.calibration is None:
+        if question.min_probability is not None and generation.second_stage is None:
             raise NotCalibrated(
                 f"min_probability needs a calibrator, and generation {generation.name} has none; remove min_probability"
             )
@@ -237,6 +240,26 @@ class Searcher:
             Resolver(self.index, generation, question.exact),
             lambda texts: self.encoders.text_vectors(generation).encode(texts, generation),
             max_similar_names=max_similar_names,
+        )
+
+    def _page_request(
+        self, question: Question, resolved: ResolvedQuestion, generation: Generation, after: Position | None
+    ) -> PageRequest:
+        return PageRequest(
+            generation=generation,
+            vector=resolved.vector,
+            k=question.k,
+            anchors=[_ranked_anchor(each) for each in resolved.anchors],
+            negatives=[_ranked_anchor(each) for each in resolved.negatives],
+            rank=question.rank,
+            query_companies=[document.company for document in resolved.documents],
+            excluded_companies=[document.company for document in resolved.excluded],
+            excluded_ids=resolved.excluded_ids,
+            filters=question.filters,
+            words=resolved.words if question.hybrid else "",
+            min_probability=question.min_probability,
+            schema=self.index.attributes() if question.rank is Rank.COMPARABLE else AttributeSchema(),
+            after=after,
         )
 
     def _phrases(
@@ -279,24 +302,6 @@ def retry_if_retired(run_once: Callable[[], T]) -> T:
         return run_once()
 
 
-def _page_request(
-    question: Question, resolved: ResolvedQuestion, generation: Generation, after: Position | None
-) -> PageRequest:
-    return PageRequest(
-        generation=generation,
-        vector=resolved.vector,
-        k=question.k,
-        query_companies=[document.company for document in resolved.documents],
-        excluded_companies=[document.company for document in resolved.excluded],
-        excluded_ids=resolved.excluded_ids,
-        anchor_vectors=[] if resolved.has_one_anchor else [anchor.vector for anchor in resolved.anchors],
-        filters=question.filters,
-        words=resolved.words if question.hybrid else "",
-        min_probability=question.min_probability,
-        after=after,
-    )
-
-
 def _with_duplicates(anchors: Sequence[ResolvedAnchor], duplicates: Iterator[list[str]]) -> tuple[ResolvedAnchor, ...]:
     """Return the anchors with their duplicates; `duplicates` yields those of each anchor that is a company."""
     return tuple(
@@ -328,6 +333,10 @@ def _position(last: RankedHit, question: Question, generation: Generation) -> Po
         id=last.hit.company.id,
         rank=last.rank,
     )
+
+
+def _ranked_anchor(anchor: ResolvedAnchor) -> RankedAnchor:
+    return RankedAnchor(described=_company_or_text(anchor), vector=anchor.vector, weight=anchor.weight)
 
 
 def _company_or_text(anchor: ResolvedAnchor) -> Company | str:

@@ -1,7 +1,8 @@
 """Generations of the embedded index and their state machine (`index.protocol`). Each step is one transaction."""
 
+import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from similarity.errors import UnknownGeneration
@@ -12,8 +13,9 @@ from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.migrations import GENERATION_COLUMNS, UNSEALED
 from similarity.index.sqlite.rows import Row, microseconds, moment
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import ranker_from_json
 
-COLUMNS = f"{GENERATION_COLUMNS}, checksum"
+COLUMNS = f"{GENERATION_COLUMNS}, ranker, checksum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +42,8 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
     calibration = generation.calibration
     added = connection.execute(
         "INSERT INTO generations "
-        "(name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept, checksum) "
-        f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, {UNSEALED})",
+        "(name, encoder_id, bundle_id, dimension, created_at, state, slope, intercept, ranker, checksum) "
+        f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {UNSEALED})",
         (
             generation.name,
             generation.encoder_id,
@@ -51,6 +53,7 @@ def add(connection: sqlite3.Connection, generation: Generation) -> None:
             generation.state.value,
             calibration.slope if calibration else None,
             calibration.intercept if calibration else None,
+            json.dumps(asdict(generation.ranker)) if generation.ranker else None,
         ),
     )
     _seal(connection, added.lastrowid)
@@ -190,7 +193,7 @@ def _stored(row: Row) -> StoredGeneration:
     if checksum(*values) != expected:
         raise DamagedRow(f"the row of generation {row[5]!r:.80} differs from its checksum")
     number, sequence, purged, companies, _, name, encoder_id, bundle_id, dimension, created, state, *rest = values
-    slope, intercept, promoted = rest
+    slope, intercept, promoted, ranker = rest
     return StoredGeneration(
         number=number,
         sequence=sequence,
@@ -205,5 +208,6 @@ def _stored(row: Row) -> StoredGeneration:
             state=GenerationState(state),
             calibration=None if slope is None else Calibration(slope=slope, intercept=intercept),
             promoted_at=None if promoted is None else moment(promoted),
+            ranker=None if ranker is None else ranker_from_json(json.loads(ranker)),
         ),
     )

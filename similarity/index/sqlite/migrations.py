@@ -13,7 +13,7 @@ GENERATION_COLUMNS = (
     "number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, created_at, state, "
     "slope, intercept, promoted_at"
 )
-"""The columns of `generations` that its `checksum` covers, in this order."""
+"""The columns of `generations` that its `checksum` covers, in this order; since RANKERS also `ranker`."""
 
 FIRST_VERSION: Migration = (
     """
@@ -276,6 +276,11 @@ CJK_WORDS: Migration = (
     """,
 )
 
+RANKERS: Migration = (
+    "ALTER TABLE generations ADD COLUMN ranker TEXT",  # JSON
+    f"UPDATE generations SET checksum = checksum({GENERATION_COLUMNS}, ranker)",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     FIRST_VERSION,
     SECOND_VERSION,
@@ -286,4 +291,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     COORDINATION_CHECKSUMS,
     ATTRIBUTES,
     CJK_WORDS,
+    RANKERS,
 )

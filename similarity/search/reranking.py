@@ -1,0 +1,78 @@
+"""From features of pairs and a ranker's weights to probabilities (no I/O); docs/ranking.md explains both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from similarity.company import Vector
+from similarity.model.ranker import ComparableWeights, Ranker
+from similarity.search.pair_features import Described, Floats, PairFeatures
+
+
+class Rank(StrEnum):
+    """What orders the hits: what companies do, whom an analyst would put beside the company, or the plain cosine."""
+
+    BUSINESS = "business"
+    COMPARABLE = "comparable"
+    COSINE = "cosine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedAnchor:
+    """An anchor or a negative of a query. `weight`: relative to the other anchors."""
+
+    described: Described
+    vector: Vector
+    weight: float = 1.0
+
+
+def business_logits(ranker: Ranker, features: PairFeatures) -> Floats:
+    """Return the logit of P(competitor) by what the companies do, `[candidates]`."""
+    return (
+        ranker.cosine * features.cosine
+        + ranker.shared_words * features.shared_words
+        + ranker.same_industry * features.same_industry
+        + ranker.sparsity * features.sparsity
+        + ranker.intercept
+    )
+
+
+def comparable_scores(weights: ComparableWeights, business: Floats, features: PairFeatures) -> Floats:
+    """Return the scores of the reading *comparable*, `[candidates]`; `business`: the logits of the other reading."""
+    return (
+        weights.business * business
+        + weights.size_gap * features.size_gap
+        + weights.size_unknown * features.size_unknown
+        + weights.same_country * features.same_country
+        + weights.same_industry * features.same_industry
+    )
+
+
+def logits(ranker: Ranker, features: PairFeatures, rank: Rank) -> Floats:
+    """Return the logit of P(competitor), `[candidates]`. Without weights for *comparable* it is that of *business*."""
+    business = business_logits(ranker, features)
+    if rank is not Rank.COMPARABLE or ranker.comparable is None:
+        return business
+    weights = ranker.comparable
+    return weights.slope * comparable_scores(weights, business, features) + weights.intercept
+
+
+def combined(anchors: Sequence[Floats], weights: Sequence[float], negatives: Sequence[Floats] = ()) -> Floats:
+    """Return the probability of being a competitor of the anchors and of none of the negatives, `[candidates]`.
+
+    `anchors`, `negatives`: for each the logits, `[candidates]`. Anchors are averaged by weight as logits: a company
+    that is far from one of them loses more than it can gain at another. Negatives are independent of them:
+    P = P(anchors) * product of (1 - P(negative)).
+    """
+    probability = sigmoid(np.average(np.array(anchors), axis=0, weights=weights))
+    for logit in negatives:
+        probability = probability * sigmoid(-logit)
+    return probability
+
+
+def sigmoid(logit: Floats) -> Floats:
+    """Return the probabilities of logits."""
+    # tanh saturates where exp would overflow.
+    return np.asarray(0.5 * (1 + np.tanh(logit / 2)))

@@ -1,0 +1,345 @@
+"""Fits the second stage of a search (`similarity.model.ranker`) from judged pairs, and from lists of peers.
+
+    python -m training.rank --bundle models/<id> --index companies.db --judged train.tsv --dev dev.tsv
+    python -m training.rank ... --peers peers.tsv          (also the reading *comparable*: anchor, candidate, votes)
+
+The index holds the judged companies with their facts and the vectors of this bundle. The bundle keeps its vectors and
+its `encoder_id`, and gets a new `bundle_id`; an index takes the ranker from it with
+`similarity generations reembed --bundle models/<id> --without-gate`, which copies the vectors and encodes nothing.
+
+**Corpora of several sizes.** Each anchor is seen in the whole corpus, and in corpora in which only a share of the other
+companies is left. Its competitors stay, as they do in a corpus that somebody has put together for a market. So the fit
+learns how the density of a neighbourhood changes what a cosine means (`pair_features.sparsity`).
+
+Verdicts of the service's users are such pairs too: `similarity pairs --judged` writes them.
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from similarity.bundle import ModelBundle, write_manifest
+from similarity.company import Company, DeletedCompany
+from similarity.errors import InvalidInput
+from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
+from similarity.index.attributes import AttributeSchema
+from similarity.index.opening import open_index
+from similarity.index.protocol import CompanyIndex
+from similarity.ingest.files import read_rows
+from similarity.model.ranker import ComparableWeights, Ranker
+from similarity.search.pair_features import SPARSITY_RANKS, PairFeatures, finest_industry, pair_features
+from similarity.search.reranking import Rank, business_logits, logits
+from similarity.search.second_stage import HEAD, SAME_INDUSTRY_CANDIDATES
+from training.console import refusing, say
+from training.evaluate.bootstrap import Interval, paired_difference, with_bounds
+from training.evaluate.ranks import auc
+from training.evaluate.reliability import calibration_error
+from training.export.publishing import publish
+
+Floats: TypeAlias = NDArray[np.float64]
+BUSINESS = ("cosine", "shared_words", "same_industry", "sparsity")
+COMPARABLE = ("business", "size_gap", "size_unknown", "same_country", "same_industry")
+FALLING = frozenset({"size_gap", "size_unknown"})
+SHARES = (1.0, 1.0, 0.3, 0.1, 0.03)
+"""Shares of the corpus in which each anchor is seen; the whole one counts twice, because it is the surest."""
+MIN_VOTES = 2
+"""Lists of peers that must name two companies together."""
+FACTS_KEPT = 0.5
+"""The share of the fitted weights of facts that *comparable* keeps. Peers are listed for large companies mostly; with
+half the weights recall is the same (docs/ranking.md), and a list is nearer to what the companies do."""
+PENALTY = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class FactCorpus:
+    """The companies of an index, and their vectors `[companies, dimension]`."""
+
+    companies: Sequence[Company]
+    vectors: NDArray[np.float32]
+    schema: AttributeSchema
+    row_of: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedAnchor:
+    """One anchor in one corpus: the features and grades of its judged candidates."""
+
+    features: PairFeatures
+    grades: NDArray[np.int64]
+
+
+def read_fact_corpus(index: CompanyIndex, *, encoder_id: str) -> FactCorpus:
+    """Return the companies of the live generation.
+
+    Raises:
+        InvalidInput: its vectors are of another encoder.
+    """
+    live = index.live()
+    if live.encoder_id != encoder_id:
+        raise InvalidInput(f"the index has vectors of encoder {live.encoder_id}, and the bundle is {encoder_id}")
+    documents = [each for page in index.scan(live.name) for each in page if not isinstance(each, DeletedCompany)]
+    return FactCorpus(
+        companies=[each.company for each in documents],
+        vectors=np.stack([each.vector for each in documents]),
+        schema=index.attributes(),
+        row_of={each.id: row for row, each in enumerate(documents)},
+    )
+
+
+def judged_anchor(
+    corpus: FactCorpus, anchor: str, grades: Mapping[str, int], *, kept: NDArray[np.bool_] | None = None
+) -> JudgedAnchor | None:
+    """Return the judged candidates of an anchor, with the features they have in a search of the `kept` companies.
+
+    None if no judged candidate is kept.
+    """
+    row = corpus.row_of[anchor]
+    present = np.ones(len(corpus.companies), dtype=bool) if kept is None else kept.copy()
+    present[row] = False
+    judged = np.array([corpus.row_of[each] for each in grades if present[corpus.row_of[each]]], dtype=np.int64)
+    if not len(judged):
+        return None
+    cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
+    nearest = _nearest(np.where(present, cosines, -2.0), max(HEAD[Rank.BUSINESS], SPARSITY_RANKS.stop))
+    candidates = np.array(list(dict.fromkeys([*judged.tolist(), *nearest.tolist()])))
+    features = _features(corpus, row, candidates, cosines, nearest)
+    chosen = {name: getattr(features, name)[: len(judged)] for name in PairFeatures.__slots__}
+    of_row = {corpus.row_of[each]: grade for each, grade in grades.items()}
+    return JudgedAnchor(features=PairFeatures(**chosen), grades=np.array([of_row[each] for each in judged.tolist()]))
+
+
+def judged_anchors(
+    corpus: FactCorpus, judgements: RelevanceLabels, *, shares: Sequence[float] = (1.0,), seed: int = 0
+) -> list[JudgedAnchor]:
+    """Return the anchors of the corpus, each in a random corpus of each share with all of its competitors."""
+    random = np.random.default_rng(seed)
+    found = []
+    for anchor, all_grades in judgements.items():
+        grades = {each: grade for each, grade in all_grades.items() if each in corpus.row_of}
+        if anchor not in corpus.row_of or not grades:
+            continue
+        competitors = [corpus.row_of[each] for each, grade in grades.items() if grade == COMPETITOR]
+        for share in shares:
+            kept = random.random(len(corpus.companies)) < share
+            kept[competitors] = True
+            found.append(judged_anchor(corpus, anchor, grades, kept=kept))
+    return [each for each in found if each is not None]
+
+
+def fit_business(anchors: Sequence[JudgedAnchor], *, encoder_id: str) -> Ranker:
+    """Return the weights of the reading *business* with the highest likelihood; no weight has the wrong sign."""
+    matrix = np.concatenate([_matrix(each.features, BUSINESS) for each in anchors])
+    competitor = np.concatenate([each.grades for each in anchors]) == COMPETITOR
+    weights, intercept = fit_logistic(matrix, competitor, rising=[True, True, True, True])
+    return Ranker(encoder_id=encoder_id, intercept=intercept, **dict(zip(BUSINESS, weights, strict=True)))
+
+
+def fit_comparable(
+    corpus: FactCorpus, peers: Mapping[str, frozenset[str]], ranker: Ranker, judged: Sequence[JudgedAnchor]
+) -> Ranker:
+    """Return `ranker` with the weights of *comparable* that tell listed peers from the other candidates.
+
+    Slope and intercept are then fitted on the judged anchors, so that the probability is that of a competitor.
+
+    Raises:
+        InvalidInput: no anchor has a listed peer among its candidates.
+    """
+    found = [peer_candidates(corpus, anchor, ranker) for anchor in peers if anchor in corpus.row_of]
+    matrices = [_comparable_matrix(features, ranker) for _, features in found]
+    listed = [
+        np.array([each in peers[anchor] for each in ids])
+        for anchor, (ids, _) in zip([each for each in peers if each in corpus.row_of], found, strict=True)
+    ]
+    if not any(each.any() for each in listed):
+        raise InvalidInput("no listed peer is among the candidates of its anchor; are the ids those of the index?")
+    rising = [name not in FALLING for name in COMPARABLE]
+    weights, _ = fit_logistic(np.concatenate(matrices), np.concatenate(listed), rising=rising)
+    weights[1:] *= FACTS_KEPT
+    scores = np.concatenate([_comparable_matrix(each.features, ranker) @ weights for each in judged])
+    competitor = np.concatenate([each.grades for each in judged]) == COMPETITOR
+    [slope], intercept = fit_logistic(scores[:, None], competitor, rising=[True])
+    named = dict(zip(COMPARABLE, weights.tolist(), strict=True))
+    return replace(ranker, comparable=ComparableWeights(**named, slope=slope, intercept=intercept))
+
+
+def peer_candidates(corpus: FactCorpus, anchor: str, ranker: Ranker) -> tuple[list[str], PairFeatures]:
+    """Return the ids and features of the candidates that a search for comparable companies reads."""
+    row = corpus.row_of[anchor]
+    cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
+    cosines[row] = -2.0
+    nearest = _nearest(cosines, HEAD[Rank.COMPARABLE])
+    industries = finest_industry(corpus.companies[row])
+    field = next(iter(industries), None)
+    same = [
+        finest_industry(each).get(field or "", "").casefold() == industries[field].casefold() if field else False
+        for each in corpus.companies
+    ]
+    of_industry = _nearest(np.where(same, cosines, -2.0), SAME_INDUSTRY_CANDIDATES)
+    of_industry = of_industry[np.array(same)[of_industry] & (of_industry != row)]
+    candidates = np.array(list(dict.fromkeys([*nearest.tolist(), *of_industry.tolist()])))
+    return [corpus.companies[each].id for each in candidates], _features(corpus, row, candidates, cosines, nearest)
+
+
+def fit_logistic(matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequence[bool]) -> tuple[Floats, float]:
+    """Return the weights `[features]` and the intercept of a logistic regression whose weights have the given signs.
+
+    A small L2 penalty on the standardised weights keeps them finite.
+
+    Raises:
+        InvalidInput: all pairs are of one kind.
+    """
+    if positive.all() or not positive.any():
+        raise InvalidInput("the pairs are all of one kind; give competitors and others")
+    scale = matrix.std(axis=0) + 1e-9
+    design = np.column_stack([matrix / scale, np.ones(len(matrix))])
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        logit = design @ parameters
+        penalised = np.append(parameters[:-1], 0.0)
+        value = np.mean(np.logaddexp(0, logit) - positive * logit) + PENALTY * float(penalised @ penalised)
+        return float(value), design.T @ (expit(logit) - positive) / len(positive) + 2 * PENALTY * penalised
+
+    bounds = [(0, None) if up else (None, 0) for up in rising] + [(None, None)]
+    found = minimize(loss, np.zeros(design.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
+    return found[:-1] / scale, float(found[-1])
+
+
+def read_peers(path: Path) -> dict[str, frozenset[str]]:
+    """Return the peers of each company, from rows of anchor, candidate and votes; a row counts for both companies.
+
+    Raises:
+        InvalidInput: the file is missing or a row is invalid.
+    """
+    peers: dict[str, set[str]] = {}
+    for row in read_rows(path):
+        try:
+            anchor, candidate, votes = (str(row.record[name]) for name in ("anchor", "candidate", "votes"))
+            enough = int(votes) >= MIN_VOTES
+        except (KeyError, ValueError):
+            raise InvalidInput(f"{path}, row {row.number}: a row has anchor, candidate and votes (a number)") from None
+        if enough:
+            peers.setdefault(anchor, set()).add(candidate)
+            peers.setdefault(candidate, set()).add(anchor)
+    return {anchor: frozenset(found) for anchor, found in peers.items()}
+
+
+def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float]:
+    """Return nDCG@10 beside that of the cosine, AUC and calibration error of the reading *business*."""
+    predicted = [business_logits(ranker, each.features) for each in anchors]
+    ours = np.array([ndcg(each, anchor.grades) for each, anchor in zip(predicted, anchors, strict=True)])
+    cosine = np.array([ndcg(each.features.cosine, each.grades) for each in anchors])
+    competitor = np.concatenate([each.grades for each in anchors]) == COMPETITOR
+    probability = expit(np.concatenate(predicted))
+    difference: Interval = paired_difference(ours, cosine)
+    return {
+        "ranker_ndcg10": float(ours.mean()),
+        **with_bounds("ranker_ndcg10_over_cosine", difference),
+        "ranker_auc": auc(probability, competitor),
+        "ranker_auc_cosine": auc(np.concatenate([each.features.cosine for each in anchors]), competitor),
+        "ranker_ece": calibration_error(probability, competitor, np.ones(len(probability))),
+        **_comparable_error(ranker, anchors, competitor),
+    }
+
+
+def _comparable_error(
+    ranker: Ranker, anchors: Sequence[JudgedAnchor], competitor: NDArray[np.bool_]
+) -> dict[str, float]:
+    if ranker.comparable is None:
+        return {}
+    probability = expit(np.concatenate([logits(ranker, each.features, Rank.COMPARABLE) for each in anchors]))
+    return {"ranker_comparable_ece": calibration_error(probability, competitor, np.ones(len(probability)))}
+
+
+def with_ranker(bundle: ModelBundle, ranker: Ranker, metrics: Mapping[str, float], folder: Path) -> ModelBundle:
+    """Write `bundle` with this ranker and its figures to `folder`, which may be its own."""
+    others = {name: value for name, value in bundle.manifest.metrics.items() if not name.startswith("ranker_")}
+    with tempfile.TemporaryDirectory() as drafts:
+        draft = Path(drafts) / bundle.encoder_id
+        shutil.copytree(bundle.folder, draft)
+        write_manifest(draft, replace(bundle.manifest, ranker=ranker, metrics={**others, **metrics}))
+        return publish(draft, folder)
+
+
+def _nearest(cosines: Floats, count: int) -> NDArray[np.int64]:
+    count = min(count, int((cosines > -2.0).sum()))
+    found = np.argpartition(-cosines, count - 1)[:count] if count else np.zeros(0, dtype=np.int64)
+    return found[np.argsort(-cosines[found], kind="stable")].astype(np.int64)
+
+
+def _features(
+    corpus: FactCorpus, row: int, candidates: NDArray[np.int64], cosines: Floats, nearest: NDArray[np.int64]
+) -> PairFeatures:
+    return pair_features(
+        corpus.companies[row],
+        [corpus.companies[each] for each in candidates],
+        cosines[candidates],
+        neighbour_cosines=cosines[nearest].tolist(),
+        schema=corpus.schema,
+    )
+
+
+def _matrix(features: PairFeatures, names: Sequence[str]) -> Floats:
+    return np.column_stack([getattr(features, name) for name in names])
+
+
+def _comparable_matrix(features: PairFeatures, ranker: Ranker) -> Floats:
+    return np.column_stack([business_logits(ranker, features), _matrix(features, COMPARABLE[1:])])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the options, fit, measure, write the bundle, and print the weights."""
+    options = _parser().parse_args(arguments)
+    with refusing():
+        bundle = ModelBundle.load(options.bundle)
+        index = open_index(options.index)
+        try:
+            corpus = read_fact_corpus(index, encoder_id=bundle.encoder_id)
+        finally:
+            index.close()
+        judged = judged_anchors(corpus, read_relevance_labels(options.judged), shares=SHARES, seed=options.seed)
+        if not judged:
+            raise InvalidInput(f"the index holds no pair of {options.judged}")
+        ranker = fit_business(judged, encoder_id=bundle.encoder_id)
+        if options.peers:
+            ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged)
+        metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}
+        if options.dev:
+            metrics |= measured(ranker, judged_anchors(corpus, read_relevance_labels(options.dev)))
+        folder = options.output / bundle.encoder_id if options.output else options.bundle
+        written = with_ranker(bundle, ranker, metrics, folder)
+        for name, value in (*_weights(ranker), *metrics.items()):
+            say(f"{name:32} {value:9.4f}")
+        say(f"{written.folder}: encoder {written.encoder_id} as before, bundle {written.bundle_id}")
+
+
+def _weights(ranker: Ranker) -> list[tuple[str, float]]:
+    named = [(name, float(getattr(ranker, name))) for name in (*BUSINESS, "intercept")]
+    if weights := ranker.comparable:
+        named += [(f"comparable.{name}", getattr(weights, name)) for name in (*COMPARABLE, "slope", "intercept")]
+    return named
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m training.rank", description="Fit the second stage of a search.")
+    add = parser.add_argument
+    add("--bundle", type=Path, required=True, help="folder of the bundle; it is replaced unless --output is given")
+    add("--index", required=True, help="index with this bundle's vectors of the judged companies (a file or a URL)")
+    add("--judged", type=Path, required=True, help="judged pairs to fit on: anchor, candidate, grade")
+    add("--peers", type=Path, help="lists of peers, for the reading comparable: anchor, candidate, votes")
+    add("--dev", type=Path, help="judged pairs of other anchors, to measure on")
+    add("--seed", type=int, default=0, help="seed of the random corpora (default: 0)")
+    add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")
+    return parser
+
+
+if __name__ == "__main__":
+    main()
