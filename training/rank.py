@@ -36,8 +36,9 @@ from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.files import read_rows
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search.pair_features import SPARSITY_RANKS, PairFeatures, finest_industry, pair_features
-from similarity.search.reranking import Rank, business_logits, logits
+from similarity.search.pair_features import SPARSITY_RANKS, PairFeatures, industries, pair_features
+from similarity.search.rank import Rank
+from similarity.search.reranking import business_logits, logits
 from similarity.search.second_stage import HEAD, SAME_INDUSTRY_CANDIDATES
 from training.console import refusing, say
 from training.evaluate.bootstrap import Interval, paired_difference, with_bounds
@@ -177,14 +178,10 @@ def peer_candidates(corpus: FactCorpus, anchor: str, ranker: Ranker) -> tuple[li
     cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
     cosines[row] = -2.0
     nearest = _nearest(cosines, HEAD[Rank.COMPARABLE])
-    industries = finest_industry(corpus.companies[row])
-    field = next(iter(industries), None)
-    same = [
-        finest_industry(each).get(field or "", "").casefold() == industries[field].casefold() if field else False
-        for each in corpus.companies
-    ]
+    own = industries(corpus.companies[row])
+    level = next((each for each, value in enumerate(own) if value), 0)
+    same = [bool(own[level]) and industries(each)[level] == own[level] for each in corpus.companies]
     of_industry = _nearest(np.where(same, cosines, -2.0), SAME_INDUSTRY_CANDIDATES)
-    of_industry = of_industry[np.array(same)[of_industry] & (of_industry != row)]
     candidates = np.array(list(dict.fromkeys([*nearest.tolist(), *of_industry.tolist()])))
     return [corpus.companies[each].id for each in candidates], _features(corpus, row, candidates, cosines, nearest)
 

@@ -21,6 +21,7 @@ from similarity.cli.context import (
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
 from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood
 from similarity.errors import InvalidInput
+from similarity.search.rank import Rank
 
 if TYPE_CHECKING:
     from similarity.search.question import Question
@@ -44,7 +45,10 @@ def similar(
     exclude_list: Annotated[
         list[str] | None, typer.Option(help="Leave the companies of this saved list out (repeatable)")
     ] = None,
-    hybrid: Annotated[bool, typer.Option("--hybrid", help="Rank by shared words too, not by meaning alone")] = False,
+    rank: Annotated[
+        Rank, typer.Option(help="By what they do; as analysts compare (also size, country, industry); or by cosine")
+    ] = Rank.BUSINESS,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Find candidates by shared words too")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
     k: CountOption = 10,
     country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
@@ -79,6 +83,7 @@ def similar(
         negatives=[Anchor(company=each) for each in unlike or ()],
         filters=filters + parse_filters(only or ()),
         exclude=exclude or (),
+        rank=rank,
         hybrid=hybrid,
         exact=exact,
         k=k,

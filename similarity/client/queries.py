@@ -125,7 +125,7 @@ def similar(*anchors: str | Anchor, **options: Unpack[QuestionOptions]) -> Call[
     """Return the competitors of one company, or of several together.
 
     Each anchor is a company's id, domain, name or alias, or an `Anchor` with a weight. Options are
-    those of `QuestionOptions`: negatives, country, industry, tag, filters, exclude, exclude_lists, mode,
+    those of `QuestionOptions`: negatives, country, industry, tag, filters, exclude, exclude_lists, rank, mode,
     min_probability, k, reasons, fields, cursor. If some anchors are unknown, they are listed in
     `Ranking.misses`; if all are, `UnknownCompany` is raised.
     """

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from similarity.client.ranking import Ranking
 
 Mode: TypeAlias = Literal["vector", "hybrid"]
+Rank: TypeAlias = Literal["business", "comparable", "cosine"]
 
 # The options that are short for a filter on a field.
 SHORT_FILTERS = {"country": "country", "industry": "industry", "tag": "tags"}
@@ -39,8 +40,9 @@ class QuestionOptions(TypedDict, total=False):
     """The options of a query; the service has defaults for all of them.
 
     negatives: companies to be far from. country, industry, tag: allowed values. filters: other fields and ranges.
-    exclude: companies to omit (ids, domains, names). exclude_lists: names of shortlists to omit. mode: `hybrid` also
-    ranks by shared words. resolve: `exact` accepts no similar names. min_probability: 0 to 1. k: number of hits, 1 to
+    exclude: companies to omit (ids, domains, names). exclude_lists: names of shortlists to omit. rank: `business` (what
+    they do), `comparable` (also size, country and industry) or `cosine`. mode: `hybrid` also finds companies by words.
+    resolve: `exact` accepts no similar names. min_probability: 0 to 1. k: number of hits, 1 to
     250. reasons: for how many of the first hits to compute the explaining phrases.
     fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous page.
     """
@@ -52,6 +54,7 @@ class QuestionOptions(TypedDict, total=False):
     filters: Sequence[FieldFilter]
     exclude: str | Sequence[str]
     exclude_lists: str | Sequence[str]
+    rank: Rank
     mode: Mode
     resolve: Literal["exact"]
     min_probability: float
@@ -74,6 +77,7 @@ class Question:
     filters: tuple[FieldFilter, ...] = ()
     exclude: tuple[str, ...] = ()
     exclude_lists: tuple[str, ...] = ()
+    rank: Rank | None = None
     mode: Mode | None = None
     resolve: Literal["exact"] | None = None
     min_probability: float | None = None

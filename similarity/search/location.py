@@ -13,8 +13,8 @@ from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import filter_key
 from similarity.search.duplicates import identity_keys
 from similarity.search.explanation import ExplainingPhrase, SharedFact
+from similarity.search.rank import Rank
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
-from similarity.search.reranking import Rank
 from similarity.search.resolution import ResolvedQuestion
 from similarity.search.resolver import FoundCompany
 

@@ -22,8 +22,10 @@ Floats: TypeAlias = NDArray[np.float64]
 Described: TypeAlias = Company | str
 """An anchor: a company, or a description in free text."""
 
-INDUSTRY_FIELDS = ("industry_fine", "industry")
-"""Finest first: an attribute of this name, then the field `industry`."""
+FINE_INDUSTRY = "industry_fine"
+"""The attribute with a finer industry than the field `industry`, if companies have one."""
+INDUSTRY_FIELDS = (f"attributes.{FINE_INDUSTRY}", "industry")
+"""Fields of filters for the same industry, finest first."""
 UNKNOWN = 0.5
 """The value of `same_industry` if one of the two companies has no industry."""
 LARGER = 0.5
@@ -31,7 +33,7 @@ LARGER = 0.5
 DENSE = 0.85
 """Mean cosine of the ranks SPARSITY_RANKS above which a neighbourhood counts as dense."""
 SPARSITY_RANKS = slice(100, 200)
-_BUCKETS = 1 << 17
+_BUCKETS = 1 << 16
 _CACHED_TEXTS = 20_000
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _CJK_WORD = re.compile(r"[^\W\d_]{2,}")
@@ -71,15 +73,15 @@ def pair_features(
     """
     company = None if isinstance(anchor, str) else anchor
     gap, unknown = _size_features(company, candidates, schema)
-    country = name_key(company.country) if company else ""
+    country = _key(company.country) if company else ""
     return PairFeatures(
         cosine=cosines,
         shared_words=shared_words(anchor, candidates),
-        same_industry=np.array([_same_industry(company, each) for each in candidates]),
+        same_industry=_same_industry(company, candidates),
         sparsity=np.full(len(candidates), sparsity(neighbour_cosines)),
         size_gap=gap,
         size_unknown=unknown,
-        same_country=np.array([float(bool(country) and name_key(each.country) == country) for each in candidates]),
+        same_country=np.array([float(bool(country) and _key(each.country) == country) for each in candidates]),
     )
 
 
@@ -119,21 +121,22 @@ def shared_words(anchor: Described, candidates: Sequence[Company]) -> Floats:
     return np.asarray((both / max(of_anchor.sum(), 1e-9) + both / np.maximum(total, 1e-9)) / 2)
 
 
-def finest_industry(company: Company) -> dict[str, str]:
-    """Return the company's industries by field of a filter, finest first, without empty ones."""
-    values = {
-        f"attributes.{INDUSTRY_FIELDS[0]}": str(company.attributes.get(INDUSTRY_FIELDS[0], "")),
-        INDUSTRY_FIELDS[1]: company.industry,
-    }
-    return {name: value for name, value in values.items() if value}
+def industries(company: Company) -> tuple[str, str]:
+    """Return the company's industry at each of INDUSTRY_FIELDS, as names are compared; "" where it has none."""
+    return _key(str(company.attributes.get(FINE_INDUSTRY, ""))), _key(company.industry)
 
 
-def _same_industry(anchor: Company | None, candidate: Company) -> float:
+def _same_industry(anchor: Company | None, candidates: Sequence[Company]) -> Floats:
     if anchor is None:
-        return UNKNOWN
-    here, there = finest_industry(anchor), finest_industry(candidate)
-    field = next((name for name in here if name in there), None)
-    return UNKNOWN if field is None else float(name_key(here[field]) == name_key(there[field]))
+        return np.full(len(candidates), UNKNOWN)
+    fine, coarse = industries(anchor)
+    return np.array([_are_equal(fine, coarse, *industries(each)) for each in candidates])
+
+
+def _are_equal(fine: str, coarse: str, other_fine: str, other_coarse: str) -> float:
+    if fine and other_fine:
+        return float(fine == other_fine)
+    return float(coarse == other_coarse) if coarse and other_coarse else UNKNOWN
 
 
 def _size_features(
@@ -145,6 +148,10 @@ def _size_features(
     sizes = [schema.size_of(each) for each in candidates]
     steps = np.array([0.0 if each is None else each - size for each in sizes])
     return np.maximum(-steps, LARGER * steps), np.array([float(each is None) for each in sizes])
+
+
+# Corpora have a few hundred countries and industries.
+_key = lru_cache(maxsize=4096)(name_key)
 
 
 def _words_of(company: Company) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
-from similarity.search.reranking import Rank
+from similarity.search.rank import Rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

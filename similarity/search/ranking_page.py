@@ -13,7 +13,8 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.search.duplicates import MergedHits, merge_duplicates
-from similarity.search.reranking import Rank, RankedAnchor
+from similarity.search.rank import Rank
+from similarity.search.reranking import RankedAnchor
 from similarity.search.second_stage import ScoredHit, SecondStage, rounded
 
 MAX_RANK = 1_000

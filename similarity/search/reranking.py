@@ -2,21 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from similarity.company import Vector
 from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.pair_features import Described, Floats, PairFeatures
-
-
-class Rank(StrEnum):
-    """What orders the hits: what companies do, whom an analyst would put beside the company, or the plain cosine."""
-
-    BUSINESS = "business"
-    COMPARABLE = "comparable"
-    COSINE = "cosine"
+from similarity.search.rank import Rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

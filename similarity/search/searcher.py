@@ -26,8 +26,9 @@ from similarity.search.explanation import ExplainingPhrase, SharedFact, facts_of
 from similarity.search.location import Location, place_of
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
+from similarity.search.rank import Rank
 from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
-from similarity.search.reranking import Rank, RankedAnchor
+from similarity.search.reranking import RankedAnchor
 from similarity.search.resolution import (
     MAX_SIMILAR_NAMES,
     ResolvedAnchor,

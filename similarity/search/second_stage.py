@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from similarity.company import Company, SimilarCompany, Vector, name_key
+from similarity.company import Company, SimilarCompany, Vector
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, SimilarCompanies
 from similarity.model.ranker import Ranker, ranker_of
 from similarity.search.duplicates import UniqueHit
-from similarity.search.pair_features import SPARSITY_RANKS, Floats, finest_industry, pair_features
-from similarity.search.reranking import Rank, combined, logits
+from similarity.search.pair_features import INDUSTRY_FIELDS, SPARSITY_RANKS, Floats, industries, pair_features
+from similarity.search.rank import Rank
+from similarity.search.reranking import combined, logits
 
 if TYPE_CHECKING:
     from similarity.search.ranking_page import PageRequest
@@ -119,9 +120,9 @@ class SecondStage:
         request, ranker = self.request, self.ranker
         if self._same_industry is None:
             self._same_industry = ()
-            industries = _industries(each.described for each in request.anchors)
-            if request.rank is Rank.COMPARABLE and ranker and ranker.comparable and industries:
-                filters = [*request.filters, industries]
+            same = _filter_by_industry(each.described for each in request.anchors)
+            if request.rank is Rank.COMPARABLE and ranker and ranker.comparable and same:
+                filters = [*request.filters, same]
                 self._same_industry = self._similar(request.vector, SAME_INDUSTRY_CANDIDATES, filters).hits
         return self._same_industry
 
@@ -188,11 +189,10 @@ def _place(scored: ScoredHit) -> tuple[float, float, str]:
     return -(scored.probability or 0.0), -hit.score, hit.company.id
 
 
-def _industries(anchors: Iterable[Company | str]) -> FieldFilter | None:
+def _filter_by_industry(anchors: Iterable[Company | str]) -> FieldFilter | None:
     """Return a filter for the finest industries of the anchors, by the field of the first; None if it has none."""
-    found = [finest_industry(each) for each in anchors if isinstance(each, Company)]
-    name = next((field for each in found for field in each), None)
-    if name is None:
-        return None
-    values = {name_key(each[name]): each[name] for each in found if name in each}
-    return FieldFilter(field=name, any_of=tuple(values.values()))
+    found = [industries(each) for each in anchors if isinstance(each, Company)]
+    for level, name in enumerate(INDUSTRY_FIELDS):
+        if values := tuple(dict.fromkeys(each[level] for each in found if each[level])):
+            return FieldFilter(field=name, any_of=values)
+    return None

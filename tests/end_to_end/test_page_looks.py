@@ -114,7 +114,7 @@ def matched(page: Any) -> None:
 def asked_for_a_key(page: Any) -> None:
     page.route("**/similar/**", lambda route: route.fulfill(status=401, content_type="application/json", body="{}"))
     page.locator("#filters").evaluate("each => { each.open = true; }")
-    page.get_by_label("Compare by").select_option("hybrid")
+    page.get_by_label("Rank by").select_option("business")
     page.get_by_role("dialog", name="This service asks for a key").wait_for()
 
 

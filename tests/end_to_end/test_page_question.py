@@ -79,11 +79,11 @@ def test_only_likely_ones_by_the_chance_that_is_shown(page: Any) -> None:
     assert names(page) == ["Boots GmbH", "Clogs"]
 
 
-def test_words_can_count_too(page: Any) -> None:
+def test_the_reading_can_be_chosen(page: Any) -> None:
     page.goto("/?company=acme")
-    page.get_by_label("Compare by").select_option("hybrid")
-    page.get_by_role("button", name="Remove filter meaning and words").wait_for()
-    assert "mode=hybrid" in page.url
+    page.get_by_label("Rank by").select_option("business")
+    page.get_by_role("button", name="Remove filter ranked by business only").wait_for()
+    assert "rank=business" in page.url
 
 
 def test_a_shared_address_shows_the_same_view(page: Any) -> None:

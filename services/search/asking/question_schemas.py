@@ -11,6 +11,7 @@ from similarity.errors import InvalidFilter
 from similarity.feedback.protocol import MAX_LIST_NAME_CHARACTERS
 from similarity.index.filters import FieldFilter
 from similarity.search import question as search
+from similarity.search.rank import Rank
 
 from ..wire.bodies import Closed, Listed
 from ..wire.tables import Format
@@ -29,6 +30,7 @@ MAX_CURSOR_CHARACTERS = 1_000
 MAX_CONDITION_CHARACTERS = MAX_NAME_CHARACTERS + 100
 
 Mode: TypeAlias = Literal["vector", "hybrid"]
+RankName: TypeAlias = Literal["business", "comparable", "cosine"]
 CompanyMember: TypeAlias = Literal[
     "id", "name", "description", "aliases", "domain", "country", "industry", "tags", "attributes"
 ]
@@ -50,9 +52,14 @@ ONE_OF_BOTH: dict[str, Any] = {
     ]
 }
 
+RANK: Any = Field(
+    default="business",
+    description="What orders the hits. `business`: what the companies do. `comparable`: also their size (if the index "
+    "has one), country and industry, as analysts compare. `cosine`: the plain cosine of the descriptions.",
+)
 MODE: Any = Field(
     default="vector",
-    description="`vector`: by meaning. `hybrid`: companies are also ranked by shared words, and the rankings fused.",
+    description="`vector`: candidates are found by meaning. `hybrid`: also by the words of the first anchor.",
 )
 MIN_PROBABILITY: Any = Field(
     default=None,
@@ -163,6 +170,7 @@ class Criteria(_Body):
         description="Names of saved lists of companies: omit whatever is on them when the query is run.",
         examples=[["already contacted"]],
     )
+    rank: RankName = RANK
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
@@ -174,6 +182,7 @@ class Criteria(_Body):
             negatives=[each.anchor() for each in self.negatives],
             filters=[each.chosen() for each in self.filters],
             exclude=self.exclude,
+            rank=Rank(self.rank),
             hybrid=self.mode == "hybrid",
             min_probability=self.min_probability,
             exact=self.resolve == "exact",
@@ -276,6 +285,7 @@ class SimilarQuery(FormatQuery):
         max_length=MAX_EXCLUDED_LISTS,
         description="The name of a saved list of companies to omit; repeat it for several.",
     )
+    rank: RankName = RANK
     mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
@@ -309,6 +319,7 @@ class SimilarQuery(FormatQuery):
             filters=[Filter.model_construct(**asdict(each)) for each in self.filters()],
             exclude=self.exclude,
             exclude_lists=self.exclude_list,
+            rank=self.rank,
             mode=self.mode,
             resolve=self.resolve,
             min_probability=self.min_probability,

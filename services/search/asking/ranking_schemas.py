@@ -102,7 +102,8 @@ class Hit(BaseModel):
         description="Cosine to the query (with several anchors, to their mean), -1 to 1.", examples=[0.734]
     )
     probability: float | None = Field(
-        description="How likely it is a competitor of the nearest anchor, 0 to 1; null without a calibration.",
+        description="How likely it is a competitor of the anchors and of no negative, 0 to 1. No later hit has a "
+        "higher one. null if the encoder's bundle has no weights for it; with `rank=cosine` also with several anchors.",
         examples=[0.81],
     )
     company: HitCompany

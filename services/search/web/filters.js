@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { nameOfField } from "./attributes.js";
 import { button, byId, el } from "./dom.js";
-import { current, go, requestFor } from "./state.js";
+import { RANKS, current, go, requestFor } from "./state.js";
 
 const FEW = 6; // values of a facet that are shown before "more"
 const MOST_VALUES = 40; // of an attribute; one with more is no facet but free text
@@ -109,12 +109,15 @@ function range(field, values) {
     el("p", { class: "range" }, end("at_least", "at least", Math.min(...values)), el("span", {}, "to"), end("at_most", "at most", Math.max(...values))));
 }
 
+// Beside what they do, "comparable" counts size, country and industry.
+const RANK_WORDS = { comparable: "Business, size and place", business: "Business only", cosine: "Plain cosine" };
+
 function howTo() {
-  const { mode } = current();
-  const compare = el("select", { id: "mode", onchange: () => go({ mode: compare.value }).then(() => byId("mode")?.focus()) },
-    el("option", { value: "vector", selected: mode === "vector" }, "Meaning"), el("option", { value: "hybrid", selected: mode === "hybrid" }, "Meaning and words"));
+  const { rank } = current();
+  const compare = el("select", { id: "rank", onchange: () => go({ rank: compare.value }).then(() => byId("rank")?.focus()) },
+    ...RANKS.map((each) => el("option", { value: each, selected: rank === each }, RANK_WORDS[each])));
   return el("div", { class: "facet how" },
-    el("p", {}, el("label", { for: "mode" }, "Compare by"), compare));
+    el("p", {}, el("label", { for: "rank" }, "Rank by"), compare));
 }
 
 // ---- The filters of the question
@@ -139,10 +142,10 @@ function partsOf(filter) {
 }
 
 export function showApplied() {
-  const { filters, minProbability, mode } = current();
+  const { filters, minProbability, rank } = current();
   const parts = filters.flatMap(partsOf);
   if (minProbability) parts.push({ words: `at least ${Math.round(minProbability * 100)} % likely`, drop: () => go({ minProbability: null }) });
-  if (mode === "hybrid") parts.push({ words: "meaning and words", drop: () => go({ mode: "vector" }) });
+  if (rank !== RANKS[0]) parts.push({ words: `ranked by ${RANK_WORDS[rank].toLowerCase()}`, drop: () => go({ rank: RANKS[0] }) });
   byId("active").replaceChildren(...parts.map(({ words, drop }) =>
     el("button", { type: "button", class: "chip", "aria-label": `Remove filter ${words}`, onclick: () => drop().then(() => byId("results-title").focus()) },
       words, el("small", { "aria-hidden": "true" }, "✕"))));

@@ -12,7 +12,6 @@ import { match, percent } from "./row.js";
 import { current, go, questionOf } from "./state.js";
 
 const LAST_RANK = 1000;
-const LAST_HYBRID_RANK = 250;
 const BY_QUESTION = ["exclude", "filter", "min_probability"]; // what can be changed, and the company then has a rank
 
 let shown = null; // what was located last
@@ -89,7 +88,6 @@ function placeOf({ rank, nearer, removed_by, approximate }) {
   if (rank) return [`Rank ${rank.toLocaleString("en")}.`];
   if (nearer === null) return [`Beyond rank ${LAST_RANK.toLocaleString("en")}, where the ranking ends.`];
   const others = `${counted(nearer, "company is", "companies are")} nearer`;
-  if (current().mode === "hybrid") return [`Not among the first ${LAST_HYBRID_RANK} by meaning and words; by meaning alone, ${others}.`];
   if (approximate && nearer < LAST_RANK) return [`No rank: the approximate search leaves it out, though only ${others}.`];
   return [`Beyond rank ${LAST_RANK.toLocaleString("en")}, where the ranking ends: ${others}.`];
 }

@@ -15,8 +15,9 @@ const DIRECT = { country: "country", industry: "industry", tag: "tags" };
 
 export const MAX_ANCHORS = 10;
 export const DEFAULT_K = 25;
+export const RANKS = ["comparable", "business", "cosine"];
 const EMPTY = Object.freeze({
-  anchors: [], negatives: [], filters: [], exclude: [], excludeLists: [], mode: "vector", minProbability: null, k: DEFAULT_K, map: null, list: "",
+  anchors: [], negatives: [], filters: [], exclude: [], excludeLists: [], rank: "comparable", minProbability: null, k: DEFAULT_K, map: null, list: "",
   sort: "", view: "rows", columns: null,
 });
 const VIEW = "similarity-view"; // localStorage: {view, columns}, as the reader looked last
@@ -77,7 +78,7 @@ export const onlyWords = (text) => ({ ...asSeen(), anchors: [{ text, weight: 1 }
 
 // ---- The address
 
-export function addressOf({ anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k, map, list, sort, view, columns }) {
+export function addressOf({ anchors, negatives, filters, exclude, excludeLists, rank, minProbability, k, map, list, sort, view, columns }) {
   const params = new URLSearchParams();
   for (const { company, text, weight } of anchors) {
     params.append(...(company ? ["company", company] : ["text", text]));
@@ -88,7 +89,7 @@ export function addressOf({ anchors, negatives, filters, exclude, excludeLists, 
   for (const name of excludeLists) params.append("exclude_list", name);
   const few = exclude.length <= FEW_EXCLUSIONS;
   if (few) for (const each of exclude) params.append("exclude", each);
-  if (mode !== EMPTY.mode) params.set("mode", mode);
+  if (rank !== EMPTY.rank) params.set("rank", rank);
   if (minProbability) params.set("min_probability", minProbability);
   if (k !== DEFAULT_K) params.set("k", k);
   if (map !== null) params.set("map", Number(map));
@@ -112,7 +113,7 @@ function readAddress({ search, hash } = location) {
     else if (name === "filter") readCondition(filters, value);
     else if (name === "exclude") read.exclude.push(value);
     else if (name === "exclude_list") read.excludeLists.push(value);
-    else if (name === "mode" && value === "hybrid") read.mode = value;
+    else if (name === "rank" && RANKS.includes(value)) read.rank = value;
     else if (name === "min_probability" && Number(value) > 0 && Number(value) <= 1) read.minProbability = Number(value);
     else if (name === "k" && Number(value) >= 1 && Number(value) <= 250) read.k = Math.floor(Number(value));
     else if (name === "map") read.map = value === "1";
@@ -154,22 +155,21 @@ function filterParams(filters) {
 // ---- The API's question
 
 // The body of POST /similar; only what is not the default.
-export function questionOf({ anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k }) {
-  const question = { anchors, k };
+export function questionOf({ anchors, negatives, filters, exclude, excludeLists, rank, minProbability, k }) {
+  const question = { anchors, k, rank };
   if (negatives.length) question.negatives = negatives;
   if (filters.length) question.filters = filters;
   if (exclude.length) question.exclude = exclude;
   if (excludeLists.length) question.exclude_lists = excludeLists;
-  if (mode !== EMPTY.mode) question.mode = mode;
   if (minProbability) question.min_probability = minProbability;
   return question;
 }
 
 export function stateOf(question) {
-  const { anchors = [], negatives = [], filters = [], exclude = [], exclude_lists = [], mode = "vector", min_probability = null, k = DEFAULT_K } = question;
+  const { anchors = [], negatives = [], filters = [], exclude = [], exclude_lists = [], rank = "business", min_probability = null, k = DEFAULT_K } = question;
   const filled = (each) => (each.company ? { company: each.company } : { text: each.text });
   return {
-    ...asSeen(), exclude, excludeLists: exclude_lists, mode, k, minProbability: min_probability,
+    ...asSeen(), exclude, excludeLists: exclude_lists, rank, k, minProbability: min_probability,
     anchors: anchors.map((anchor) => ({ ...filled(anchor), weight: anchor.weight ?? 1 })),
     negatives: negatives.map(filled),
     filters: filters.map(({ field, any_of, none_of, at_least, at_most }) => ({
@@ -181,17 +181,16 @@ export function stateOf(question) {
 
 // How to ask `path` (/similar or /map): by GET where the address can carry the question, else by POST.
 export function requestFor(path, asked, extra = {}) {
-  const { anchors, negatives, filters, exclude, excludeLists, mode, minProbability, k } = asked;
+  const { anchors, negatives, filters, exclude, excludeLists, rank, minProbability, k } = asked;
   const [first, ...others] = anchors;
   // Several companies are posted: the one in a path must be known, and of a list any may have been deleted.
   const isPlain = !others.length && first.weight === 1 && negatives.every(({ company }) => company);
   const isShort = exclude.length <= MOST_EXCLUDED && filterParams(filters).length <= MOST_CONDITIONS;
-  const params = [["k", k], ...filterParams(filters)];
+  const params = [["k", k], ["rank", rank], ...filterParams(filters)];
   if (first.text) params.unshift(["text", first.text]);
   for (const { company } of negatives) params.push(["unlike", company]);
   for (const each of exclude) params.push(["exclude", each]);
   for (const name of excludeLists) params.push(["exclude_list", name]);
-  if (mode !== EMPTY.mode) params.push(["mode", mode]);
   if (minProbability) params.push(["min_probability", minProbability]);
   for (const [name, value] of Object.entries(extra)) params.push([name, value]);
   const address = first.company ? `${path}/${encodeURIComponent(first.company)}` : path;

@@ -87,15 +87,20 @@ def company_of(company_id: str, profile: Profile) -> Company:
             id=company_id,
             name=profile.name,
             description=profile.description,
-            aliases=tuple(read_json(profile.aliases)),
+            aliases=_items(profile.aliases),
             domain=profile.domain,
             country=profile.country,
             industry=profile.industry,
-            tags=tuple(read_json(profile.tags)),
+            tags=_items(profile.tags),
             attributes=read_json(profile.attributes),
         )
     except (ValueError, InvalidCompany) as error:
         raise rules.unreadable(company_id, error) from error
+
+
+def _items(stored: str) -> tuple[str, ...]:
+    # Most companies have none, and a search reads hundreds of companies.
+    return () if stored == "[]" else tuple(read_json(stored))
 
 
 def vector_of(stored: bytes) -> Vector:

@@ -19,7 +19,7 @@ from tests.contract.steps import add_candidate, add_live, found
 from tests.factories import make_embedded, unit_vector
 from tests.similarity.index.inspection import connect, damage
 
-SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 10)]
+SCRIPTS = [Path(__file__).with_name(f"schema_{version}.sql") for version in range(1, 11)]
 REGION = ("ALTER TABLE companies ADD COLUMN region TEXT NOT NULL DEFAULT 'unknown'",)
 
 

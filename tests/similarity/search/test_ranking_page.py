@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similarity.company import EmbeddedCompany
+from similarity.company import EmbeddedCompany, Vector
+from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.model.calibration import Calibration
-from similarity.search.duplicates import merge_duplicates
+from similarity.model.ranker import ComparableWeights, Ranker
+from similarity.search.rank import Rank
 from similarity.search.ranking_page import (
     MAX_HYBRID_RANK,
     MAX_RANK,
@@ -19,15 +21,29 @@ from similarity.search.ranking_page import (
     Position,
     RankedHit,
 )
-from tests.factories import make_embedded, make_generation, unit_vector
+from similarity.search.reranking import RankedAnchor
+from similarity.search.second_stage import HEAD
+from tests.factories import ENCODER_ID, make_company, make_embedded, make_generation, unit_vector
 from tests.services.search.listed_index import ListedIndex, as_index
 
 LIVE = make_generation(calibration=Calibration(slope=4.0, intercept=0.0))
 NORTH = unit_vector(1)
+RANKER = Ranker(encoder_id=ENCODER_ID, cosine=4.0, shared_words=3.0, same_industry=1.0, sparsity=1.0, intercept=-2.0)
+COMPARABLE = ComparableWeights(
+    business=0.5, size_gap=-1.0, size_unknown=-1.0, same_country=1.0, same_industry=0.5, slope=1.0, intercept=0.0
+)
+
+
+def anchors(*vectors: Vector, negative: bool = False) -> list[RankedAnchor]:
+    name = "negative" if negative else "anchor"
+    return [
+        RankedAnchor(described=make_company(f"{name}{number}", country="Sweden", industry="Tools"), vector=vector)
+        for number, vector in enumerate(vectors)
+    ]
 
 
 def wanted(k: int, **fields: object) -> PageRequest:
-    return replace(PageRequest(generation=LIVE, vector=NORTH, k=k), **fields)  # type: ignore[arg-type]  # any of its fields
+    return replace(PageRequest(generation=LIVE, vector=NORTH, k=k, anchors=anchors(NORTH)), **fields)  # type: ignore[arg-type]  # any of its fields
 
 
 def page(index: ListedIndex, question: PageRequest) -> Page:
@@ -71,25 +87,50 @@ corpora = st.lists(
     st.integers(1, 9),
     st.sampled_from(["", "shoes"]),
     st.none() | st.sampled_from([0.2, 0.5, 0.8]),
-    st.booleans(),
+    st.sampled_from(["one", "several", "negative"]),
+    st.sampled_from([None, RANKER, replace(RANKER, comparable=COMPARABLE)]),
+    st.sampled_from(Rank),
 )
-def test_pages_show_every_distinct_hit_once_and_in_order(
-    corpus: list[EmbeddedCompany], k: int, words: str, least: float | None, several: bool
+def test_pages_show_every_distinct_hit_once_in_the_order_of_its_probability(
+    corpus: list[EmbeddedCompany], k: int, words: str, least: float | None, kind: str, ranker: Ranker | None, rank: Rank
 ) -> None:
-    index = ListedIndex(corpus)
-    anchor_vectors = [NORTH, unit_vector(2)] if several else []
-    question = wanted(k, words=words, min_probability=least, anchor_vectors=anchor_vectors)
-    pages = all_pages(index, question)
+    question = wanted(k, words=words, min_probability=least, rank=rank, generation=replace(LIVE, ranker=ranker))
+    if kind == "several":
+        question = replace(question, anchors=anchors(NORTH, unit_vector(2)))
+    if kind == "negative":
+        question = replace(question, negatives=anchors(unit_vector(3), negative=True))
+    pages = all_pages(ListedIndex(corpus), question)
     shown = [hit for each in pages for hit in each.hits]
     everything = page(ListedIndex(corpus), replace(question, k=250)).hits
-    assert ids(shown) == ids(everything)
+    assert [(each.hit.company.id, each.probability) for each in shown] == [
+        (each.hit.company.id, each.probability) for each in everything
+    ]
     assert [hit.rank for hit in shown] == list(range(1, len(shown) + 1))
     assert all(len(each.hits) == k for each in pages[:-1])
-    if least is None:
-        hits = index.similar("first", NORTH, k=len(corpus) + 1, words=words).hits
-        assert ids(shown) == [each.hit.company.id for each in merge_duplicates(hits).unique]
+    known = [hit.probability for hit in shown if hit.probability is not None]
+    if rank is Rank.COSINE and (words or kind != "one"):
+        assert not known
     else:
-        assert all(hit.probability is not None and hit.probability >= least for hit in shown)
+        assert len(known) == len(shown)
+        assert known == sorted(known, reverse=True)
+        assert least is None or all(each >= least for each in known)
+
+
+@given(st.permutations([f"c{number:04}" for number in range(230)]).map(lambda ids: ids[:40]))
+def test_the_tail_keeps_its_order_behind_the_head(with_words: list[str]) -> None:
+    """Words cannot lift a company that is not among the candidates of the second stage."""
+    corpus = [
+        make_embedded(each, description="Makes anvils." if each in with_words else f"Makes what {each} makes.")
+        for each in (f"c{number:04}" for number in range(230))
+    ]
+    [anchor] = anchors(NORTH)
+    described = make_company("anchor", description="Makes anvils.")
+    question = wanted(230, generation=replace(LIVE, ranker=RANKER), anchors=[replace(anchor, described=described)])
+    shown = page(ListedIndex(corpus), question).hits
+    by_cosine = [each.hit.company.id for each in page(ListedIndex(corpus), wanted(230, rank=Rank.COSINE)).hits]
+    head = HEAD[Rank.BUSINESS]
+    assert set(ids(shown[:head])) == set(by_cosine[:head])
+    assert ids(shown[head:]) == by_cosine[head:]
 
 
 @given(corpora, st.integers(1, 9), st.data())
@@ -119,15 +160,6 @@ def test_where_many_are_folded_more_are_asked_for() -> None:
     assert len(found.hits[0].duplicates) == 59
 
 
-def test_no_probable_hit_is_missed_behind_improbable_ones() -> None:
-    """Of several anchors the nearest decides, so the order of scores is not that of probabilities."""
-    far, near = unit_vector(2), unit_vector(3)
-    corpus = [*documents(300), make_embedded("last", vector=near)]
-    index = ListedIndex(corpus)
-    found = page(index, wanted(5, anchor_vectors=[far, near], min_probability=0.98))
-    assert "last" in ids(found.hits)
-
-
 def test_improbable_hits_end_the_search_where_none_can_follow() -> None:
     index = ListedIndex(documents(900))
     found = page(index, wanted(10, min_probability=0.97))
@@ -135,30 +167,53 @@ def test_improbable_hits_end_the_search_where_none_can_follow() -> None:
     assert len(index.asked) == 1
 
 
-def test_the_probability_is_that_of_the_nearest_anchor() -> None:
+def test_the_probability_averages_the_logits_of_the_anchors() -> None:
     one, other = unit_vector(5), unit_vector(6)
-    middle = (one + other) / np.linalg.norm(one + other)
     index = ListedIndex([make_embedded("hit", vector=other)])
-    [hit] = page(index, wanted(1, vector=middle.astype(np.float32), anchor_vectors=[one, other])).hits
-    assert hit.hit.score < 0.9
-    assert hit.probability == pytest.approx(1 / (1 + np.exp(-4.0)), abs=1e-4)
+    [hit] = page(index, wanted(1, anchors=anchors(one, other))).hits
+    logit = (4.0 * float(one @ other) + 4.0) / 2
+    assert hit.probability == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-4)
 
 
-def test_without_a_calibration_no_vector_is_read() -> None:
+def test_a_negative_takes_away_what_is_probably_its_competitor() -> None:
+    index = ListedIndex([make_embedded("hit", vector=NORTH)])
+    [hit] = page(index, wanted(1, negatives=anchors(NORTH, negative=True))).hits
+    assert hit.probability == pytest.approx(1 / (1 + np.exp(-4.0)) * 1 / (1 + np.exp(4.0)), abs=1e-4)
+
+
+def test_without_weights_no_vector_is_read() -> None:
     index = ListedIndex(documents(5))
     plain = replace(LIVE, calibration=None)
-    found = page(index, wanted(5, generation=plain, anchor_vectors=[unit_vector(5), NORTH]))
+    found = page(index, wanted(5, generation=plain, anchors=anchors(unit_vector(5), NORTH)))
     assert {hit.probability for hit in found.hits} == {None}
     assert index.got == []
 
 
-def test_a_company_that_is_deleted_meanwhile_has_no_probability() -> None:
+def test_a_company_that_is_deleted_meanwhile_has_cosine_0() -> None:
     class Forgetting(ListedIndex):
         def get(self, generation: str, ids: object) -> dict[str, EmbeddedCompany]:
             return {}
 
-    found = page(Forgetting(documents(2)), wanted(5, anchor_vectors=[unit_vector(5), NORTH]))
-    assert [hit.probability for hit in found.hits] == [None, None]
+    found = page(Forgetting(documents(2)), wanted(5, anchors=anchors(unit_vector(5), NORTH)))
+    assert [hit.probability for hit in found.hits] == [0.5, 0.5]
+
+
+def test_comparable_companies_are_of_like_size_and_of_the_same_place() -> None:
+    schema = AttributeSchema({"cap": AttributeType(("small", "mid", "large"))}, "cap")
+    described = make_company("anchor", country="Sweden", attributes={"cap": "large"})
+    corpus = [
+        make_embedded("far", vector=NORTH, country="Chile", attributes={"cap": "small"}),
+        make_embedded("peer", vector=NORTH, country="sweden", attributes={"cap": "large"}),
+        make_embedded("unknown", vector=NORTH, country="Sweden"),
+    ]
+    question = wanted(
+        3,
+        anchors=[RankedAnchor(described=described, vector=NORTH)],
+        generation=replace(LIVE, ranker=replace(RANKER, comparable=COMPARABLE)),
+        rank=Rank.COMPARABLE,
+        schema=schema,
+    )
+    assert ids(page(ListedIndex(corpus), question).hits) == ["peer", "unknown", "far"]
 
 
 @pytest.mark.parametrize(("words", "depth"), [("", MAX_RANK), ("shoes", MAX_HYBRID_RANK)])
