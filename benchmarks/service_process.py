@@ -60,7 +60,8 @@ def sample_index(folder: Path) -> Path:
     """An index of the sample companies."""
     index = folder / "sample.db"
     command = [sys.executable, "-m", "similarity", "ingest", str(SAMPLE), "--index", str(index)]
-    subprocess.run([*command, "--attribute", "sector"], check=True, stdout=subprocess.DEVNULL)
+    facts = ["--attribute", "sector", "--attribute", "size:ordinal=nano,micro,small,mid,large,mega", "--size", "size"]
+    subprocess.run([*command, *facts], check=True, stdout=subprocess.DEVNULL)
     return index
 
 

@@ -31,12 +31,17 @@ from similarity.bundle import ModelBundle, write_manifest
 from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput
 from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
-from similarity.index.attributes import AttributeSchema
 from similarity.index.opening import open_index
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.files import read_rows
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search.pair_features import SPARSITY_RANKS, PairFeatures, industries, pair_features
+from similarity.search.pair_features import (
+    SPARSITY_RANKS,
+    CompanyFeatures,
+    PairFeatures,
+    company_features,
+    pair_features,
+)
 from similarity.search.rank import Rank
 from similarity.search.reranking import business_logits, logits
 from similarity.search.second_stage import HEAD, SAME_INDUSTRY_CANDIDATES
@@ -62,11 +67,11 @@ PENALTY = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class FactCorpus:
-    """The companies of an index, and their vectors `[companies, dimension]`."""
+    """The companies of an index, their features, and their vectors `[companies, dimension]`."""
 
     companies: Sequence[Company]
+    features: Sequence[CompanyFeatures]
     vectors: NDArray[np.float32]
-    schema: AttributeSchema
     row_of: Mapping[str, int]
 
 
@@ -87,11 +92,12 @@ def read_fact_corpus(index: CompanyIndex, *, encoder_id: str) -> FactCorpus:
     live = index.live()
     if live.encoder_id != encoder_id:
         raise InvalidInput(f"the index has vectors of encoder {live.encoder_id}, and the bundle is {encoder_id}")
+    schema = index.attributes()
     documents = [each for page in index.scan(live.name) for each in page if not isinstance(each, DeletedCompany)]
     return FactCorpus(
         companies=[each.company for each in documents],
         vectors=np.stack([each.vector for each in documents]),
-        schema=index.attributes(),
+        features=[company_features(each.company, schema) for each in documents],
         row_of={each.id: row for row, each in enumerate(documents)},
     )
 
@@ -172,15 +178,60 @@ def fit_comparable(
     return replace(ranker, comparable=ComparableWeights(**named, slope=slope, intercept=intercept))
 
 
+def peers_out_of_fold(corpus: FactCorpus, peers: Mapping[str, frozenset[str]], ranker: Ranker) -> dict[str, float]:
+    """Return recall and reciprocal rank of *comparable*, each anchor ranked by weights fitted without its component.
+
+    A component holds the companies that chains of peers connect. recall@10 is of min(10, peers).
+    """
+    known = [anchor for anchor in peers if anchor in corpus.row_of]
+    found = {anchor: peer_candidates(corpus, anchor, ranker) for anchor in known}
+    matrices = {anchor: _comparable_matrix(features, ranker) for anchor, (_, features) in found.items()}
+    listed = {anchor: np.array([each in peers[anchor] for each in ids]) for anchor, (ids, _) in found.items()}
+    component = _components(peers)
+    rising = [name not in FALLING for name in COMPARABLE]
+    measures = []
+    for held_out in sorted({component[anchor] for anchor in known}):
+        others = [anchor for anchor in known if component[anchor] != held_out]
+        weights, _ = fit_logistic(
+            np.concatenate([matrices[each] for each in others]),
+            np.concatenate([listed[each] for each in others]),
+            rising=rising,
+        )
+        weights[1:] *= FACTS_KEPT
+        for anchor in (each for each in known if component[each] == held_out):
+            hits = listed[anchor][np.argsort(-(matrices[anchor] @ weights), kind="stable")]
+            first = np.flatnonzero(hits)
+            count = len(peers[anchor])
+            measures.append(
+                (hits[:10].sum() / min(10, count), hits[:50].sum() / count, 1 / (first[0] + 1) if len(first) else 0)
+            )
+    names = ("ranker_peers_recall10", "ranker_peers_recall50", "ranker_peers_mrr")
+    return dict(zip(names, np.mean(measures, axis=0).tolist(), strict=True))
+
+
+def _components(peers: Mapping[str, frozenset[str]]) -> dict[str, str]:
+    """Return for each company the first company of its component."""
+    component: dict[str, str] = {}
+    for start in sorted(peers):
+        waiting = [] if start in component else [start]
+        while waiting:
+            each = waiting.pop()
+            if each not in component:
+                component[each] = start
+                waiting += peers[each]
+    return component
+
+
 def peer_candidates(corpus: FactCorpus, anchor: str, ranker: Ranker) -> tuple[list[str], PairFeatures]:
     """Return the ids and features of the candidates that a search for comparable companies reads."""
     row = corpus.row_of[anchor]
     cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
     cosines[row] = -2.0
     nearest = _nearest(cosines, HEAD[Rank.COMPARABLE])
-    own = industries(corpus.companies[row])
-    level = next((each for each, value in enumerate(own) if value), 0)
-    same = [bool(own[level]) and industries(each)[level] == own[level] for each in corpus.companies]
+    own = corpus.features[row]
+    level = "fine_industry" if own.fine_industry else "industry"
+    industry = getattr(own, level)
+    same = [bool(industry) and getattr(each, level) == industry for each in corpus.features]
     of_industry = _nearest(np.where(same, cosines, -2.0), SAME_INDUSTRY_CANDIDATES)
     candidates = np.array(list(dict.fromkeys([*nearest.tolist(), *of_industry.tolist()])))
     return [corpus.companies[each].id for each in candidates], _features(corpus, row, candidates, cosines, nearest)
@@ -276,11 +327,10 @@ def _features(
     corpus: FactCorpus, row: int, candidates: NDArray[np.int64], cosines: Floats, nearest: NDArray[np.int64]
 ) -> PairFeatures:
     return pair_features(
-        corpus.companies[row],
-        [corpus.companies[each] for each in candidates],
+        corpus.features[row],
+        [corpus.features[each] for each in candidates],
         cosines[candidates],
         neighbour_cosines=cosines[nearest].tolist(),
-        schema=corpus.schema,
     )
 
 
@@ -309,6 +359,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.peers:
             ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged)
         metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}
+        if options.peers:
+            metrics |= peers_out_of_fold(corpus, read_peers(options.peers), ranker)
         if options.dev:
             metrics |= measured(ranker, judged_anchors(corpus, read_relevance_labels(options.dev)))
         folder = options.output / bundle.encoder_id if options.output else options.bundle

@@ -2,14 +2,18 @@
 
 import os
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from similarity.cli.context import BundleOption, IndexOption, fail, opened
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
+
+if TYPE_CHECKING:
+    from similarity.model.manifest import Manifest
 
 info_backup_erase_commands = typer.Typer()
 
@@ -22,6 +26,8 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
         base_model, folder = printable(loaded.manifest.base_model), printable(str(loaded.folder))
         typer.echo(f"bundle      {base_model}, {loaded.manifest.dimension} dimensions, {folder}")
         typer.echo(f"            encoder {loaded.encoder_id}, bundle {loaded.bundle_id}")
+        for line in ranker_lines(loaded.manifest):
+            typer.echo(line)
         typer.echo(f"index       {printable(work.settings.index)}")
         schema = work.index.attributes()
         for name, declared in schema.types.items():
@@ -105,3 +111,21 @@ def erase(
                 act.outcome = FAILED_ACT
         if record.problem:
             fail(f"{company_id} is not erased: {record.problem}")
+
+
+def ranker_lines(manifest: "Manifest") -> list[str]:
+    """Return the weights of the bundle's ranker and its figures, as lines; without a ranker, that there is none."""
+    ranker = manifest.ranker
+    if ranker is None:
+        return ["ranker      none: hits are in the order of the cosine (python -m training.rank fits one)"]
+    weights = {name: value for name, value in asdict(ranker).items() if isinstance(value, float)}
+    lines = ["ranker      business: " + ", ".join(f"{name} {value:+.2f}" for name, value in weights.items())]
+    if ranker.comparable:
+        facts = ", ".join(f"{name} {value:+.2f}" for name, value in asdict(ranker.comparable).items())
+        lines.append(f"            comparable: {facts}")
+    figures = {name: value for name, value in manifest.metrics.items() if name.startswith("ranker_")}
+    if figures:
+        lines.append(
+            "            " + ", ".join(f"{name.removeprefix('ranker_')} {value:.4g}" for name, value in figures.items())
+        )
+    return lines

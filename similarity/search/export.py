@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.files import refuse_database
-from similarity.model.calibration import probability_of
 from similarity.search.neighbours import all_neighbours
+from similarity.search.second_stage import rounded
 
 ROWS_PER_GROUP = 100_000
 COLUMNS: dict[str, pa.DataType] = {
@@ -35,7 +35,7 @@ def export_neighbours(
     k: int,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Write a row for each neighbour and return the number of rows; probability is null without a calibrator.
+    """Write a row for each neighbour and return the number of rows; probability is null without a ranker.
 
     The file appears under its name only when it is complete; its metadata holds generation and encoder.
 
@@ -45,14 +45,13 @@ def export_neighbours(
     refuse_database(file)
     names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     draft = file.with_name(f".{file.name}.part")
-    calibration = generation.calibration
     written = 0
     with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
         writer.add_key_value_metadata(names)
         rows: list[Row] = []
-        for company_id, name, neighbours in all_neighbours(index, generation.name, k=k, on_rows=on_rows):
+        for company_id, name, neighbours in all_neighbours(index, generation, k=k, on_rows=on_rows):
             for rank, each in enumerate(neighbours, 1):
-                probability = probability_of(each.score, calibration)
+                probability = rounded(each.probability)
                 rows.append((company_id, rank, each.id, each.score, probability, each.duplicates, name, each.name))
             if len(rows) >= ROWS_PER_GROUP:
                 written += _write(writer, rows)

@@ -1,4 +1,4 @@
-"""The nearest neighbours of every company, computed in one pass over the corpus, in blocks."""
+"""The competitors of every company, computed in one pass over the corpus, in blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,20 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.company import DeletedCompany
-from similarity.index.protocol import CompanyIndex
+from similarity.index.attributes import AttributeSchema
+from similarity.index.protocol import CompanyIndex, Generation
+from similarity.model.ranker import Ranker
 from similarity.search.duplicates import DuplicateMerger, IdentityKey, identity_keys
+from similarity.search.pair_features import CompanyFeatures, Floats, company_features, pair_features
+from similarity.search.rank import Rank
 from similarity.search.ranking_page import extra_candidates
+from similarity.search.reranking import business_logits, in_order, knows_only_cosine, sigmoid
+from similarity.search.second_stage import HEAD
 
 BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A neighbour, its cosine, and the ids of lower-ranked companies that are the same company."""
+    """A neighbour: cosine, probability before rounding, and the ids of lower-ranked companies that are the same."""
 
     id: str
     name: str
     score: float
+    probability: float | None
     duplicates: list[str]
 
 
@@ -33,49 +40,80 @@ class _Corpus:
     names: list[str]
     keys: list[tuple[IdentityKey, ...]]
     vectors: NDArray[np.float32]
+    features: list[CompanyFeatures]
 
 
 def all_neighbours(
-    index: CompanyIndex, generation: str, *, k: int, on_rows: Callable[[int], None] = lambda rows: None
+    index: CompanyIndex, generation: Generation, *, k: int, on_rows: Callable[[int], None] = lambda rows: None
 ) -> Iterator[tuple[str, str, list[Neighbour]]]:
-    """Yield each company's id, its name, and its k nearest others as `Searcher` ranks them, by the companies' ids.
+    """Yield each company's id, its name, and its first k hits as `Searcher` ranks them, by the companies' ids.
 
-    The neighbours are ordered best first, ties by id.
+    The rank is `business`.
 
-    Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384).
+    Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384), and the words.
     """
-    corpus = _load(index, generation)
+    corpus = _load(index, generation.name)
+    ranker = generation.second_stage
     for start in range(0, len(corpus.ids), BLOCK_ROWS):
         block = corpus.vectors[start : start + BLOCK_ROWS]
         scores = block @ corpus.vectors.T
         scores[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
         for row, company_id in enumerate(corpus.ids[start : start + BLOCK_ROWS]):
-            yield company_id, corpus.names[start + row], _neighbours(corpus, start + row, scores[row], k)
+            yield company_id, corpus.names[start + row], _neighbours(corpus, ranker, start + row, scores[row], k)
         on_rows(len(block))
 
 
-def _neighbours(corpus: _Corpus, row: int, scores: NDArray[np.float32], k: int) -> list[Neighbour]:
-    others = len(corpus.ids) - 1
-    fetch = min(k + extra_candidates(k), others)
-    while True:
-        unique = _without_duplicates(corpus, row, scores, _best(scores, fetch))
-        if len(unique) > k or fetch == others:
-            return unique[:k]
-        fetch = min(2 * fetch, others)
-
-
-def _without_duplicates(
-    corpus: _Corpus, row: int, scores: NDArray[np.float32], candidates: Sequence[int]
+def _neighbours(
+    corpus: _Corpus, ranker: Ranker | None, row: int, scores: NDArray[np.float32], k: int
 ) -> list[Neighbour]:
-    """Return the candidates that duplicate neither the company itself nor a better candidate."""
+    others = len(corpus.ids) - 1
+    head = min(HEAD[Rank.BUSINESS], others) if ranker and not knows_only_cosine(ranker) else 0
+    fetch = min(max(k + extra_candidates(k), head), others)
+    while True:
+        candidates = _best(scores, fetch)
+        unique = _without_duplicates(corpus, row, candidates)
+        if len(unique) > k or fetch == others:
+            break
+        fetch = min(2 * fetch, others)
+    in_head = set(candidates[:head])
+    first = [each for each in unique if each in in_head]
+    rows = list(unique)
+    probabilities: Sequence[float | None] = [None] * len(rows)
+    if ranker and rows:
+        cosines = scores[rows].astype(np.float64)
+        known = _probabilities(corpus, ranker, row, rows[: len(first)], cosines)
+        if len(rows) > len(first):
+            known = np.append(known, _probabilities(corpus, ranker, row, rows, cosines)[len(first) :])
+        order, known = in_order(known, cosines, [corpus.ids[each] for each in rows], head=len(first))
+        rows, probabilities = [rows[each] for each in order], known.tolist()
+    return [
+        Neighbour(corpus.ids[each], corpus.names[each], float(scores[each]), probability, unique[each])
+        for each, probability in zip(rows[:k], probabilities[:k], strict=True)
+    ]
+
+
+def _probabilities(corpus: _Corpus, ranker: Ranker, row: int, rows: Sequence[int], cosines: Floats) -> Floats:
+    if not rows:
+        return np.zeros(0)
+    cosines = cosines[: len(rows)]
+    features = pair_features(
+        corpus.features[row],
+        [corpus.features[each] for each in rows],
+        cosines,
+        neighbour_cosines=np.sort(cosines)[::-1].tolist(),
+    )
+    return sigmoid(business_logits(ranker, features))
+
+
+def _without_duplicates(corpus: _Corpus, row: int, candidates: Sequence[int]) -> dict[int, list[str]]:
+    """Return the candidates that duplicate neither the company itself nor a better one, each with its duplicates."""
     merger = DuplicateMerger()
     merger.add_given(corpus.keys[row])
-    unique: list[Neighbour] = []
+    unique: dict[int, list[str]] = {}
     for candidate in candidates:
-        company_id = corpus.ids[candidate]
-        duplicates = merger.add(company_id, corpus.keys[candidate])
+        duplicates = merger.add(corpus.ids[candidate], corpus.keys[candidate])
         if duplicates is not None:
-            unique.append(Neighbour(company_id, corpus.names[candidate], float(scores[candidate]), duplicates))
+            unique[candidate] = duplicates
     return unique
 
 
@@ -100,6 +138,7 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
     names: list[str] = []
     keys: list[tuple[IdentityKey, ...]] = []
     vectors: list[NDArray[np.float32]] = []
+    features: list[CompanyFeatures] = []
     for batch in index.scan(generation):
         for document in batch:
             if not isinstance(document, DeletedCompany):
@@ -107,4 +146,6 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
                 names.append(document.company.name)
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
                 vectors.append(document.vector)
-    return _Corpus(ids, names, keys, np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32))
+                features.append(company_features(document.company, AttributeSchema()))
+    stacked = np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
+    return _Corpus(ids, names, keys, stacked, features)

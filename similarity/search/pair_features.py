@@ -40,6 +40,22 @@ _CJK_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompanyFeatures:
+    """What one company, or a free text, contributes to the features of a pair.
+
+    `words`: buckets of the distinct words, int64 `[words]`, without those of its own names. `fine_industry`,
+    `industry`, `country`: in the form in which names are compared; "" if unknown. `size`: in steps
+    (`AttributeSchema.size_of`).
+    """
+
+    words: NDArray[np.int64]
+    fine_industry: str = ""
+    industry: str = ""
+    country: str = ""
+    size: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PairFeatures:
     """Features of one anchor and each candidate, all float64 `[candidates]`.
 
@@ -59,29 +75,40 @@ class PairFeatures:
     same_country: Floats
 
 
+def company_features(described: Described, schema: AttributeSchema) -> CompanyFeatures:
+    """Return the features of a company, or of a free text, which has only words."""
+    if isinstance(described, str):
+        return CompanyFeatures(words=_words(described, ""))
+    fine, industry = industries(described)
+    return CompanyFeatures(
+        words=_words(described.description, " ".join((described.name, *described.aliases))),
+        fine_industry=fine,
+        industry=industry,
+        country=_key(described.country),
+        size=schema.size_of(described),
+    )
+
+
 def pair_features(
-    anchor: Described,
-    candidates: Sequence[Company],
+    anchor: CompanyFeatures,
+    candidates: Sequence[CompanyFeatures],
     cosines: Floats,
     *,
     neighbour_cosines: Sequence[float],
-    schema: AttributeSchema,
 ) -> PairFeatures:
     """Return the features of `anchor` and each candidate.
 
     `neighbour_cosines`: cosines of the anchor's neighbours, highest first; they tell how dense its neighbourhood is.
     """
-    company = None if isinstance(anchor, str) else anchor
-    gap, unknown = _size_features(company, candidates, schema)
-    country = _key(company.country) if company else ""
+    gap, unknown = _size_features(anchor.size, [each.size for each in candidates])
     return PairFeatures(
         cosine=cosines,
-        shared_words=shared_words(anchor, candidates),
-        same_industry=_same_industry(company, candidates),
+        shared_words=shared_words(anchor.words, [each.words for each in candidates]),
+        same_industry=np.array([_same_industry(anchor, each) for each in candidates]),
         sparsity=np.full(len(candidates), sparsity(neighbour_cosines)),
         size_gap=gap,
         size_unknown=unknown,
-        same_country=np.array([float(bool(country) and _key(each.country) == country) for each in candidates]),
+        same_country=np.array([float(bool(anchor.country) and each.country == anchor.country) for each in candidates]),
     )
 
 
@@ -100,24 +127,22 @@ def sparsity(neighbour_cosines: Sequence[float]) -> float:
     return max(0.0, DENSE - float(np.mean(farther))) if len(farther) else 0.0
 
 
-def shared_words(anchor: Described, candidates: Sequence[Company]) -> Floats:
+def shared_words(own: NDArray[np.int64], others: Sequence[NDArray[np.int64]]) -> Floats:
     """Return the feature `shared_words`, `[candidates]`; 0 for a text without words."""
-    if not candidates:
+    if not others:
         return np.zeros(0)
-    own = _words(anchor, "") if isinstance(anchor, str) else _words_of(anchor)
-    words = [_words_of(each) for each in candidates]
-    sizes = np.array([len(each) for each in words])
-    everyone = np.concatenate([*words, own])
+    sizes = np.array([len(each) for each in others])
+    everyone = np.concatenate([*others, own])
     documents = np.bincount(everyone, minlength=_BUCKETS)
     weights = np.zeros(_BUCKETS)
     # Inverse document frequency among anchor and candidates: what all of them do tells none of them apart.
-    weights[everyone] = np.log((len(words) + 2) / documents[everyone])
+    weights[everyone] = np.log((len(others) + 2) / documents[everyone])
     of_anchor = np.zeros(_BUCKETS)
     of_anchor[own] = weights[own]
-    place = np.repeat(np.arange(len(words)), sizes)
+    place = np.repeat(np.arange(len(others)), sizes)
     joined = everyone[: sizes.sum()]
-    total = np.bincount(place, weights=weights[joined], minlength=len(words))
-    both = np.bincount(place, weights=of_anchor[joined], minlength=len(words))
+    total = np.bincount(place, weights=weights[joined], minlength=len(others))
+    both = np.bincount(place, weights=of_anchor[joined], minlength=len(others))
     return np.asarray((both / max(of_anchor.sum(), 1e-9) + both / np.maximum(total, 1e-9)) / 2)
 
 
@@ -126,36 +151,21 @@ def industries(company: Company) -> tuple[str, str]:
     return _key(str(company.attributes.get(FINE_INDUSTRY, ""))), _key(company.industry)
 
 
-def _same_industry(anchor: Company | None, candidates: Sequence[Company]) -> Floats:
-    if anchor is None:
-        return np.full(len(candidates), UNKNOWN)
-    fine, coarse = industries(anchor)
-    return np.array([_are_equal(fine, coarse, *industries(each)) for each in candidates])
+def _same_industry(anchor: CompanyFeatures, other: CompanyFeatures) -> float:
+    if anchor.fine_industry and other.fine_industry:
+        return float(anchor.fine_industry == other.fine_industry)
+    return float(anchor.industry == other.industry) if anchor.industry and other.industry else UNKNOWN
 
 
-def _are_equal(fine: str, coarse: str, other_fine: str, other_coarse: str) -> float:
-    if fine and other_fine:
-        return float(fine == other_fine)
-    return float(coarse == other_coarse) if coarse and other_coarse else UNKNOWN
-
-
-def _size_features(
-    anchor: Company | None, candidates: Sequence[Company], schema: AttributeSchema
-) -> tuple[Floats, Floats]:
-    size = schema.size_of(anchor) if anchor else None
+def _size_features(size: float | None, others: Sequence[float | None]) -> tuple[Floats, Floats]:
     if size is None:
-        return np.zeros(len(candidates)), np.zeros(len(candidates))
-    sizes = [schema.size_of(each) for each in candidates]
-    steps = np.array([0.0 if each is None else each - size for each in sizes])
-    return np.maximum(-steps, LARGER * steps), np.array([float(each is None) for each in sizes])
+        return np.zeros(len(others)), np.zeros(len(others))
+    steps = np.array([0.0 if each is None else each - size for each in others])
+    return np.maximum(-steps, LARGER * steps), np.array([float(each is None) for each in others])
 
 
 # Corpora have a few hundred countries and industries.
 _key = lru_cache(maxsize=4096)(name_key)
-
-
-def _words_of(company: Company) -> NDArray[np.int64]:
-    return _words(company.description, " ".join((company.name, *company.aliases)))
 
 
 # The texts of one query are mostly those of the next.

@@ -64,6 +64,22 @@ def combined(anchors: Sequence[Floats], weights: Sequence[float], negatives: Seq
     return probability
 
 
+def in_order(probabilities: Floats, cosines: Floats, ids: Sequence[str], *, head: int) -> tuple[list[int], Floats]:
+    """Return the final order of candidates as their numbers, and their probabilities in that order.
+
+    The first `head` are ordered by probability (ties by cosine, then id). The others keep their order behind them, and
+    none has a higher probability than one before it.
+    """
+    first = sorted(range(head), key=lambda each: (-probabilities[each], -cosines[each], ids[each]))
+    order = [*first, *range(head, len(ids))]
+    return order, np.concatenate([probabilities[first], np.minimum.accumulate(probabilities[order])[head:]])
+
+
+def knows_only_cosine(ranker: Ranker) -> bool:
+    """Return whether no feature but the cosine has a weight in the reading *business*."""
+    return not (ranker.shared_words or ranker.same_industry)
+
+
 def sigmoid(logit: Floats) -> Floats:
     """Return the probabilities of logits."""
     # tanh saturates where exp would overflow.

@@ -15,9 +15,16 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, SimilarCompanies
 from similarity.model.ranker import Ranker, ranker_of
 from similarity.search.duplicates import UniqueHit
-from similarity.search.pair_features import INDUSTRY_FIELDS, SPARSITY_RANKS, Floats, industries, pair_features
+from similarity.search.pair_features import (
+    INDUSTRY_FIELDS,
+    SPARSITY_RANKS,
+    Floats,
+    company_features,
+    industries,
+    pair_features,
+)
 from similarity.search.rank import Rank
-from similarity.search.reranking import combined, logits
+from similarity.search.reranking import combined, in_order, knows_only_cosine, logits
 
 if TYPE_CHECKING:
     from similarity.search.ranking_page import PageRequest
@@ -63,7 +70,7 @@ class SecondStage:
             return True
         is_pair = len(request.anchors) == 1 and not request.negatives and not request.words
         knows_facts = request.rank is Rank.COMPARABLE and ranker.comparable is not None
-        return is_pair and not (ranker.shared_words or ranker.same_industry or knows_facts)
+        return is_pair and knows_only_cosine(ranker) and not knows_facts
 
     @property
     def head_size(self) -> int:
@@ -87,22 +94,16 @@ class SecondStage:
 
     def scored(self, hits: Sequence[UniqueHit], *, head: Collection[str]) -> list[ScoredHit]:
         """Return the hits in their final order. `head`: ids of the candidates to be ordered, which are first."""
-        first = [each for each in hits if each.hit.company.id in head]
-        rest = hits[len(first) :]
-        ordered: list[ScoredHit] = []
-        if first:
-            found = self._probabilities([each.hit for each in first])
-            pairs = [ScoredHit(each, probability) for each, probability in zip(first, found.tolist(), strict=True)]
-            ordered = sorted(pairs, key=_place)
-        if not rest:
-            return ordered
-        if self.ranker is None:
-            return ordered + [ScoredHit(each, None) for each in rest]
-        # In the company of the head, so that the words of all count alike.
-        tail = self._probabilities([each.hit for each in hits])[len(first) :]
-        if ordered:
-            tail = np.minimum.accumulate(np.minimum(tail, ordered[-1].probability or 0.0))
-        return ordered + [ScoredHit(each, each_p) for each, each_p in zip(rest, tail.tolist(), strict=True)]
+        count = sum(each.hit.company.id in head for each in hits)
+        if self.ranker is None or not hits:
+            return [ScoredHit(each, None) for each in hits]
+        found = self._probabilities([each.hit for each in hits[:count]]) if count else np.zeros(0)
+        if len(hits) > count:
+            # In the company of the head, so that the words of all count alike.
+            found = np.append(found, self._probabilities([each.hit for each in hits])[count:])
+        cosines = np.array([each.hit.score for each in hits])
+        order, found = in_order(found, cosines, [each.hit.company.id for each in hits], head=count)
+        return [ScoredHit(hits[each], found_p) for each, found_p in zip(order, found.tolist(), strict=True)]
 
     def probability_of(self, hit: SimilarCompany) -> float | None:
         """Return the probability of one company, wherever it is in the ranking, and even if it is not in it."""
@@ -138,16 +139,15 @@ class SecondStage:
         request, ranker = self.request, self.ranker
         assert ranker is not None  # noqa: S101  # the callers checked it
         both = (*request.anchors, *request.negatives)
-        companies = [each.company for each in hits]
+        companies = [company_features(each.company, request.schema) for each in hits]
         found = [
             logits(
                 ranker,
                 pair_features(
-                    each.described,
+                    company_features(each.described, request.schema),
                     companies,
                     cosines,
                     neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity else (),
-                    schema=request.schema,
                 ),
                 request.rank,
             )
@@ -182,11 +182,6 @@ class SecondStage:
 def rounded(probability: float | None) -> float | None:
     """Return a probability as it is shown, to four decimals."""
     return None if probability is None else round(probability, 4)
-
-
-def _place(scored: ScoredHit) -> tuple[float, float, str]:
-    hit = scored.unique.hit
-    return -(scored.probability or 0.0), -hit.score, hit.company.id
 
 
 def _filter_by_industry(anchors: Iterable[Company | str]) -> FieldFilter | None:

@@ -22,6 +22,7 @@ LOCAL = {
     "service": "--rounds 1 --requests 3 --seconds 0.2",
 }
 PROCESSES = {
+    "ranking": f"--index {INDEX} --judged data/sample/judged.tsv --anchors 2",
     "reasons": f"--index {INDEX} --companies 2",
     "service_overload": f"--index {INDEX} --rounds 1 --seconds 0.5",
     "service_soak": f"--index {INDEX} --minutes 0.1 --warm-up 0.01 --rate 5",

@@ -22,21 +22,36 @@ from services.search.app import create_app
 from similarity.cli.main import app as command_line
 from similarity.client import Client
 from similarity.company import EmbeddedCompany
+from similarity.index.attributes import AttributeSchema, AttributeType
 from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.export import export_neighbours
 from similarity.search.list_matching import ListedCompany, RowMatcher
 from similarity.search.question import Anchor, Question
+from similarity.search.rank import Rank
 from similarity.search.searcher import Searcher
 from tests.contract.steps import add_live
-from tests.factories import make_embedded, unit_vector
+from tests.factories import ENCODER_ID, make_embedded, unit_vector
 
 QUESTIONS = 100
 COMPANIES = 60
 SCORE_TOLERANCE = 1e-4
 COUNTRIES = ("Germany", "Japan", "Mexico")
-DESCRIPTION = "Makes and sells number {} of many goods to customers everywhere."
+GOODS = ("anvils", "boats", "clocks", "drums", "engines", "forks", "gloves")
+DESCRIPTION = "Makes and sells number {} of many goods, such as {}, to customers everywhere."
+RANKER = Ranker(
+    encoder_id=ENCODER_ID,
+    cosine=4.0,
+    shared_words=3.0,
+    same_industry=1.0,
+    sparsity=2.0,
+    intercept=-2.0,
+    comparable=ComparableWeights(
+        business=0.5, size_gap=-0.5, size_unknown=-1.0, same_country=1.0, same_industry=0.5, slope=1.0, intercept=0.0
+    ),
+)
 
 Hits: TypeAlias = list[tuple[str, float, float | None, tuple[str, ...]]]
 """Id, score, probability and duplicates of each hit, best first."""
@@ -58,7 +73,8 @@ def corpus(chance: random.Random) -> list[EmbeddedCompany]:
         make_embedded(
             f"c{number:03}",
             name=f"Company {number} Inc.",
-            description=DESCRIPTION.format(number - number % 10 if number % 10 == 1 else number),
+            description=_description(number - number % 10 if number % 10 == 1 else number),
+            industry=chance.choice(GOODS[:3]),
             vector=unit_vector(number),
             domain=f"c{number // 2}.com" if number % 12 < 2 else "",
             country=chance.choice(COUNTRIES),
@@ -66,6 +82,10 @@ def corpus(chance: random.Random) -> list[EmbeddedCompany]:
         )
         for number in range(COMPANIES)
     ]
+
+
+def _description(number: int) -> str:
+    return DESCRIPTION.format(number, GOODS[number % len(GOODS)])
 
 
 def questions() -> list[Question]:
@@ -82,6 +102,7 @@ def questions() -> list[Question]:
                 negatives=[Anchor(company=negative)] if number % 4 == 3 else [],
                 exclude=[left_out] if number % 2 else [],
                 filters=filters,
+                rank=list(Rank)[number % 3],
                 k=chance.choice([1, 5, 10]),
             )
         )
@@ -90,7 +111,8 @@ def questions() -> list[Question]:
 
 @pytest.fixture
 def asking(index: CompanyIndex) -> Iterator[Asking]:
-    add_live(index, "first", calibration=Calibration(slope=4.0, intercept=-1.0))
+    add_live(index, "first", calibration=Calibration(slope=4.0, intercept=-1.0), ranker=RANKER)
+    index.declare(AttributeSchema({"employees": AttributeType()}, "employees"))
     index.upsert("first", corpus(random.Random(2)))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(create_app(index=index), log_level="warning"))
@@ -116,6 +138,7 @@ def service(asking: Asking, question: Question) -> Hits:
         "negatives": [{"company": each.company} for each in question.negatives],
         "exclude": list(question.exclude),
         "filters": [_filter(each) for each in question.filters],
+        "rank": question.rank.value,
         "k": question.k,
         "reasons": 0,
     }
@@ -129,6 +152,7 @@ def python_client(asking: Asking, question: Question) -> Hits:
         negatives=[each.reference for each in question.negatives],
         exclude=question.exclude,
         filters=question.filters,
+        rank=question.rank.value,
         k=question.k,
         reasons=0,
     )
@@ -144,7 +168,8 @@ def _filter(chosen: FieldFilter) -> dict[str, object]:
 
 
 def _printed(question: Question, *target: str) -> Hits:
-    options = [f"--exclude={each}" for each in question.exclude]
+    options = [f"--rank={question.rank}"]
+    options += [f"--exclude={each}" for each in question.exclude]
     options += [f"--unlike={each.reference}" for each in question.negatives]
     for each in question.filters:
         options += [f"--filter={each.field}={value}" for value in each.any_of]

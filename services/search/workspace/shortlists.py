@@ -12,7 +12,6 @@ from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
 from similarity.feedback.protocol import Workspace
 from similarity.feedback.shortlists import companies_of, shortlists
 from similarity.index.protocol import Generation
-from similarity.model.calibration import probability_of
 from similarity.search.resolver import Resolver
 from similarity.search.searcher import Hit, retry_if_retired
 
@@ -62,7 +61,9 @@ class Member(CompanyReference):
     )
     score: float | None = Field(default=None, description="Its cosine to the company asked about.", examples=[0.734])
     probability: float | None = Field(
-        default=None, description="How likely it is a competitor; null without a calibration.", examples=[0.81]
+        default=None,
+        description="How likely it is a competitor, as in the ranking; null if that does not reach it.",
+        examples=[0.81],
     )
     verdict: str | None = Field(default=None, description="Your verdict on it and the company asked about.")
 
@@ -181,7 +182,7 @@ class ShortlistService:
 
     def _of(self, ids: Sequence[str], generation: Generation, ranked: _Ranked | None) -> list[Member]:
         stored = Resolver(self.search.searcher.index, generation).stored(ids)
-        members = [_member(each, stored.get(each), generation, ranked) for each in ids]
+        members = [_member(each, stored.get(each), ranked) for each in ids]
         return sorted(members, key=_place)
 
 
@@ -200,9 +201,7 @@ def _values(member: Member, names: Iterable[str]) -> list[object]:
     return [getattr(member, name) for name in names]
 
 
-def _member(
-    company_id: str, document: EmbeddedCompany | None, generation: Generation, ranked: _Ranked | None
-) -> Member:
+def _member(company_id: str, document: EmbeddedCompany | None, ranked: _Ranked | None) -> Member:
     if document is None:
         return Member(id=company_id, deleted=True)
     company = document.company
@@ -215,7 +214,7 @@ def _member(
         **facts,
         rank=hit and hit.rank,
         score=round(score, 6),
-        probability=probability_of(score, generation.calibration),
+        probability=hit.probability if hit else None,
         verdict=ranked.verdicts.get(company_id),
     )
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema, AttributeType
-from similarity.search.pair_features import LARGER, UNKNOWN, PairFeatures, pair_features, shared_words
+from similarity.search.pair_features import (
+    LARGER,
+    UNKNOWN,
+    Floats,
+    PairFeatures,
+    company_features,
+    pair_features,
+    shared_words,
+)
 from tests.factories import make_company
 
 SIZES = AttributeSchema({"cap": AttributeType(("small", "mid", "large")), "staff": AttributeType()}, "cap")
@@ -16,7 +24,13 @@ NOTHING = make_company("nothing", description="---")
 
 def features(anchor: Company | str, *candidates: Company) -> PairFeatures:
     cosines = np.full(len(candidates), 0.5)
-    return pair_features(anchor, candidates, cosines, neighbour_cosines=[0.5], schema=SIZES)
+    companies = [company_features(each, SIZES) for each in candidates]
+    return pair_features(company_features(anchor, SIZES), companies, cosines, neighbour_cosines=[0.5])
+
+
+def overlap(anchor: Company | str, candidates: list[Company]) -> Floats:
+    others = [company_features(each, SIZES).words for each in candidates]
+    return shared_words(company_features(anchor, SIZES).words, others)
 
 
 def described(text: str, **fields: object) -> Company:
@@ -26,26 +40,26 @@ def described(text: str, **fields: object) -> Company:
 def test_words_that_all_candidates_have_tell_none_apart() -> None:
     anchor = described("makes wooden anvils")
     same, other = described("makes wooden anvils"), described("makes iron hammers")
-    found = shared_words(anchor, [same, other])
+    found = overlap(anchor, [same, other])
     assert found[0] > 0.9 > 0.2 > found[1] > 0
 
 
 def test_the_words_of_a_companys_own_names_do_not_count() -> None:
     anchor = described("Volvo sells lorries", name="Volvo")
-    assert shared_words(anchor, [described("Volvo sells nothing else", name="AB Volvo")])[0] > 0
-    assert shared_words(described("Volvo", name="Volvo"), [described("Volvo", name="x")])[0] == 0
+    assert overlap(anchor, [described("Volvo sells nothing else", name="AB Volvo")])[0] > 0
+    assert overlap(described("Volvo", name="Volvo"), [described("Volvo", name="x")])[0] == 0
 
 
 def test_chinese_texts_share_words_too() -> None:
     near, far = described("半導体製造装置の販売"), described("靴の小売")
-    found = shared_words("半導体製造装置を開発", [near, far])
+    found = overlap("半導体製造装置を開発", [near, far])
     assert found[0] > found[1]
 
 
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
 def test_shares_of_words_lie_between_0_and_1(texts: list[str], anchor: str) -> None:
     candidates = [make_company("c", description=f"x{text}".replace("\0", "")) for text in texts]
-    found = shared_words(anchor, candidates)
+    found = overlap(anchor, candidates)
     assert found.shape == (len(texts),)
     assert ((found >= 0) & (found <= 1 + 1e-9)).all()
 
@@ -89,5 +103,5 @@ def test_a_free_text_has_no_facts() -> None:
 
 
 def test_companies_without_words_share_none() -> None:
-    assert shared_words(NOTHING, [NOTHING]).tolist() == [0.0]
-    assert shared_words(NOTHING, []).tolist() == []
+    assert overlap(NOTHING, [NOTHING]).tolist() == [0.0]
+    assert overlap(NOTHING, []).tolist() == []

@@ -182,7 +182,7 @@ def test_a_question_needs_an_anchor() -> None:
 
 def test_all_neighbours_are_those_of_single_searches(index: SqliteIndex) -> None:
     index.upsert("first", [make_embedded(f"n{number:03}", vector=unit_vector(number % 90)) for number in range(200)])
-    together = {each: neighbours for each, _, neighbours in all_neighbours(index, "first", k=5)}
+    together = {each: neighbours for each, _, neighbours in all_neighbours(index, index.live(), k=5)}
     assert len(together) == 203
     for company_id, neighbours in together.items():
         alone = index.similar("first", index.get("first", [company_id])[company_id].vector, k=5, exclude=[company_id])

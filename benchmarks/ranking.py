@@ -1,0 +1,187 @@
+"""Do the readings of the second stage list the companies that people list, and is the probability honest?
+
+    python -m benchmarks.ranking --index companies.db --peers peers.tsv --judged dev.tsv
+
+The index holds the companies with their facts. Everything is asked over HTTP, of services of its own, in the three
+readings. Three tables:
+
+- *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile, 6,000 by
+  default; anchors: companies with a peer that two lists name. recall@10 is of min(10, peers), MRR of the first peer.
+  `--pool FILE` keeps the index of the pool; `python -m training.rank --index FILE --peers ...` measures it out of fold.
+- *judged*: judged candidates of anchors in the whole index: nDCG@10 of their order, AUC and calibration error of their
+  probabilities. A candidate beyond rank 1,000 counts as probability 0.
+- *sample*: the first ten hits of each company of data/sample; right are those of its group. Nothing was fitted there.
+"""
+
+import argparse
+import json
+import tempfile
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.service_process import RunningService, running_service, sample_index
+from similarity.bundle import ModelBundle, seed_folder
+from similarity.company import EmbeddedCompany, utc_now
+from similarity.generations.first import new_generation
+from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
+from similarity.index.opening import open_index
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.files import read_rows
+from similarity.search.rank import Rank
+
+MIN_VOTES = 2
+DEPTH = 1_000
+PAGE = 250
+BINS = 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--index", required=True, help="index file of companies with their facts")
+    parser.add_argument("--peers", type=Path, help="lists of peers: anchor, candidate, votes")
+    parser.add_argument("--judged", type=Path, help="judged pairs: anchor, candidate, grade")
+    parser.add_argument("--others", type=int, default=6_000, help="companies in the pool that no list names")
+    parser.add_argument("--pool", type=Path, help="where to keep the index of the pool")
+    parser.add_argument("--anchors", type=int, default=None, help="only so many anchors of each table")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.peers:
+            pool = options.pool or Path(folder) / "pool.db"
+            peers = read_peers(options.peers)
+            make_pool(options.index, pool, {each for pair in peers for each in pair[:2]}, others=options.others)
+            with running_service(pool) as service:
+                measure_peers(service, peers, limit=options.anchors)
+        if options.judged:
+            whole = Path(folder) / "whole.db"
+            make_pool(options.index, whole, None, others=0)
+            with running_service(whole) as service:
+                measure_judged(service, read_relevance_labels(options.judged), limit=options.anchors)
+        with running_service(sample_index(Path(folder))) as service:
+            measure_sample(service, limit=options.anchors)
+
+
+def read_peers(path: Path) -> list[tuple[str, str, int]]:
+    """The rows of a file of peers."""
+    rows = (row.record for row in read_rows(path))
+    return [(str(row["anchor"]), str(row["candidate"]), int(str(row["votes"]))) for row in rows]
+
+
+def make_pool(source: str, target: Path, named: set[str] | None, *, others: int) -> None:
+    """Write an index with the vectors of `source` and the shipped bundle's weights: all companies, or a pool."""
+    bundle = ModelBundle.load(seed_folder())
+    with closing(open_index(source)) as index, closing(SqliteIndex(target)) as made:
+        documents = [
+            each for page in index.scan(index.live().name) for each in page if isinstance(each, EmbeddedCompany)
+        ]
+        if named is not None:
+            profiles = sorted(each.id for each in documents if each.company.attributes.get("text") == "profile")
+            chosen = np.random.default_rng(0).choice(len(profiles), min(others, len(profiles)), replace=False)
+            wanted = named | {profiles[each] for each in chosen}
+            documents = [each for each in documents if each.id in wanted]
+        generation = new_generation(made, bundle, now=utc_now())
+        made.declare(index.attributes())
+        made.create_generation(generation)
+        made.register_candidate(generation.name)
+        made.upsert(generation.name, documents)
+        made.promote(generation.name)
+
+
+def hits_of(service: RunningService, company: str, rank: Rank, *, count: int) -> list[tuple[str, float]]:
+    """The ids and probabilities of the first hits, over HTTP; the cosine where a reading has no probability."""
+    found: list[tuple[str, float]] = []
+    cursor = None
+    while len(found) < count:
+        asked = {"k": min(count, PAGE), "reasons": 0, "rank": rank.value, "fields": "name", "resolve": "exact"}
+        query = urlencode({**asked, **({"cursor": cursor} if cursor else {})})
+        address = f"http://127.0.0.1:{service.port}/similar/{quote(company, safe='')}?{query}"
+        with urllib.request.urlopen(address, timeout=60) as response:
+            answer = json.load(response)
+        found += [(hit["company"]["id"], hit["probability"]) for hit in answer["hits"]]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+    return found[:count]
+
+
+def measure_peers(service: RunningService, pairs: Sequence[tuple[str, str, int]], *, limit: int | None) -> None:
+    """Print recall and reciprocal rank of listed peers, by reading."""
+    peers: dict[str, set[str]] = {}
+    for anchor, candidate, votes in pairs:
+        if votes >= MIN_VOTES:
+            peers.setdefault(anchor, set()).add(candidate)
+            peers.setdefault(candidate, set()).add(anchor)
+    anchors = sorted(peers)[:limit]
+    print(f"\npeers ({len(anchors)} anchors)   recall@10  recall@50    MRR")
+    for rank in Rank:
+        measures = []
+        for anchor in anchors:
+            ids = [each for each, _ in hits_of(service, anchor, rank, count=50)]
+            places = [place for place, each in enumerate(ids, 1) if each in peers[anchor]]
+            count = len(peers[anchor])
+            near = sum(place <= 10 for place in places)
+            measures.append((near / min(10, count), len(places) / count, 1 / places[0] if places else 0.0))
+        print(f"{rank:20}", "".join(f"{value:11.3f}" for value in np.mean(measures, axis=0)))
+
+
+def measure_judged(service: RunningService, judged: RelevanceLabels, *, limit: int | None) -> None:
+    """Print the order of judged candidates and the errors of their probabilities, by reading."""
+    anchors = list(judged)[:limit]
+    print(f"\njudged ({len(anchors)} anchors)   nDCG@10        AUC  calibration error")
+    for rank in Rank:
+        order, probabilities, competitor = [], [], []
+        for anchor in anchors:
+            hits = hits_of(service, anchor, rank, count=DEPTH)
+            place = {each: number for number, (each, _) in enumerate(hits)}
+            likely = dict(hits)
+            grades = np.array(list(judged[anchor].values()))
+            scores = np.array([-place.get(each, DEPTH) for each in judged[anchor]], dtype=float)
+            order.append(ndcg(scores, grades))
+            probabilities += [likely.get(each) or 0.0 for each in judged[anchor]]
+            competitor += [grade == COMPETITOR for grade in judged[anchor].values()]
+        p, y = np.array(probabilities), np.array(competitor)
+        print(f"{rank:20}{np.mean(order):11.4f}{auc(p, y):11.4f}{calibration_error(p, y):11.4f}")
+
+
+def measure_sample(service: RunningService, *, limit: int | None) -> None:
+    """Print how often hits of the sample are right, beside the probability that is shown."""
+    path = Path(__file__).parents[1] / "data" / "sample" / "companies.jsonl"
+    group: Mapping[str, str] = {
+        str(row.record["id"]): str(row.record["group"]) for row in read_rows(path) if not row.unreadable
+    }
+    anchors = sorted(group)[:limit]
+    print(f"\nsample ({len(anchors)} companies)  first right  shown   ten right  shown  calibration error")
+    for rank in Rank:
+        shown, right, first = [], [], []
+        for anchor in anchors:
+            hits = hits_of(service, anchor, rank, count=10)
+            shown += [probability or 0.0 for _, probability in hits]
+            right += [group[each] == group[anchor] for each, _ in hits]
+            first.append((hits[0][1] or 0.0, group[hits[0][0]] == group[anchor]))
+        p, y = np.array(shown), np.array(right)
+        likely, is_right = np.mean(first, axis=0)
+        print(f"{rank:20}{is_right:14.3f}{likely:8.3f}{y.mean():11.3f}{p.mean():8.3f}{calibration_error(p, y):12.3f}")
+
+
+def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve; ties count half."""
+    order = np.sort(scores[~positive])
+    below = np.searchsorted(order, scores[positive], side="left")
+    equal = np.searchsorted(order, scores[positive], side="right") - below
+    return float((below + equal / 2).mean() / len(order))
+
+
+def calibration_error(probabilities: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """Expected calibration error over tenths of the pairs by probability."""
+    order = np.argsort(probabilities, kind="stable")
+    parts = zip(np.array_split(probabilities[order], BINS), np.array_split(positive[order], BINS), strict=True)
+    return float(sum(abs(p.mean() - y.mean()) * len(p) for p, y in parts if len(p)) / len(order))
+
+
+if __name__ == "__main__":
+    main()
