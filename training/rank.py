@@ -11,14 +11,14 @@ its `encoder_id`, and gets a new `bundle_id`; an index takes the ranker from it 
 companies is left. Its competitors stay, as they do in a corpus that somebody has put together for a market. So the fit
 learns how the density of a neighbourhood changes what a cosine means (`pair_features.sparsity`).
 
-Verdicts of the service's users are such pairs too: `similarity pairs --judged` writes them.
+Verdicts of the service's users are such pairs too: `--judged` takes the file that `similarity pairs` writes.
 """
 
 import argparse
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,24 +28,24 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from similarity.bundle import ModelBundle, write_manifest
-from similarity.company import Company, DeletedCompany
 from similarity.errors import InvalidInput
-from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels, ndcg, read_relevance_labels
+from similarity.generations.relevance_labels import COMPETITOR, ndcg
 from similarity.index.opening import open_index
-from similarity.index.protocol import CompanyIndex
-from similarity.ingest.files import read_rows
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search.pair_features import (
-    SPARSITY_RANKS,
-    CompanyFeatures,
-    PairFeatures,
-    company_features,
-    pair_features,
-)
+from similarity.search.pair_features import PairFeatures
 from similarity.search.rank import Rank
 from similarity.search.reranking import business_logits, logits
-from similarity.search.second_stage import HEAD, SAME_INDUSTRY_CANDIDATES
 from training.console import refusing, say
+from training.data.ranking_pairs import (
+    FactCorpus,
+    JudgedAnchor,
+    components,
+    judged_anchors,
+    peer_candidates,
+    read_fact_corpus,
+    read_judgements,
+    read_peers,
+)
 from training.evaluate.bootstrap import Interval, paired_difference, with_bounds
 from training.evaluate.ranks import auc
 from training.evaluate.reliability import calibration_error
@@ -57,89 +57,10 @@ COMPARABLE = ("business", "size_gap", "size_unknown", "same_country", "same_indu
 FALLING = frozenset({"size_gap", "size_unknown"})
 SHARES = (1.0, 1.0, 0.3, 0.1, 0.03)
 """Shares of the corpus in which each anchor is seen; the whole one counts twice, because it is the surest."""
-MIN_VOTES = 2
-"""Lists of peers that must name two companies together."""
 FACTS_KEPT = 0.5
 """The share of the fitted weights of facts that *comparable* keeps. Peers are listed for large companies mostly; with
 half the weights recall is the same (docs/ranking.md), and a list is nearer to what the companies do."""
 PENALTY = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class FactCorpus:
-    """The companies of an index, their features, and their vectors `[companies, dimension]`."""
-
-    companies: Sequence[Company]
-    features: Sequence[CompanyFeatures]
-    vectors: NDArray[np.float32]
-    row_of: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedAnchor:
-    """One anchor in one corpus: the features and grades of its judged candidates."""
-
-    features: PairFeatures
-    grades: NDArray[np.int64]
-
-
-def read_fact_corpus(index: CompanyIndex, *, encoder_id: str) -> FactCorpus:
-    """Return the companies of the live generation.
-
-    Raises:
-        InvalidInput: its vectors are of another encoder.
-    """
-    live = index.live()
-    if live.encoder_id != encoder_id:
-        raise InvalidInput(f"the index has vectors of encoder {live.encoder_id}, and the bundle is {encoder_id}")
-    schema = index.attributes()
-    documents = [each for page in index.scan(live.name) for each in page if not isinstance(each, DeletedCompany)]
-    return FactCorpus(
-        companies=[each.company for each in documents],
-        vectors=np.stack([each.vector for each in documents]),
-        features=[company_features(each.company, schema) for each in documents],
-        row_of={each.id: row for row, each in enumerate(documents)},
-    )
-
-
-def judged_anchor(
-    corpus: FactCorpus, anchor: str, grades: Mapping[str, int], *, kept: NDArray[np.bool_] | None = None
-) -> JudgedAnchor | None:
-    """Return the judged candidates of an anchor, with the features they have in a search of the `kept` companies.
-
-    None if no judged candidate is kept.
-    """
-    row = corpus.row_of[anchor]
-    present = np.ones(len(corpus.companies), dtype=bool) if kept is None else kept.copy()
-    present[row] = False
-    judged = np.array([corpus.row_of[each] for each in grades if present[corpus.row_of[each]]], dtype=np.int64)
-    if not len(judged):
-        return None
-    cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
-    nearest = _nearest(np.where(present, cosines, -2.0), max(HEAD[Rank.BUSINESS], SPARSITY_RANKS.stop))
-    candidates = np.array(list(dict.fromkeys([*judged.tolist(), *nearest.tolist()])))
-    features = _features(corpus, row, candidates, cosines, nearest)
-    chosen = {name: getattr(features, name)[: len(judged)] for name in PairFeatures.__slots__}
-    of_row = {corpus.row_of[each]: grade for each, grade in grades.items()}
-    return JudgedAnchor(features=PairFeatures(**chosen), grades=np.array([of_row[each] for each in judged.tolist()]))
-
-
-def judged_anchors(
-    corpus: FactCorpus, judgements: RelevanceLabels, *, shares: Sequence[float] = (1.0,), seed: int = 0
-) -> list[JudgedAnchor]:
-    """Return the anchors of the corpus, each in a random corpus of each share with all of its competitors."""
-    random = np.random.default_rng(seed)
-    found = []
-    for anchor, all_grades in judgements.items():
-        grades = {each: grade for each, grade in all_grades.items() if each in corpus.row_of}
-        if anchor not in corpus.row_of or not grades:
-            continue
-        competitors = [corpus.row_of[each] for each, grade in grades.items() if grade == COMPETITOR]
-        for share in shares:
-            kept = random.random(len(corpus.companies)) < share
-            kept[competitors] = True
-            found.append(judged_anchor(corpus, anchor, grades, kept=kept))
-    return [each for each in found if each is not None]
 
 
 def fit_business(anchors: Sequence[JudgedAnchor], *, encoder_id: str) -> Ranker:
@@ -160,7 +81,7 @@ def fit_comparable(
     Raises:
         InvalidInput: no anchor has a listed peer among its candidates.
     """
-    found = [peer_candidates(corpus, anchor, ranker) for anchor in peers if anchor in corpus.row_of]
+    found = [peer_candidates(corpus, anchor) for anchor in peers if anchor in corpus.row_of]
     matrices = [_comparable_matrix(features, ranker) for _, features in found]
     listed = [
         np.array([each in peers[anchor] for each in ids])
@@ -184,10 +105,10 @@ def peers_out_of_fold(corpus: FactCorpus, peers: Mapping[str, frozenset[str]], r
     A component holds the companies that chains of peers connect. recall@10 is of min(10, peers).
     """
     known = [anchor for anchor in peers if anchor in corpus.row_of]
-    found = {anchor: peer_candidates(corpus, anchor, ranker) for anchor in known}
+    found = {anchor: peer_candidates(corpus, anchor) for anchor in known}
     matrices = {anchor: _comparable_matrix(features, ranker) for anchor, (_, features) in found.items()}
     listed = {anchor: np.array([each in peers[anchor] for each in ids]) for anchor, (ids, _) in found.items()}
-    component = _components(peers)
+    component = components(peers)
     rising = [name not in FALLING for name in COMPARABLE]
     measures = []
     for held_out in sorted({component[anchor] for anchor in known}):
@@ -207,34 +128,6 @@ def peers_out_of_fold(corpus: FactCorpus, peers: Mapping[str, frozenset[str]], r
             )
     names = ("ranker_peers_recall10", "ranker_peers_recall50", "ranker_peers_mrr")
     return dict(zip(names, np.mean(measures, axis=0).tolist(), strict=True))
-
-
-def _components(peers: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """Return for each company the first company of its component."""
-    component: dict[str, str] = {}
-    for start in sorted(peers):
-        waiting = [] if start in component else [start]
-        while waiting:
-            each = waiting.pop()
-            if each not in component:
-                component[each] = start
-                waiting += peers[each]
-    return component
-
-
-def peer_candidates(corpus: FactCorpus, anchor: str, ranker: Ranker) -> tuple[list[str], PairFeatures]:
-    """Return the ids and features of the candidates that a search for comparable companies reads."""
-    row = corpus.row_of[anchor]
-    cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
-    cosines[row] = -2.0
-    nearest = _nearest(cosines, HEAD[Rank.COMPARABLE])
-    own = corpus.features[row]
-    level = "fine_industry" if own.fine_industry else "industry"
-    industry = getattr(own, level)
-    same = [bool(industry) and getattr(each, level) == industry for each in corpus.features]
-    of_industry = _nearest(np.where(same, cosines, -2.0), SAME_INDUSTRY_CANDIDATES)
-    candidates = np.array(list(dict.fromkeys([*nearest.tolist(), *of_industry.tolist()])))
-    return [corpus.companies[each].id for each in candidates], _features(corpus, row, candidates, cosines, nearest)
 
 
 def fit_logistic(matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequence[bool]) -> tuple[Floats, float]:
@@ -259,25 +152,6 @@ def fit_logistic(matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequenc
     bounds = [(0, None) if up else (None, 0) for up in rising] + [(None, None)]
     found = minimize(loss, np.zeros(design.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
     return found[:-1] / scale, float(found[-1])
-
-
-def read_peers(path: Path) -> dict[str, frozenset[str]]:
-    """Return the peers of each company, from rows of anchor, candidate and votes; a row counts for both companies.
-
-    Raises:
-        InvalidInput: the file is missing or a row is invalid.
-    """
-    peers: dict[str, set[str]] = {}
-    for row in read_rows(path):
-        try:
-            anchor, candidate, votes = (str(row.record[name]) for name in ("anchor", "candidate", "votes"))
-            enough = int(votes) >= MIN_VOTES
-        except (KeyError, ValueError):
-            raise InvalidInput(f"{path}, row {row.number}: a row has anchor, candidate and votes (a number)") from None
-        if enough:
-            peers.setdefault(anchor, set()).add(candidate)
-            peers.setdefault(candidate, set()).add(anchor)
-    return {anchor: frozenset(found) for anchor, found in peers.items()}
 
 
 def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float]:
@@ -317,23 +191,6 @@ def with_ranker(bundle: ModelBundle, ranker: Ranker, metrics: Mapping[str, float
         return publish(draft, folder)
 
 
-def _nearest(cosines: Floats, count: int) -> NDArray[np.int64]:
-    count = min(count, int((cosines > -2.0).sum()))
-    found = np.argpartition(-cosines, count - 1)[:count] if count else np.zeros(0, dtype=np.int64)
-    return found[np.argsort(-cosines[found], kind="stable")].astype(np.int64)
-
-
-def _features(
-    corpus: FactCorpus, row: int, candidates: NDArray[np.int64], cosines: Floats, nearest: NDArray[np.int64]
-) -> PairFeatures:
-    return pair_features(
-        corpus.features[row],
-        [corpus.features[each] for each in candidates],
-        cosines[candidates],
-        neighbour_cosines=cosines[nearest].tolist(),
-    )
-
-
 def _matrix(features: PairFeatures, names: Sequence[str]) -> Floats:
     return np.column_stack([getattr(features, name) for name in names])
 
@@ -352,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             corpus = read_fact_corpus(index, encoder_id=bundle.encoder_id)
         finally:
             index.close()
-        judged = judged_anchors(corpus, read_relevance_labels(options.judged), shares=SHARES, seed=options.seed)
+        judged = judged_anchors(corpus, read_judgements(options.judged), shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}")
         ranker = fit_business(judged, encoder_id=bundle.encoder_id)
@@ -362,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.peers:
             metrics |= peers_out_of_fold(corpus, read_peers(options.peers), ranker)
         if options.dev:
-            metrics |= measured(ranker, judged_anchors(corpus, read_relevance_labels(options.dev)))
+            metrics |= measured(ranker, judged_anchors(corpus, read_judgements(options.dev)))
         folder = options.output / bundle.encoder_id if options.output else options.bundle
         written = with_ranker(bundle, ranker, metrics, folder)
         for name, value in (*_weights(ranker), *metrics.items()):
