@@ -56,7 +56,8 @@ def test_what_was_not_there_at_the_last_look_is_marked_as_new(own: Any) -> None:
     # The same name with another question: the hit that it brings in was never looked at.
     own.evaluate(
         """fetch("/lists/Brewers", {method: "PUT", headers: {"Content-Type": "application/json"},
-           body: JSON.stringify({question: {anchors: [{company: "heineken"}], k: 10}})}).then(() => 1)"""
+           body: JSON.stringify({question: {anchors: [{company: "heineken"}], k: 10, rank: "comparable"}})})
+           .then(() => 1)"""
     )
     own.goto("/?list=Brewers")
     toast(own, "1 company is new on “Brewers”.")

@@ -70,17 +70,13 @@ def test_a_declared_size_is_sorted_by_its_levels(opened: Opened, sized_address: 
     assert names(page) == ["Shoe Shop B", "Shoe Shop D", "Shoe Shop A", "Shoe Shop C"]
 
 
-def test_probability_is_an_order_of_its_own_only_where_it_differs_from_the_rank(sample: Any) -> None:
-    ranking(sample, "/?company=heineken")
-    assert "Likely" not in sample.get_by_label("Sort by").inner_text()
-    ranking(sample, "/?company=heineken&company=starbucks")
-    assert shares(sample) != sorted(shares(sample), reverse=True)
-    sample.get_by_label("Sort by").select_option(label="Likely")
-    assert shares(sample) == sorted(shares(sample), reverse=True)
-
-
-def shares(page: Any) -> list[int]:
-    return [int(each.split()[0]) for each in page.locator("#hits .match > span:first-child").all_inner_texts()]
+def test_the_cosine_is_an_order_of_its_own_only_where_it_differs_from_the_rank(sample: Any) -> None:
+    ranking(sample, "/?company=heineken&rank=cosine")
+    assert "Cosine" not in sample.get_by_label("Sort by").inner_text()
+    ranked = ranking(sample, "/?company=heineken&company=starbucks")
+    sample.get_by_label("Sort by").select_option(label="Cosine")
+    assert names(sample) != ranked
+    assert sorted(names(sample)) == sorted(ranked)
 
 
 def test_a_least_probability_says_how_many_it_hides(page: Any) -> None:

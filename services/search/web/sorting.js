@@ -45,11 +45,10 @@ export function sorted(rows) {
 
 export const attributeKeys = (hits) => [...new Set(hits.flatMap(({ company }) => Object.keys(company.attributes ?? {})))].sort().map((name) => `attributes.${name}`);
 
-// By probability only where that is another order: with several companies, or words.
+// By cosine only where that is another order. The rank is the order of the probability already.
 export function sortOptions(hits) {
-  const probabilities = hits.map(({ probability }) => probability ?? 0);
-  const differs = probabilities.some((value, place) => place > 0 && value > probabilities[place - 1]);
-  return ["rank", ...(differs || sortKey() === "probability" ? ["probability"] : []), "name", "country", "industry", ...attributeKeys(hits)]
+  const differs = hits.some(({ score }, place) => place > 0 && score > hits[place - 1].score);
+  return ["rank", ...(differs || sortKey() === "score" ? ["score"] : []), "name", "country", "industry", ...attributeKeys(hits)]
     .map((key) => ({ key, label: labelOf(key) }));
 }
 
