@@ -82,7 +82,7 @@ def test_only_likely_ones_by_the_chance_that_is_shown(page: Any) -> None:
 def test_the_reading_can_be_chosen(page: Any) -> None:
     page.goto("/?company=acme")
     page.get_by_label("Rank by").select_option("business")
-    page.get_by_role("button", name="Remove filter ranked by business only").wait_for()
+    page.get_by_role("button", name="Remove filter ranked by business").wait_for()
     assert "rank=business" in page.url
 
 

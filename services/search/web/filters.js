@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { nameOfField } from "./attributes.js";
 import { button, byId, el } from "./dom.js";
-import { RANKS, current, go, requestFor } from "./state.js";
+import { RANKS, RANK_WORDS, current, go, requestFor } from "./state.js";
 
 const FEW = 6; // values of a facet that are shown before "more"
 const MOST_VALUES = 40; // of an attribute; one with more is no facet but free text
@@ -31,7 +31,7 @@ export async function loadFacets(answer, signal) {
 function showFacets() {
   const { filters } = current();
   const fields = [...FIRST, ...attributeFields()];
-  byId("facets").replaceChildren(...fields.map(facetOf).filter(Boolean), howTo());
+  byId("facets").replaceChildren(...fields.map(facetOf).filter(Boolean));
   const count = filters.reduce((sum, filter) => sum + partsOf(filter).length, 0) + (current().minProbability ? 1 : 0);
   byId("filter-count").textContent = count ? `· ${count}` : "";
 }
@@ -107,17 +107,6 @@ function range(field, values) {
   };
   return el("div", { role: "group", "aria-label": nameOfField(field), class: "facet" }, el("h2", {}, nameOfField(field)),
     el("p", { class: "range" }, end("at_least", "at least", Math.min(...values)), el("span", {}, "to"), end("at_most", "at most", Math.max(...values))));
-}
-
-// Beside what they do, "comparable" counts size, country and industry.
-const RANK_WORDS = { comparable: "Business, size and place", business: "Business only", cosine: "Plain cosine" };
-
-function howTo() {
-  const { rank } = current();
-  const compare = el("select", { id: "rank", onchange: () => go({ rank: compare.value }).then(() => byId("rank")?.focus()) },
-    ...RANKS.map((each) => el("option", { value: each, selected: rank === each }, RANK_WORDS[each])));
-  return el("div", { class: "facet how" },
-    el("p", {}, el("label", { for: "rank" }, "Rank by"), compare));
 }
 
 // ---- The filters of the question

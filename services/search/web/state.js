@@ -15,7 +15,9 @@ const DIRECT = { country: "country", industry: "industry", tag: "tags" };
 
 export const MAX_ANCHORS = 10;
 export const DEFAULT_K = 25;
-export const RANKS = ["comparable", "business", "cosine"];
+// Beside what they do, "comparable" counts size, country and industry.
+export const RANK_WORDS = { comparable: "Comparable", business: "Business", cosine: "Cosine" };
+export const RANKS = Object.keys(RANK_WORDS);
 const EMPTY = Object.freeze({
   anchors: [], negatives: [], filters: [], exclude: [], excludeLists: [], rank: "comparable", minProbability: null, k: DEFAULT_K, map: null, list: "",
   sort: "", view: "rows", columns: null,

@@ -4,18 +4,20 @@ import { ask } from "./ask.js";
 import { byId, el } from "./dom.js";
 import { shownHits } from "./results.js";
 import { sortKey, sortOptions } from "./sorting.js";
-import { current, go, keepView, requestFor } from "./state.js";
+import { RANKS, RANK_WORDS, current, go, keepView, requestFor } from "./state.js";
 
 let change = () => {}; // after another order or view
 
 export function startView(onChange) {
   change = onChange;
+  byId("rank").addEventListener("change", ({ target }) => go({ rank: target.value }).then(() => byId("rank").focus()));
   byId("sort").addEventListener("change", ({ target }) => { keepView({ sort: target.value === "rank" ? "" : target.value }); change(); });
   for (const view of ["rows", "table"]) byId(`as-${view}`).addEventListener("click", () => { keepView({ view }); change(); });
 }
 
 export function showView({ hits }) {
   byId("view").hidden = !shownHits().length && !current().minProbability;
+  byId("rank").replaceChildren(...RANKS.map((each) => el("option", { value: each, selected: each === current().rank }, RANK_WORDS[each])));
   byId("sort").replaceChildren(...sortOptions(shownHits()).map(({ key, label }) => el("option", { value: key, selected: key === sortKey() }, label)));
   for (const view of ["rows", "table"]) byId(`as-${view}`).setAttribute("aria-pressed", String(current().view === view));
   const calibrated = Boolean(current().minProbability) || hits.some(({ probability }) => probability !== null);
