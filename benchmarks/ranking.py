@@ -3,13 +3,16 @@
     python -m benchmarks.ranking --index companies.db --peers peers.tsv --judged dev.tsv
 
 The index holds the companies with their facts. Everything is asked over HTTP, of services of its own, in the three
-readings. Three tables:
+readings. Four tables:
 
 - *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile, 6,000 by
   default; anchors: companies with a peer that two lists name. recall@10 is of min(10, peers), MRR of the first peer.
   `--pool FILE` keeps the index of the pool; `python -m training.rank --index FILE --peers ...` measures it out of fold.
 - *judged*: judged candidates of anchors in the whole index: nDCG@10 of their order, AUC and calibration error of their
   probabilities. A candidate beyond rank 1,000 counts as probability 0.
+- *forty* well-known companies (`forty_companies.tsv`): two judges, who saw the hits of three versions of the readings mixed
+  and unnamed, first listed true peers in the corpus and then accepted hits or not (1 or 0). kept = accepted among the first
+  ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
 - *sample*: the first ten hits of each company of data/sample; right are those of its group. Nothing was fitted there.
 """
 
@@ -20,6 +23,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -36,6 +40,7 @@ from similarity.ingest.files import read_rows
 from similarity.search.rank import Rank
 
 MIN_VOTES = 2
+FORTY = Path(__file__).with_name("forty_companies.tsv")
 DEPTH = 1_000
 PAGE = 250
 BINS = 10
@@ -62,6 +67,7 @@ def main() -> None:
             make_pool(options.index, whole, None, others=0)
             with running_service(whole) as service:
                 measure_judged(service, read_relevance_labels(options.judged), limit=options.anchors)
+                measure_forty(service, limit=options.anchors)
         with running_service(sample_index(Path(folder))) as service:
             measure_sample(service, limit=options.anchors)
 
@@ -146,6 +152,36 @@ def measure_judged(service: RunningService, judged: RelevanceLabels, *, limit: i
             competitor += [grade == COMPETITOR for grade in judged[anchor].values()]
         p, y = np.array(probabilities), np.array(competitor)
         print(f"{rank:20}{np.mean(order):11.4f}{auc(p, y):11.4f}{calibration_error(p, y):11.4f}")
+
+
+def measure_forty(service: RunningService, *, limit: int | None) -> None:
+    """Print the kept share of each judged company by reading, its mean, and how many are below 0.3, by judge."""
+    rows = [row.record for row in read_rows(FORTY)]
+    anchors = list(dict.fromkeys(str(row["anchor"]) for row in rows))[:limit]
+    accepted = {
+        judge: {(str(row["anchor"]), str(row["candidate"])) for row in rows if str(row[judge]) == "1"}
+        for judge in ("first", "second")
+    }
+    kept: dict[tuple[str, Rank], list[float]] = {}
+    for anchor in anchors:
+        for rank in Rank:
+            try:
+                ids = [each for each, _ in hits_of(service, anchor, rank, count=10)]
+            except HTTPError:  # a smaller index lacks some of the companies
+                continue
+            for judge, pairs in accepted.items():
+                count = min(10, sum(one == anchor for one, _ in pairs))
+                share = sum((anchor, each) in pairs for each in ids) / max(count, 1)
+                kept.setdefault((anchor, rank), []).append(share)
+                kept.setdefault((judge, rank), []).append(share)
+    print("\nforty: kept by the two judges", *(f"{rank:>14}" for rank in Rank))
+    for anchor in anchors:
+        shares = ("/".join(f"{each:.1f}" for each in kept.get((anchor, rank), [])) for rank in Rank)
+        print(f"{anchor:30}", *(f"{each:>14}" for each in shares))
+    for judge in accepted:
+        found = {rank: np.array(kept.get((judge, rank), [0.0])) for rank in Rank}
+        print(f"mean, {judge:24}", *(f"{each.mean():14.3f}" for each in found.values()))
+        print(f"below 0.3, {judge:19}", *(f"{(each < 0.3).sum():14}" for each in found.values()))
 
 
 def measure_sample(service: RunningService, *, limit: int | None) -> None:

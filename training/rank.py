@@ -53,7 +53,7 @@ from training.export.publishing import publish
 
 Floats: TypeAlias = NDArray[np.float64]
 BUSINESS = ("cosine", "shared_words", "same_industry", "sparsity")
-COMPARABLE = ("business", "size_gap", "size_unknown", "same_country", "same_industry")
+COMPARABLE = ("business", "size_gap", "size_unknown", "same_country")
 FALLING = frozenset({"size_gap", "size_unknown"})
 SHARES = (1.0, 1.0, 0.3, 0.1, 0.03)
 """Shares of the corpus in which each anchor is seen; the whole one counts twice, because it is the surest."""

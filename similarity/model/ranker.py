@@ -25,7 +25,6 @@ class ComparableWeights:
     size_gap: float
     size_unknown: float
     same_country: float
-    same_industry: float
     slope: float
     intercept: float
 
@@ -52,7 +51,7 @@ class Ranker:
         rising = {"cosine": self.cosine, "shared_words": self.shared_words, "same_industry": self.same_industry}
         if self.comparable:
             other = asdict(self.comparable)
-            rising |= {f"comparable.{name}": other[name] for name in ("business", "same_country", "same_industry")}
+            rising |= {f"comparable.{name}": other[name] for name in ("business", "same_country")}
             rising |= {f"-comparable.{name}": -other[name] for name in ("size_gap", "size_unknown")}
             rising["comparable.slope"] = other["slope"]
         wrong = next((name for name, weight in rising.items() if not weight >= 0), None)

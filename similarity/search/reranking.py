@@ -38,7 +38,6 @@ def comparable_scores(weights: ComparableWeights, business: Floats, features: Pa
         + weights.size_gap * features.size_gap
         + weights.size_unknown * features.size_unknown
         + weights.same_country * features.same_country
-        + weights.same_industry * features.same_industry
     )
 
 

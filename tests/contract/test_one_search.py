@@ -49,7 +49,7 @@ RANKER = Ranker(
     sparsity=2.0,
     intercept=-2.0,
     comparable=ComparableWeights(
-        business=0.5, size_gap=-0.5, size_unknown=-1.0, same_country=1.0, same_industry=0.5, slope=1.0, intercept=0.0
+        business=0.5, size_gap=-0.5, size_unknown=-1.0, same_country=1.0, slope=1.0, intercept=0.0
     ),
 )
 

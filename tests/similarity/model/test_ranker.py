@@ -9,9 +9,7 @@ import pytest
 from similarity.model.calibration import Calibration
 from similarity.model.ranker import ComparableWeights, Ranker, ranker_from_json, ranker_of, ranker_to_json
 
-WEIGHTS = ComparableWeights(
-    business=0.3, size_gap=-0.7, size_unknown=-2.0, same_country=1.1, same_industry=0.6, slope=1.2, intercept=-0.5
-)
+WEIGHTS = ComparableWeights(business=0.3, size_gap=-0.7, size_unknown=-2.0, same_country=1.1, slope=1.2, intercept=-0.5)
 RANKER = Ranker(encoder_id="e", cosine=26.0, shared_words=5.0, same_industry=0.9, sparsity=9.0, intercept=-24.0)
 
 

@@ -30,7 +30,7 @@ LIVE = make_generation(calibration=Calibration(slope=4.0, intercept=0.0))
 NORTH = unit_vector(1)
 RANKER = Ranker(encoder_id=ENCODER_ID, cosine=4.0, shared_words=3.0, same_industry=1.0, sparsity=1.0, intercept=-2.0)
 COMPARABLE = ComparableWeights(
-    business=0.5, size_gap=-1.0, size_unknown=-1.0, same_country=1.0, same_industry=0.5, slope=1.0, intercept=0.0
+    business=0.5, size_gap=-1.0, size_unknown=-1.0, same_country=1.0, slope=1.0, intercept=0.0
 )
 
 
