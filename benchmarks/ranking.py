@@ -10,9 +10,9 @@ readings. Four tables:
   `--pool FILE` keeps the index of the pool; `python -m training.rank --index FILE --peers ...` measures it out of fold.
 - *judged*: judged candidates of anchors in the whole index: nDCG@10 of their order, AUC and calibration error of their
   probabilities. A candidate beyond rank 1,000 counts as probability 0.
-- *forty* well-known companies (`forty_companies.tsv`): two judges, who saw the hits of three versions of the readings mixed
-  and unnamed, first listed true peers in the corpus and then accepted hits or not (1 or 0). kept = accepted among the first
-  ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
+- *forty* well-known companies (`forty_companies.tsv`): two judges saw the hits of three versions of the readings, mixed
+  and unnamed. They listed true peers in the corpus, then accepted each hit or not (1 or 0). kept = accepted among the
+  first ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
 - *sample*: the first ten hits of each company of data/sample; right are those of its group. Nothing was fitted there.
 """
 
