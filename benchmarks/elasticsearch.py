@@ -158,8 +158,7 @@ def measure(run: Run, corpus: Corpus, kind: VectorType, questions: Questions, *,
         tables.show(f"{title}: filtered", figures["filtered"], tables.FILTER_COLUMNS)
         anchored = run.search(corpus, kind, company_questions(corpus, len(questions)))
         path = again("whole path", lambda: searching.whole_path(anchored))
-        words = again("hybrid", lambda: searching.hybrid(search))
-        lines = [{"what": "live, get, similar", **path}, {"what": "similar with words", **words}]
+        lines = [{"what": "live, get, similar", **path}]
         tables.show(f"{title}: as the service asks", lines, {"what": "{}", **tables.CANDIDATE_COLUMNS})
         figures["memory"] = again("memory", run.server.memory)
         print(f"\nthe server's own memory, and files it has mapped: {tables.memory(figures['memory'])}")

@@ -97,13 +97,6 @@ class Questions:
         """Ids of the companies that are asked for, "" for a question that is none."""
         return [self.corpus.company(int(row)).id if row >= 0 else "" for row in self.rows]
 
-    @cached_property
-    def texts(self) -> list[str]:
-        """Some words to search for beside each vector: the longest three that the description begins with."""
-        rows = [int(row) if row >= 0 else number for number, row in enumerate(self.rows)]
-        words = [self.corpus.company(row).description.split()[:20] for row in rows]
-        return [" ".join(sorted(each, key=len)[-3:]) for each in words]
-
     def exact(self, share: int = 100) -> list[frozenset[str]]:
         """The ids of the K nearest of each question, by exact cosine, among the given share of the corpus."""
         kept = None if share == 100 else self.corpus.passing(share)

@@ -112,15 +112,8 @@ def filtered(search: Search) -> list[Figures]:
     return lines
 
 
-def hybrid(search: Search) -> Figures:
-    """With words beside the vector. What is right to find has no exact answer, so there is no recall."""
-    with asking(search, words=search.questions.texts) as ask:
-        line = timed(ask, search)
-    return {name: value for name, value in line.items() if name != "recall"}
-
-
 @contextmanager
-def asking(search: Search, *, filters: Sequence[FieldFilter] = (), words: Sequence[str] | None = None) -> Iterator[Ask]:
+def asking(search: Search, *, filters: Sequence[FieldFilter] = ()) -> Iterator[Ask]:
     """A function that asks the question of a number and returns the ids of the answer."""
     questions = search.questions
     with closing(ElasticIndex(search.settings)) as index:
@@ -133,7 +126,6 @@ def asking(search: Search, *, filters: Sequence[FieldFilter] = (), words: Sequen
                 k=K,
                 filters=filters,
                 exclude=[anchor] if anchor else [],
-                words=words[number] if words else "",
             )
             return [hit.company.id for hit in answer.hits]
 

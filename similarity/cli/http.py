@@ -49,7 +49,6 @@ def similar_over_http(
             "exclude_lists": exclude_lists,
             "filters": question.filters,
             "rank": question.rank.value,
-            "mode": "hybrid" if question.hybrid else "vector",
             "k": question.k,
             "reasons": 0,
         }

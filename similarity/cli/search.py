@@ -48,7 +48,6 @@ def similar(
     rank: Annotated[
         Rank, typer.Option(help="By what they do; as analysts compare (also size, country, industry); or by cosine")
     ] = Rank.BUSINESS,
-    hybrid: Annotated[bool, typer.Option("--hybrid", help="Find candidates by shared words too")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
     k: CountOption = 10,
     country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
@@ -84,7 +83,6 @@ def similar(
         filters=filters + parse_filters(only or ()),
         exclude=exclude or (),
         rank=rank,
-        hybrid=hybrid,
         exact=exact,
         k=k,
     )

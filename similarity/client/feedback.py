@@ -62,8 +62,8 @@ class Suggestion:
     why: tuple[str, ...] = ()
     score: float | None = None
     probability: float | None = None
-    vector_rank: int | None = None
-    hybrid_rank: int | None = None
+    cosine_rank: int | None = None
+    business_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from similarity.index.filters import FieldFilter
 if TYPE_CHECKING:
     from similarity.client.ranking import Ranking
 
-Mode: TypeAlias = Literal["vector", "hybrid"]
 Rank: TypeAlias = Literal["business", "comparable", "cosine"]
 
 # The options that are short for a filter on a field.
@@ -41,10 +40,10 @@ class QuestionOptions(TypedDict, total=False):
 
     negatives: companies to be far from. country, industry, tag: allowed values. filters: other fields and ranges.
     exclude: companies to omit (ids, domains, names). exclude_lists: names of shortlists to omit. rank: `business` (what
-    they do), `comparable` (also size, country and industry) or `cosine`. mode: `hybrid` also finds companies by words.
-    resolve: `exact` accepts no similar names. min_probability: 0 to 1. k: number of hits, 1 to
-    250. reasons: for how many of the first hits to compute the explaining phrases.
-    fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous page.
+    they do), `comparable` (also size, country and industry) or `cosine`. resolve: `exact` accepts no similar names.
+    min_probability: 0 to 1. k: number of hits, 1 to 250. reasons: for how many of the first hits to compute the
+    explaining phrases. fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous
+    page.
     """
 
     negatives: str | Anchor | Sequence[str | Anchor]
@@ -55,7 +54,6 @@ class QuestionOptions(TypedDict, total=False):
     exclude: str | Sequence[str]
     exclude_lists: str | Sequence[str]
     rank: Rank
-    mode: Mode
     resolve: Literal["exact"]
     min_probability: float
     k: int
@@ -78,7 +76,6 @@ class Question:
     exclude: tuple[str, ...] = ()
     exclude_lists: tuple[str, ...] = ()
     rank: Rank | None = None
-    mode: Mode | None = None
     resolve: Literal["exact"] | None = None
     min_probability: float | None = None
     k: int | None = None

@@ -2,15 +2,16 @@
 
 Two signals, each 0 to 1, that need no label:
 
-- *uncertainty*, 1 - |2p - 1|: high if the calibrated probability is near one half;
-- *disagreement*: the difference of a hit's ranks in the vector ranking and in the hybrid ranking, as a share of the
-  depth of the rankings. It is high for hits that are near only by words, or only by vector.
+- *uncertainty*, 1 - |2p - 1|: high if the probability of the second stage is near one half;
+- *disagreement*: the difference of a hit's ranks by cosine (`Rank.COSINE`) and by the second stage (`Rank.BUSINESS`),
+  as a share of the depth of the rankings. It is high for hits that other features than the cosine move far, such as
+  shared words.
 
 The value of a pair is the mean of both. (Which weighting saves most labels is not measured.) A pair that anybody has
 judged is not suggested again.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from similarity.feedback.protocol import Pair
@@ -22,14 +23,14 @@ NOTABLE_DISAGREEMENT = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A hit of an anchor, with its ranks in the vector and the hybrid ranking; None if it is below their depth."""
+    """A hit of an anchor, with its ranks by cosine and by the second stage; None if a rank is below their depth."""
 
     anchor: str
     hit: str
     score: float
     probability: float | None
-    vector_rank: int | None
-    hybrid_rank: int | None
+    cosine_rank: int | None
+    business_rank: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +45,23 @@ class Suggestion:
 def candidates_of(
     anchor: str,
     *,
-    by_vector: Sequence[tuple[str, float]],
-    hybrid: Sequence[tuple[str, float]],
-    probabilities: dict[str, float | None],
+    by_cosine: Sequence[tuple[str, float]],
+    by_business: Sequence[tuple[str, float]],
+    probabilities: Mapping[str, float | None],
 ) -> list[Candidate]:
     """Return the hits of one anchor in either ranking; both are `(id, score)`, best first. `probabilities`: by id."""
-    vector_ranks = {hit: rank for rank, (hit, _) in enumerate(by_vector, 1)}
-    hybrid_ranks = {hit: rank for rank, (hit, _) in enumerate(hybrid, 1)}
+    cosine_ranks = {hit: rank for rank, (hit, _) in enumerate(by_cosine, 1)}
+    business_ranks = {hit: rank for rank, (hit, _) in enumerate(by_business, 1)}
     return [
         Candidate(
             anchor=anchor,
             hit=hit,
             score=score,
             probability=probabilities.get(hit),
-            vector_rank=vector_ranks.get(hit),
-            hybrid_rank=hybrid_ranks.get(hit),
+            cosine_rank=cosine_ranks.get(hit),
+            business_rank=business_ranks.get(hit),
         )
-        for hit, score in dict((*hybrid, *by_vector)).items()
+        for hit, score in dict((*by_business, *by_cosine)).items()
     ]
 
 
@@ -87,21 +88,21 @@ def uncertainty(probability: float) -> float:
     return 1 - abs(2 * probability - 1)
 
 
-def disagreement(vector_rank: int | None, hybrid_rank: int | None, depth: int) -> float:
+def disagreement(cosine_rank: int | None, business_rank: int | None, depth: int) -> float:
     """Return the difference of two ranks as a share of `depth`, 0 to 1; a missing hit has the rank `depth` + 1."""
     last = depth + 1
-    return min(1.0, abs((vector_rank or last) - (hybrid_rank or last)) / depth)
+    return min(1.0, abs((cosine_rank or last) - (business_rank or last)) / depth)
 
 
 def _suggestion(candidate: Candidate, depth: int) -> Suggestion:
     unsure = 0.0 if candidate.probability is None else uncertainty(candidate.probability)
-    apart = disagreement(candidate.vector_rank, candidate.hybrid_rank, depth)
+    apart = disagreement(candidate.cosine_rank, candidate.business_rank, depth)
     why = []
     if candidate.probability is not None and unsure >= NOTABLE_UNCERTAINTY:
         why.append(f"uncertain: a competitor with probability {candidate.probability:.2f}")
     if apart >= NOTABLE_DISAGREEMENT:
-        by_meaning, with_words = _rank_text(candidate.vector_rank, depth), _rank_text(candidate.hybrid_rank, depth)
-        why.append(f"words and meaning disagree: rank {by_meaning} by meaning, {with_words} when shared words count")
+        by_cosine, by_business = _rank_text(candidate.cosine_rank, depth), _rank_text(candidate.business_rank, depth)
+        why.append(f"the rankings disagree: rank {by_cosine} by cosine, {by_business} by business")
     return Suggestion(
         candidate=candidate, worth=(unsure + apart) / 2, why=tuple(why) or ("nobody has judged this pair yet",)
     )

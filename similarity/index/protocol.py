@@ -270,12 +270,10 @@ class CompanyIndex(Protocol):
         k: int,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
-        words: str = "",
     ) -> SimilarCompanies:
         """Return the k companies with the highest cosine to the unit `vector` that pass all filters, without `exclude`.
 
-        With `words` the query is hybrid: companies are also ranked by these words (BM25), and the order is that of
-        the fused rankings (`index.fusion`). Scores are exact cosines in both cases, equal between stores within 1e-4.
+        Scores are exact cosines, equal between stores within 1e-4.
         """
 
     def count_nearer(

@@ -96,8 +96,8 @@ def place_of(index: CompanyIndex, request: PageRequest, resolved: ResolvedQuesti
     rank, approximate = None, False
     # Candidates beyond these are read only for the reading *comparable*.
     is_reachable = nearer is not None and nearer < MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
-    if not removals and (request.words or is_reachable or request.rank is Rank.COMPARABLE):
-        page = PageBuilder(index, replace(request, k=request.max_rank)).page()
+    if not removals and (is_reachable or request.rank is Rank.COMPARABLE):
+        page = PageBuilder(index, replace(request, k=MAX_RANK)).page()
         approximate = page.approximate
         rank, better = _rank_among(page.hits, document.id)
         if better:

@@ -44,9 +44,9 @@ class Question:
 
     `exclude`: companies to omit, by id, domain, name or alias. `exclude_lists`: ids of companies to omit, by the name
     of the saved list that holds them; ids that the generation does not hold are ignored. `exact`: names must be the
-    company's, and similar names are only suggested (see `Resolver`). `rank`: what orders the hits. `hybrid`: also find
-    candidates by the words of the first anchor. `min_probability`: drop hits below it. `explain`: for how many of the
-    first hits to compute the phrases with the largest effect on the cosine, which runs the encoder.
+    company's, and similar names are only suggested (see `Resolver`). `rank`: what orders the hits.
+    `min_probability`: drop hits below it. `explain`: for how many of the first hits to compute the phrases with the
+    largest effect on the cosine, which runs the encoder.
 
         >>> Question(anchors=[Anchor(company="nike")], k=5, min_probability=0.5).k
         5
@@ -61,7 +61,6 @@ class Question:
     exclude: Sequence[str] = ()
     exclude_lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rank: Rank = Rank.BUSINESS
-    hybrid: bool = False
     min_probability: float | None = None
     k: int = 10
     explain: int = 0
@@ -72,13 +71,13 @@ class Question:
             raise InvalidInput("name at least one company to be similar to")
         if self.rank is Rank.COSINE and self.min_probability is not None and not self._is_pair:
             raise InvalidInput(
-                "rank=cosine has a probability only for one anchor without negatives and words, so min_probability "
-                "cannot be applied; use rank=business or remove min_probability"
+                "rank=cosine has a probability only for one anchor without negatives, so min_probability cannot "
+                "be applied; use rank=business or remove min_probability"
             )
 
     @property
     def _is_pair(self) -> bool:
-        return len(self.anchors) == 1 and not self.negatives and not self.hybrid
+        return len(self.anchors) == 1 and not self.negatives
 
     def digest(self) -> str:
         """Return 32 hexadecimal digits, equal for queries with the same ranking: `k` and `explain` do not count.
@@ -91,7 +90,6 @@ class Question:
             "filters": [asdict(each) for each in self.filters],
             "exclude": list(self.exclude),
             "rank": self.rank,
-            "hybrid": self.hybrid,
             "min_probability": self.min_probability,
             "exact": self.exact,
             "exclude_lists": sorted(self.exclude_lists),

@@ -19,11 +19,6 @@ from similarity.search.second_stage import ScoredHit, SecondStage, rounded
 
 MAX_RANK = 1_000
 """Last rank that the pages of a query can reach."""
-MAX_HYBRID_RANK = 250
-"""The same for a hybrid query.
-
-The order of fused rankings depends on how many candidates are read, so every page of a hybrid query reads the maximum.
-"""
 CANDIDATES_BEYOND_MAX_RANK = 100
 """Candidates that may be read in addition to the maximum rank, to replace duplicates."""
 MIN_EXTRA_CANDIDATES = 5
@@ -51,8 +46,7 @@ class PageRequest:
     `rank`: what orders the hits. `anchors`, `negatives`: as the second stage needs them. `query_companies`: the
     companies of the anchors, then of the negatives. A hit that duplicates one of them is removed and reported.
     `excluded_companies`: a hit that duplicates one of them is removed and not reported. `excluded_ids`: companies that
-    the index must not return. `words`: candidates are found by these words too (hybrid). `schema`: which attribute is
-    the size. `after`: where the previous page ended.
+    the index must not return. `schema`: which attribute is the size. `after`: where the previous page ended.
     """
 
     generation: Generation
@@ -65,15 +59,9 @@ class PageRequest:
     excluded_companies: Sequence[Company] = ()
     excluded_ids: frozenset[str] = frozenset()
     filters: Sequence[FieldFilter] = ()
-    words: str = ""
     min_probability: float | None = None
     schema: AttributeSchema = field(default_factory=AttributeSchema)
     after: Position | None = None
-
-    @property
-    def max_rank(self) -> int:
-        """Last rank that the pages of this query can reach."""
-        return MAX_HYBRID_RANK if self.words else MAX_RANK
 
     @property
     def previous_rank(self) -> int:
@@ -108,7 +96,7 @@ class Page:
 class PageBuilder:
     """Builds the requested page; decides the order of hits and who is among them.
 
-    1. The index returns candidates in order: by cosine (ties by id) or, for a hybrid query, by fused rank.
+    1. The index returns candidates in order of their cosine, ties by id.
     2. Duplicates are merged into the first of them.
     3. The second stage orders the first candidates by probability (`reranking`); the others stay behind them.
     4. Candidates below `min_probability` are removed.
@@ -121,15 +109,15 @@ class PageBuilder:
     def page(self) -> Page:
         """Return the requested page. Exceptions of the index are passed on."""
         request = self.request
-        size = min(request.k, request.max_rank - request.previous_rank)
-        limit = request.max_rank + CANDIDATES_BEYOND_MAX_RANK
+        size = min(request.k, MAX_RANK - request.previous_rank)
+        limit = MAX_RANK + CANDIDATES_BEYOND_MAX_RANK
         second_stage = SecondStage(self.index, request)
         needed = max(request.previous_rank + size + extra_candidates(size), second_stage.head_size)
-        fetch = limit if request.words else min(needed, limit)
+        fetch = min(needed, limit)
         while True:
             candidates = second_stage.candidates(fetch)
             hits, merged = self._ranked(second_stage, candidates)
-            remaining = _hits_after(request.after, hits, by_score=second_stage.keeps_order and not request.words)
+            remaining = _hits_after(request.after, hits, by_score=second_stage.keeps_order)
             # Behind a hit that is too improbable, all others are: they are in the order of their probabilities.
             is_complete = request.min_probability is not None and len(hits) < len(merged.unique)
             if len(remaining) > size or is_complete or len(candidates.hits) < fetch or fetch >= limit:
@@ -160,7 +148,7 @@ class PageBuilder:
                 RankedHit(each.unique.hit, rank, rounded(each.probability), each.unique.duplicates)
                 for rank, each in enumerate(remaining[:size], request.previous_rank + 1)
             ],
-            has_next=len(remaining) > size and request.previous_rank + size < request.max_rank,
+            has_next=len(remaining) > size and request.previous_rank + size < MAX_RANK,
             query_duplicates=merged.duplicates_of_given[: len(request.query_companies)],
             approximate=approximate,
         )

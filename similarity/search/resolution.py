@@ -78,12 +78,6 @@ class ResolvedQuestion:
         """The documents of the anchors, then of the negatives, without those that are free text."""
         return [each.document for each in (*self.anchors, *self.negatives) if each.document is not None]
 
-    @property
-    def words(self) -> str:
-        """The words of a hybrid query: the description or text of the first anchor."""
-        first = self.anchors[0]
-        return first.reference if first.document is None else first.document.company.description
-
 
 def resolve_question(
     question: Question,

@@ -257,7 +257,6 @@ class Searcher:
             excluded_companies=[document.company for document in resolved.excluded],
             excluded_ids=resolved.excluded_ids,
             filters=question.filters,
-            words=resolved.words if question.hybrid else "",
             min_probability=question.min_probability,
             schema=self.index.attributes() if question.rank is Rank.COMPARABLE else AttributeSchema(),
             after=after,

@@ -59,7 +59,7 @@ class SecondStage:
         request, calibration = self.request, self.request.generation.calibration
         if request.rank is not Rank.COSINE:
             return request.generation.second_stage
-        is_pair = len(request.anchors) == 1 and not request.negatives and not request.words
+        is_pair = len(request.anchors) == 1 and not request.negatives
         return ranker_of(calibration, request.generation.encoder_id) if calibration and is_pair else None
 
     @property
@@ -68,7 +68,7 @@ class SecondStage:
         ranker, request = self.ranker, self.request
         if ranker is None or request.rank is Rank.COSINE:
             return True
-        is_pair = len(request.anchors) == 1 and not request.negatives and not request.words
+        is_pair = len(request.anchors) == 1 and not request.negatives
         knows_facts = request.rank is Rank.COMPARABLE and ranker.comparable is not None
         return is_pair and knows_only_cosine(ranker) and not knows_facts
 
@@ -79,13 +79,13 @@ class SecondStage:
 
     def candidates(self, count: int) -> SimilarCompanies:
         """Return the first `count` candidates of the index."""
-        return self._similar(self.request.vector, count, self.request.filters, words=self.request.words)
+        return self._similar(self.request.vector, count, self.request.filters)
 
     def split(self, candidates: Sequence[SimilarCompany]) -> tuple[Sequence[SimilarCompany], Sequence[SimilarCompany]]:
         """Return head and tail of the candidates; the head also has the nearest companies of the same industry."""
         if self.keeps_order:
             return (), candidates
-        size = len(candidates) if self.request.words else self.head_size
+        size = self.head_size
         head = list(candidates[:size])
         known = {each.company.id for each in head}
         head += [each for each in self._of_same_industry() if each.company.id not in known]
@@ -127,11 +127,10 @@ class SecondStage:
                 self._same_industry = self._similar(request.vector, SAME_INDUSTRY_CANDIDATES, filters).hits
         return self._same_industry
 
-    def _similar(self, vector: Vector, count: int, filters: Sequence[FieldFilter], words: str = "") -> SimilarCompanies:
-        hybrid = {"words": words} if words else {}
+    def _similar(self, vector: Vector, count: int, filters: Sequence[FieldFilter]) -> SimilarCompanies:
         request = self.request
         return self.index.similar(
-            request.generation.name, vector, k=count, filters=filters, exclude=request.excluded_ids, **hybrid
+            request.generation.name, vector, k=count, filters=filters, exclude=request.excluded_ids
         )
 
     def _probabilities(self, hits: Sequence[SimilarCompany]) -> Floats:

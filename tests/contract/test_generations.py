@@ -130,7 +130,7 @@ def test_the_revision_stays_while_the_generations_do(index: CompanyIndex) -> Non
     add_candidate(index, "second")
     before = index.revision()
     index.upsert("first", [make_embedded("a"), DeletedCompany(id="b", version=5)])
-    index.similar("first", unit_vector(1), k=1, words="things")
+    index.similar("first", unit_vector(1), k=1)
     index.purge_deleted("first", before=make_generation().created_at)
     index.compact("first")
     lease = index.take_lease("writer", holder="a", seconds=60)
@@ -164,7 +164,6 @@ def test_every_method_refuses_an_unknown_generation(index: CompanyIndex) -> None
         lambda: index.scan("none"),
         lambda: index.versions("none"),
         lambda: index.compact("none"),
-        lambda: index.similar("none", unit_vector(1), k=1, words="a"),
         lambda: index.purge_deleted("none", before=when),
     ):
         with pytest.raises(UnknownGeneration, match="'none'"):

@@ -49,9 +49,9 @@ def names() -> list[tuple[int, str]]:
     return list(enumerate(SIZES))
 
 
-def names_found(index: CompanyIndex, generation: str, *filters: FieldFilter, words: str = "") -> set[str]:
+def names_found(index: CompanyIndex, generation: str, *filters: FieldFilter) -> set[str]:
     """The names of all companies that pass."""
-    hits = index.similar(generation, unit_vector(1), k=50, filters=filters, words=words).hits
+    hits = index.similar(generation, unit_vector(1), k=50, filters=filters).hits
     assert len({hit.company.id for hit in hits}) == len(hits)
     return {hit.company.name for hit in hits}
 
@@ -91,7 +91,6 @@ def test_a_range_keeps_the_numbers_in_it(
     index: CompanyIndex, sizes: str, asked: FieldFilter, expected: set[str]
 ) -> None:
     assert names_found(index, sizes, asked) == expected
-    assert names_found(index, sizes, asked, words="things that other and bare make") == expected
 
 
 def test_each_number_parts_what_is_above_it_from_what_is_below(index: CompanyIndex, sizes: str) -> None:
@@ -170,16 +169,3 @@ def test_search_in_a_range_ranks_as_brute_force_does(index: CompanyIndex, live: 
     assert found(result) == [company_id for company_id, _ in expected]
     assert [hit.score for hit in result.hits] == pytest.approx([score for _, score in expected], abs=1e-4)
     assert not result.approximate
-
-
-def test_a_range_holds_for_both_rankings_of_a_hybrid_search(index: CompanyIndex, live: str) -> None:
-    index.upsert(
-        live,
-        [
-            make_embedded(f"c{number}", description=f"Runs a {word}.", attributes={"size": number})
-            for number, word in enumerate(["ropeway", "ropeway", "bakery", "bakery"])
-        ],
-    )
-    hits = found(index.similar(live, unit_vector(1), k=10, filters=[size(1, 2)], words="ropeway"))
-    assert sorted(hits) == ["c1", "c2"]
-    assert found(index.similar(live, unit_vector(1), k=10, filters=[size(at_least=4)], words="ropeway")) == []

@@ -86,10 +86,6 @@ def test_both_indexes_give_the_same_answers(similarity: Run, ingested: str, ques
     assert cluster
 
 
-def test_hybrid_search_finds_what_shares_words(similarity: Run, ingested: str) -> None:
-    assert len(answers(similarity, ingested, "boeing", "--hybrid")) == 10
-
-
 def test_ingesting_again_adds_nothing(similarity: Run, ingested: str) -> None:
     assert "1,279 companies" in similarity("ingest", str(SAMPLE), "--index", ingested, "--attribute", "sector")
 

@@ -63,7 +63,6 @@ LOOKED_UP: Mapping[str, Question] = {
     "stats": lambda index: index.stats(LIVE),
     "resolve": lambda index: index.resolve_many(LIVE, ["c5", "name 7", "site-9.com"]),
     "find": lambda index: index.find(LIVE, "name 1", limit=50),
-    "hybrid": lambda index: _hits(index.similar(LIVE, QUERY, k=20, words="makes bolts steel")),
 }
 
 QUESTIONS: Mapping[str, Question] = {**CERTAIN, **LOOKED_UP}

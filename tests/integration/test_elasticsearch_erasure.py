@@ -75,7 +75,6 @@ def test_the_company_becomes_a_tombstone_in_every_generation(erased: Erased) -> 
         assert index.resolve(name, "gone") + index.resolve(name, SECRET) == []
         assert index.find(name, SECRET) == []
         assert "gone" not in found(index.similar(name, unit_vector(1), k=100))
-        assert "gone" not in found(index.similar(name, unit_vector(1), k=100, words=SECRET))
         assert (index.stats(name).companies, index.stats(name).deleted) == (20, 1)
         assert [each for batch in index.scan(name) for each in batch if each.id == "gone"] == [TOMBSTONE]
 

@@ -29,7 +29,6 @@ MAX_QUESTIONS = 100
 MAX_CURSOR_CHARACTERS = 1_000
 MAX_CONDITION_CHARACTERS = MAX_NAME_CHARACTERS + 100
 
-Mode: TypeAlias = Literal["vector", "hybrid"]
 RankName: TypeAlias = Literal["business", "comparable", "cosine"]
 CompanyMember: TypeAlias = Literal[
     "id", "name", "description", "aliases", "domain", "country", "industry", "tags", "attributes"
@@ -56,10 +55,6 @@ RANK: Any = Field(
     default="business",
     description="What orders the hits. `business`: what the companies do. `comparable`: also their size (if the index "
     "has one), country and industry, as analysts compare. `cosine`: the plain cosine of the descriptions.",
-)
-MODE: Any = Field(
-    default="vector",
-    description="`vector`: candidates are found by meaning. `hybrid`: also by the words of the first anchor.",
 )
 MIN_PROBABILITY: Any = Field(
     default=None,
@@ -171,7 +166,6 @@ class Criteria(_Body):
         examples=[["already contacted"]],
     )
     rank: RankName = RANK
-    mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
 
@@ -183,7 +177,6 @@ class Criteria(_Body):
             filters=[each.chosen() for each in self.filters],
             exclude=self.exclude,
             rank=Rank(self.rank),
-            hybrid=self.mode == "hybrid",
             min_probability=self.min_probability,
             exact=self.resolve == "exact",
         )
@@ -286,7 +279,6 @@ class SimilarQuery(FormatQuery):
         description="The name of a saved list of companies to omit; repeat it for several.",
     )
     rank: RankName = RANK
-    mode: Mode = MODE
     resolve: Literal["exact"] | None = RESOLVE
     min_probability: float | None = MIN_PROBABILITY
     fields: Annotated[str, StringConstraints(pattern=f"^({_MEMBER}(,{_MEMBER}){{0,{len(MEMBERS) - 1}}})?$")] = Field(
@@ -320,7 +312,6 @@ class SimilarQuery(FormatQuery):
             exclude=self.exclude,
             exclude_lists=self.exclude_list,
             rank=self.rank,
-            mode=self.mode,
             resolve=self.resolve,
             min_probability=self.min_probability,
             k=self.k,

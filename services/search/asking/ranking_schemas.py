@@ -161,7 +161,7 @@ class Located(CompanyAnswer):
 
     rank: int | None = Field(
         description="Its rank. null: something removes it (see `removed_by`), or the pages of this query do not reach "
-        "it: they end at rank 1,000 (`hybrid`: 250).",
+        "it: they end at rank 1,000.",
         examples=[519],
     )
     nearer: int | None = Field(

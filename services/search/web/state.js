@@ -5,7 +5,7 @@
 //   exclude_list=              a saved list of companies that are left out; repeatable
 //   exclude=                   repeatable; more than a few go into the part after #, which browsers
 //                              send to no server, so that no limit on addresses is met
-//   mode= min_probability= k= map= list= sort=
+//   rank= min_probability= k= map= list= sort=
 //   view=table, columns=  as a table, and with which columns; without them as the reader looked last
 
 const FEW_EXCLUSIONS = 20;

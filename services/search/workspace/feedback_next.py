@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from similarity.company import Company, EmbeddedCompany
+from similarity.company import Company
 from similarity.feedback.active_learning import Candidate, Suggestion, candidates_of, most_worth_labelling
 from similarity.feedback.labels import LatestVerdicts, latest_verdicts
 from similarity.feedback.protocol import Workspace
-from similarity.index.fusion import DEPTH
-from similarity.index.protocol import Generation, SimilarCompanies
-from similarity.model.calibration import probability_of
-from similarity.search.searcher import retry_if_retired
+from similarity.search.question import Anchor, Question
+from similarity.search.rank import Rank
+from similarity.search.searcher import Ranking
+from similarity.search.second_stage import HEAD
 
 from ..asking.answers import model_of
 from ..asking.service import SearchService
@@ -19,6 +19,8 @@ from .feedback_schemas import NextQuery, SuggestionRecord, Suggestions
 
 # Each needs two searches.
 MAX_ANCHORS = 20
+DEPTH = 100
+"""How many hits of each ranking are considered."""
 NOTHING_ASKED = "nobody has judged a hit or saved a list yet; name a company: ?anchor="
 NOTHING_LEFT = "all neighbours that were considered are judged; name another company: ?anchor="
 
@@ -38,42 +40,39 @@ class NextService:
         """
         judged = latest_verdicts(self.workspace.events())
         anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
-        return retry_if_retired(lambda: self._suggestions(self.search.searcher.live(), anchors, judged, query.k))
+        return self._suggestions(anchors, judged, query.k)
 
-    def _suggestions(self, live: Generation, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
-        stored = self.search.searcher.index.get(live.name, anchors)
-        known = [stored[anchor] for anchor in anchors if anchor in stored]
-        companies: dict[str, Company] = {document.id: document.company for document in known}
+    def _suggestions(self, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
+        questions = [_question(anchor, rank) for anchor in anchors for rank in (Rank.COSINE, Rank.BUSINESS)]
+        live, rankings = self.search.searcher.search_all(questions)
+        companies: dict[str, Company] = {}
         candidates: list[Candidate] = []
-        for anchor in known:
-            by_vector, hybrid = self._rankings(live, anchor)
-            hits = (*by_vector.hits, *hybrid.hits)
-            companies |= {hit.company.id: hit.company for hit in hits}
+        known: list[str] = []
+        for anchor, by_cosine, by_business in zip(anchors, rankings[::2], rankings[1::2], strict=True):
+            if not isinstance(by_cosine, Ranking) or not isinstance(by_business, Ranking):
+                continue  # the anchor was deleted
+            document = by_cosine.anchors[0].document
+            if document is None or document.id != anchor:
+                continue  # it was deleted, and its id is the name of another company
+            known.append(anchor)
+            companies[anchor] = document.company
+            companies |= {hit.company.id: hit.company for hit in (*by_cosine.hits, *by_business.hits)}
             candidates += candidates_of(
-                anchor.id,
-                by_vector=[(hit.company.id, hit.score) for hit in by_vector.hits],
-                hybrid=[(hit.company.id, hit.score) for hit in hybrid.hits],
-                probabilities={hit.company.id: probability_of(hit.score, live.calibration) for hit in hits},
+                anchor,
+                by_cosine=[(hit.company.id, hit.score) for hit in by_cosine.hits],
+                by_business=[(hit.company.id, hit.score) for hit in by_business.hits[:DEPTH]],
+                probabilities={hit.company.id: hit.probability for hit in by_business.hits},
             )
         found = most_worth_labelling(candidates, judged=judged, depth=DEPTH, k=k)
         note = None if found else (NOTHING_LEFT if known else NOTHING_ASKED)
         return Suggestions(
             pairs=[_record_of(each, companies) for each in found],
-            anchors=[anchor.id for anchor in known],
+            anchors=known,
             depth=DEPTH,
             note=note,
             generation=live.name,
             model=model_of(live),
         )
-
-    def _rankings(self, live: Generation, anchor: EmbeddedCompany) -> tuple[SimilarCompanies, SimilarCompanies]:
-        """Return the neighbours by meaning, and by meaning and shared words."""
-        index = self.search.searcher.index
-
-        def ranked(words: str) -> SimilarCompanies:
-            return index.similar(live.name, anchor.vector, k=DEPTH, exclude=[anchor.id], words=words)
-
-        return ranked(""), ranked(anchor.company.description)
 
     def _recent(self, judged: LatestVerdicts) -> list[str]:
         """Return the anchors of verdicts and lists, latest first."""
@@ -82,6 +81,13 @@ class NextService:
             named = (anchor.get("company") for anchor in saved.question.get("anchors", ()))
             uses += [(saved.saved_at, company) for company in named if company]
         return list(dict.fromkeys(company for _, company in sorted(uses, reverse=True)))[:MAX_ANCHORS]
+
+
+def _question(anchor: str, rank: Rank) -> Question:
+    """Return the query for the neighbours of the company with the id `anchor`, by `rank`."""
+    # Only the second stage knows a hit's probability, so it returns all hits that it orders: those by cosine are there.
+    k = DEPTH if rank is Rank.COSINE else max(DEPTH, HEAD[rank])
+    return Question(anchors=[Anchor(company=anchor)], rank=rank, k=k, exact=True)
 
 
 def _record_of(suggestion: Suggestion, companies: dict[str, Company]) -> SuggestionRecord:
@@ -93,6 +99,6 @@ def _record_of(suggestion: Suggestion, companies: dict[str, Company]) -> Suggest
         why=list(suggestion.why),
         score=round(candidate.score, 6),
         probability=candidate.probability,
-        vector_rank=candidate.vector_rank,
-        hybrid_rank=candidate.hybrid_rank,
+        cosine_rank=candidate.cosine_rank,
+        business_rank=candidate.business_rank,
     )

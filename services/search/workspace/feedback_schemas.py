@@ -142,8 +142,8 @@ class SuggestionRecord(BaseModel):
     )
     score: float = Field(description="Cosine of the two descriptions' vectors.", examples=[0.61])
     probability: float | None = Field(description="null if the live generation has no calibration.", examples=[0.52])
-    vector_rank: int | None = Field(description="Rank by meaning; null if below `depth`.")
-    hybrid_rank: int | None = Field(description="Rank by meaning and shared words; null if below `depth`.")
+    cosine_rank: int | None = Field(description="Rank with `rank=cosine`; null if below `depth`.")
+    business_rank: int | None = Field(description="Rank with `rank=business`; null if below `depth`.")
 
 
 class Suggestions(Source):

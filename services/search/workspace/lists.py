@@ -40,6 +40,8 @@ MAX_LISTS = 200
 QUICKLY_ASKED = 10
 """At most this many queries of lists are not heavy work, unless one has free text."""
 ONLY_IDS: Mapping[str, Any] = {"reasons": 0, "fields": ["id"]}
+REMOVED_MEMBERS = frozenset({"mode"})
+"""Members of queries that no longer exist. Earlier releases stored `mode` (hybrid search) in every saved query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ class ListsService:
         if saved.companies is not None:
             raise WrongKindOfList(f"the list {saved.name!r} holds companies, not a query; see /lists/NAME/companies")
         try:
-            question = Question.model_validate({**saved.question, **changes})
+            question = Question.model_validate({**_question_of(saved), **changes})
         except ValidationError as error:
             reason = f"the query of {saved.name!r} has a part that this release does not know; save the list again"
             raise Problem(problems.UNUSABLE_LIST, reason) from error
@@ -193,13 +195,18 @@ def _record(saved: SavedList, look: Look | None) -> ListRecord:
     companies = saved.companies
     return ListRecord(
         name=saved.name,
-        question=dict(saved.question) if companies is None else None,
+        question=_question_of(saved) if companies is None else None,
         companies=None if companies is None else list(companies),
         size=None if companies is None else len(companies),
         saved_by=saved.saved_by,
         saved_at=saved.saved_at,
         looked_at=look.at if look else None,
     )
+
+
+def _question_of(saved: SavedList) -> dict[str, Any]:
+    """Return the stored query without REMOVED_MEMBERS, which would be refused as unknown when the query is run."""
+    return {name: value for name, value in saved.question.items() if name not in REMOVED_MEMBERS}
 
 
 def _check_length(kept: Mapping[str, Any]) -> None:

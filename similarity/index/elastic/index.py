@@ -204,12 +204,9 @@ class ElasticIndex:
         k: int,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
-        words: str = "",
     ) -> SimilarCompanies:
         with self._entry(generation) as entry:
-            return search.nearest(
-                self._cluster, entry, vector, k=k, filters=filters, exclude=frozenset(exclude), words=words
-            )
+            return search.nearest(self._cluster, entry, vector, k=k, filters=filters, exclude=frozenset(exclude))
 
     def count_nearer(
         self,

@@ -5,7 +5,6 @@ from typing import TypeAlias
 
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import FieldFilter
-from similarity.index.fusion import query_words
 from similarity.index.numbers import key_range, number_name
 from similarity.index.rules import filter_key, fold, storable
 
@@ -79,15 +78,6 @@ def nearest_exactly(vector: QueryVector, *, size: int, matched: int, filter_quer
     """
     body = nearest(vector, size=matched, candidates=matched, oversample=1.0, filter_query=filter_query)
     return {**body, "size": min(size, matched)}
-
-
-def with_words(text: str, *, size: int, filter_query: Body) -> Body | None:
-    """Return the body for the best by any of the words of a text (BM25); None if the text has no words."""
-    wanted = query_words(fold(storable(text)), limit=MAX_QUERY_WORDS)
-    if not wanted:
-        return None
-    match = {"multi_match": {"query": " ".join(wanted), "fields": WORD_BOOSTS, "type": "most_fields"}}
-    return _ids({"bool": {"must": match, **filter_query["bool"]}}, size=size, sort=BY_SCORE)
 
 
 def with_domain(domain: str, *, size: int) -> Body:

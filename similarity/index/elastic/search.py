@@ -1,18 +1,15 @@
-"""Search for the nearest companies: exact if few pass the filters, by the graph if many do; hybrid with words."""
+"""Search for the nearest companies: exact if few pass the filters, by the graph if many do."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from similarity.company import EmbeddedCompany, SimilarCompany, Vector
+from similarity.company import SimilarCompany, Vector
 from similarity.index.elastic import queries
 from similarity.index.elastic.connection import Cluster
-from similarity.index.elastic.documents import document_of, hit_of, vector_text
+from similarity.index.elastic.documents import hit_of, vector_text
 from similarity.index.elastic.registry import Entry
 from similarity.index.elastic.settings import MAX_CANDIDATES, OVERSAMPLE
 from similarity.index.filters import FieldFilter
-from similarity.index.fusion import DEPTH, fuse
 from similarity.index.protocol import NEARER_COUNTED, SimilarCompanies
 from similarity.index.rules import check_query, ranges_would_miss
 
@@ -36,7 +33,6 @@ def nearest(
     k: int,
     filters: Sequence[FieldFilter],
     exclude: frozenset[str],
-    words: str,
 ) -> SimilarCompanies:
     """Return the k nearest companies in one concrete index; see `CompanyIndex.similar`.
 
@@ -48,11 +44,10 @@ def nearest(
     check_query(vector, k=k, dimension=entry.record.dimension)
     settings = cluster.settings
     few = len(exclude) <= OVERFETCHED
-    depth = min((max(k, DEPTH) if words else k) + (len(exclude) if few else 0), MAX_CANDIDATES)
+    depth = min(k + (len(exclude) if few else 0), MAX_CANDIDATES)
     passing = queries.matching(filters, () if few else exclude)
     is_filtered = bool(filters) or not few
     has_range = any(each.has_range for each in filters)
-    by_words = queries.with_words(words, size=depth, filter_query=passing)
     sent = vector_text(vector, packed=cluster.packs_vectors)
     by_graph = queries.nearest(
         sent,
@@ -61,23 +56,18 @@ def nearest(
         oversample=settings.oversample or OVERSAMPLE[entry.vectors],
         filter_query=passing if is_filtered else None,
     )
-    further = [by_words, queries.without_numbers() if has_range else None]
-    bodies = [queries.count(passing, up_to=settings.exact_limit), by_graph, *(body for body in further if body)]
+    further = [queries.without_numbers()] if has_range else []
+    bodies = [queries.count(passing, up_to=settings.exact_limit), by_graph, *further]
     counted, found, *others = (answer["hits"] for answer in cluster.searches(entry.index, bodies))
-    if has_range and others.pop()["total"]["value"]:
+    if has_range and others[0]["total"]["value"]:
         raise ranges_would_miss(entry.record.name)
     matched = counted["total"]["value"]
     approximate = matched > settings.exact_limit
     if matched and not approximate:
         body = queries.nearest_exactly(sent, size=depth, matched=matched, filter_query=passing)
         found = cluster.search(entry.index, body)["hits"]
-    hits = {hit["_id"]: _neighbour(hit) for hit in found["hits"] if hit["_id"] not in exclude}
-    ranked = list(hits)
-    if by_words:
-        by_words_ids = [hit["_id"] for hit in others[0]["hits"] if hit["_id"] not in exclude]
-        ranked = fuse([ranked[:depth], by_words_ids])[:k]
-        hits |= _neighbours_with_ids(cluster, entry, vector, [each for each in ranked if each not in hits])
-    return SimilarCompanies(hits=tuple(hits[each] for each in ranked[:k] if each in hits), approximate=approximate)
+    hits = [_neighbour(hit) for hit in found["hits"] if hit["_id"] not in exclude]
+    return SimilarCompanies(hits=tuple(hits[:k]), approximate=approximate)
 
 
 def count_nearer(
@@ -94,7 +84,7 @@ def count_nearer(
     Reads the nearest companies instead of scoring all by a script: scripts may be switched off in a cluster. Raises
     the same exceptions as `nearest`.
     """
-    found = nearest(cluster, entry, vector, k=NEARER_COUNTED, filters=filters, exclude=exclude, words="")
+    found = nearest(cluster, entry, vector, k=NEARER_COUNTED, filters=filters, exclude=exclude)
     nearer = sum(hit.score > score + SCORE_ROUNDING for hit in found.hits)
     return nearer if nearer < NEARER_COUNTED else None
 
@@ -103,20 +93,3 @@ def _neighbour(hit: Answer) -> SimilarCompany:
     # Elasticsearch scores a cosine c as (1 + c) / 2, which keeps scores positive.
     cosine = min(1.0, max(-1.0, 2 * float(hit["_score"]) - 1))
     return hit_of(hit["_id"], hit["_source"], score=cosine)
-
-
-def _neighbours_with_ids(
-    cluster: Cluster, entry: Entry, vector: Vector, ids: Collection[str]
-) -> dict[str, SimilarCompany]:
-    """Return the companies that were found only by their words, with their cosines."""
-    found = {}
-    for company_id, source in cluster.documents(entry.index, ids, vectors=True).items():
-        document = document_of(source, encoder_id=entry.record.encoder_id)
-        if isinstance(document, EmbeddedCompany):
-            found[company_id] = hit_of(company_id, source, score=_cosine(document.vector, vector))
-    return found
-
-
-def _cosine(left: Vector, right: Vector) -> float:
-    norms = float(np.linalg.norm(left)) * float(np.linalg.norm(right))
-    return min(1.0, max(-1.0, float(left @ right) / norms))

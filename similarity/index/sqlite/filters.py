@@ -1,6 +1,5 @@
 """Filters in the form in which they are compared with `lookups`: for the rows of a matrix, and as SQL."""
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -11,16 +10,7 @@ from similarity.index.rules import filter_key
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.rows import lookup_values
 
-HAS_VALUE = """
-    EXISTS (
-        SELECT 1 FROM lookups
-        WHERE lookups.generation = documents.generation AND lookups.document = documents.document
-        AND lookups.field = ? AND lookups.value {compared}
-    )
-"""
 ANY_OF, BETWEEN = "IN (SELECT value FROM json_each(?))", "BETWEEN ? AND ?"
-HAS_ANY = HAS_VALUE.format(compared=ANY_OF)
-IN_RANGE = HAS_VALUE.format(compared=BETWEEN)
 
 
 class KeyRange(NamedTuple):
@@ -48,21 +38,6 @@ def conditions(filters: Sequence[FieldFilter]) -> Conditions:
     return tuple(
         Condition(held.field, _stored(held.any_of), _stored(held.none_of), _key_range(held)) for held in filters
     )
-
-
-def where(asked: Conditions) -> tuple[str, list[str]]:
-    """Return the conditions on a row of `documents` as SQL (" AND ..." or empty), and the values to bind."""
-    terms = ""
-    values = []
-    for condition in asked:
-        for term, wanted in ((f" AND {HAS_ANY}", condition.any_of), (f" AND NOT {HAS_ANY}", condition.none_of)):
-            if wanted:
-                terms += term
-                values += [condition.field, json.dumps(wanted)]
-        if condition.range:
-            terms += f" AND {IN_RANGE}"
-            values += condition.range
-    return terms, values
 
 
 def require_passing(asked: Sequence[Condition], hits: Iterable[Company]) -> None:

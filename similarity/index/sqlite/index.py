@@ -7,7 +7,7 @@ request on. The file must be on a local disk. For more than a few hundred thousa
     schema           tables and migrations            rows        documents <-> rows
     connections      transactions                     writing     upsert, purge, sweep
     generations      the state machine                reading     get, scan, stats
-    search           exact and hybrid search          words       resolve, find, full-text search
+    search           exact search                     words       resolve, find, full-text search
     matrix           the vectors in memory            filters     filters as conditions on `lookups`
     leases           leases of writers and re-embeds  ledger      the erasure ledger
     attributes       declared types of attributes     vocabulary  corrects typing errors
@@ -20,7 +20,6 @@ request on. The file must be on a local disk. For more than a few hundred thousa
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from typing import TypeAlias, TypeVar
@@ -28,10 +27,8 @@ from typing import TypeAlias, TypeVar
 from similarity.company import Company, DeletedCompany, EmbeddedCompany, Vector, utc_now
 from similarity.index import rules
 from similarity.index.attributes import AttributeSchema
-from similarity.index.cjk import with_bigrams
 from similarity.index.comparing import refuse_lagging
 from similarity.index.filters import FieldFilter
-from similarity.index.fusion import query_words
 from similarity.index.protocol import (
     ROLLBACK_SECONDS,
     DocumentVersion,
@@ -50,7 +47,7 @@ from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.ledger import SqliteLedger
 from similarity.index.sqlite.rows import DocumentRow
 from similarity.index.sqlite.schema import INDEX_FILE
-from similarity.index.sqlite.search import ExactSearch, hybrid_nearest
+from similarity.index.sqlite.search import ExactSearch
 from similarity.index.sqlite.vocabulary import Vocabulary
 
 # Documents per transaction; other writers then wait for at most about a quarter of a second.
@@ -211,13 +208,10 @@ class SqliteIndex:
         k: int,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
-        words: str = "",
     ) -> SimilarCompanies:
         asked = conditions(filters)
-        terms = query_words(with_bigrams(words))
         with self._connections.reading() as connection:
-            search = partial(hybrid_nearest, self._search, terms=terms) if terms else self._search.nearest
-            neighbours = search(connection, generation, vector, k=k, conditions=asked, exclude=exclude)
+            neighbours = self._search.nearest(connection, generation, vector, k=k, conditions=asked, exclude=exclude)
             found = reading.company_facts(connection, [neighbour.document_number for neighbour in neighbours])
             require_passing(asked, [facts.company for facts in found])
         hits = (facts.as_hit(neighbour.score) for neighbour, facts in zip(neighbours, found, strict=True))

@@ -6,12 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany, Vector
+from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany
 from similarity.index.protocol import DocumentVersion, GenerationStats
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
     HEADER_COLUMNS,
-    VECTOR_COLUMNS,
     Header,
     checked_header,
     checked_profile,
@@ -92,17 +91,6 @@ def versions_with_ids(
         (_possible(ids), generation.number),
     )
     return {header.id: header.version for header in map(checked_header, rows)}
-
-
-def vectors(connection: sqlite3.Connection, documents: Sequence[int]) -> list[Vector]:
-    """Return the vectors of the documents with these numbers, in their order."""
-    rows = connection.execute(
-        f"SELECT {VECTOR_COLUMNS} FROM documents LEFT JOIN vectors USING (document) "
-        "WHERE document IN (SELECT value FROM json_each(?))",
-        (json.dumps(documents),),
-    )
-    found = {row[0]: checked_vector(*row) for row in rows}
-    return [found[document] for document in documents]
 
 
 def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> list[CompanyFacts]:

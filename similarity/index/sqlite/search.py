@@ -1,4 +1,4 @@
-"""Exact and hybrid search in the embedded index, with the vectors of generations in memory.
+"""Exact search in the embedded index, with the vectors of generations in memory.
 
 The caller opens one read transaction per search. Vectors, filters and the companies of the hits therefore come from the
 same state of the file.
@@ -8,7 +8,7 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import numpy as np
@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from similarity.company import Vector
 from similarity.index import rules
-from similarity.index.fusion import DEPTH, fuse
-from similarity.index.sqlite import generations, reading, words
+from similarity.index.sqlite import generations, reading
 from similarity.index.sqlite.checksums import VECTOR_COLUMNS, checked_vector
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.filters import ANY_OF, BETWEEN, Conditions
 from similarity.index.sqlite.generations import StoredGeneration
-from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix, exact_cosines
+from similarity.index.sqlite.matrix import Neighbour, Rows, VectorMatrix
 
 MAX_MATRICES = 2  # one for the live generation, and one for a generation that is compared with it
 MAX_FILTERS = 32
@@ -47,13 +46,11 @@ class ExactSearch:
         k: int,
         conditions: Conditions,
         exclude: Collection[str],
-        depth: int = 0,
     ) -> list[Neighbour]:
         """Return the k companies with the highest cosine in the generation `name`, best first.
 
-        If `depth` is larger than k, returns `depth` companies. `connection` must be in a transaction that has not read
-        anything yet. Otherwise the transaction could see an older state of the file than the cached matrix, because
-        another thread may have just updated the matrix.
+        `connection` must be in a transaction that has not read anything yet. Otherwise the transaction could see an
+        older state of the file than the cached matrix, because another thread may have just updated the matrix.
 
         Raises:
             UnknownGeneration: there is no such generation.
@@ -62,7 +59,7 @@ class ExactSearch:
         """
         with self._lock:
             matrix = self._current_matrix(connection, name, vector, k=k)
-            return matrix.nearest(connection, vector, k=max(k, depth), conditions=conditions, exclude=exclude)
+            return matrix.nearest(connection, vector, k=k, conditions=conditions, exclude=exclude)
 
     def count_above(
         self,
@@ -228,38 +225,3 @@ def _cached(cache: OrderedDict[Key, Value], key: Key, make: Callable[[], Value],
     while len(cache) > max_size:
         cache.popitem(last=False)
     return cache[key]
-
-
-def hybrid_nearest(
-    search: ExactSearch,
-    connection: sqlite3.Connection,
-    name: str,
-    vector: Vector,
-    terms: Sequence[str],
-    *,
-    k: int,
-    conditions: Conditions,
-    exclude: Collection[str],
-) -> list[Neighbour]:
-    """Return the k best companies by the fused ranking of vectors and words, with their exact cosines.
-
-    `terms`: the words from `fusion.query_words`, at least one. Raises the same exceptions as `ExactSearch.nearest`.
-    """
-    by_vector = search.nearest(connection, name, vector, k=k, depth=DEPTH, conditions=conditions, exclude=exclude)
-    by_words = words.with_any_word(
-        connection,
-        generations.named(connection, name),
-        terms,
-        conditions=conditions,
-        exclude=exclude,
-        limit=max(k, DEPTH),
-    )
-    neighbours = {neighbour.id: neighbour for neighbour in by_vector}
-    best_ids = fuse([list(neighbours), list(by_words)])[:k]
-    only_by_words = {company_id: by_words[company_id] for company_id in best_ids if company_id not in neighbours}
-    if only_by_words:
-        vectors = np.stack(reading.vectors(connection, list(only_by_words.values())))
-        cosines = exact_cosines(vectors, vector)
-        for (company_id, document_number), cosine in zip(only_by_words.items(), cosines, strict=True):
-            neighbours[company_id] = Neighbour(company_id, document_number, float(cosine))
-    return [neighbours[company_id] for company_id in best_ids]

@@ -1,9 +1,8 @@
 """Finds companies by name, domain and words in the embedded index. Any text is allowed; there is no query syntax."""
 
-import json
 import re
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from similarity.company import ID_PATTERN, Company, name_key, normalize_domain
@@ -11,7 +10,7 @@ from similarity.errors import InvalidCompany
 from similarity.index.cjk import with_bigrams
 from similarity.index.rules import filter_key, fold, storable
 from similarity.index.sqlite.checksums import HEADER_COLUMNS, checked_header
-from similarity.index.sqlite.filters import Condition, Conditions, require_passing, where
+from similarity.index.sqlite.filters import Condition, require_passing
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
@@ -65,26 +64,6 @@ def find_misspelled(
     if not some:
         return []
     return _companies(connection, _matching(connection, generation, f"{{name aliases}} : ({expression})", limit=limit))
-
-
-def with_any_word(
-    connection: sqlite3.Connection,
-    generation: StoredGeneration,
-    words: Sequence[str],
-    *,
-    conditions: Conditions,
-    exclude: Collection[str],
-    limit: int,
-) -> dict[str, int]:
-    """Return document numbers by id of the companies with at least one of the words, by BM25, ties by id."""
-    terms, values = where(conditions)
-    rows = connection.execute(
-        "SELECT id, document FROM words JOIN documents ON documents.document = words.rowid "
-        "WHERE words MATCH ? AND documents.generation = ? AND id NOT IN (SELECT value FROM json_each(?))"
-        f"{terms} ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
-        (" OR ".join(f'"{word}"' for word in words), generation.number, json.dumps(list(exclude)), *values, limit),
-    )
-    return dict(rows)
 
 
 def word_query(text: str) -> str:

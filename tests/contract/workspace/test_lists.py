@@ -16,7 +16,7 @@ QUESTION: dict[str, Any] = {
     "negatives": [],
     "filters": [{"field": "attributes.employees", "at_least": 10.5, "at_most": None}],
     "exclude": ["adidas"],
-    "mode": "hybrid",
+    "rank": "cosine",
     "min_probability": 0.5,
     "k": 25,
 }

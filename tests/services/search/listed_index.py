@@ -11,7 +11,7 @@ from similarity.index.protocol import CompanyIndex, SimilarCompanies
 
 
 class ListedIndex:
-    """Holds `documents`; only what a ranking asks for. A hybrid ranking lists them by id."""
+    """Holds `documents`; only what a ranking asks for."""
 
     def __init__(self, documents: Sequence[EmbeddedCompany]) -> None:
         self.documents = {document.id: document for document in documents}
@@ -30,7 +30,6 @@ class ListedIndex:
         k: int,
         filters: Sequence[FieldFilter] = (),
         exclude: Collection[str] = (),
-        words: str = "",
     ) -> SimilarCompanies:
         self.asked.append(k)
         found = [
@@ -44,8 +43,8 @@ class ListedIndex:
             for document in self.documents.values()
             if document.id not in exclude
         ]
-        order = (lambda hit: (0.0, hit.company.id)) if words else (lambda hit: (-hit.score, hit.company.id))
-        return SimilarCompanies(hits=tuple(sorted(found, key=order)[:k]), approximate=False)
+        found.sort(key=lambda hit: (-hit.score, hit.company.id))
+        return SimilarCompanies(hits=tuple(found[:k]), approximate=False)
 
 
 def as_index(listed: ListedIndex) -> CompanyIndex:

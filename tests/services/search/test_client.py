@@ -82,7 +82,7 @@ def test_everything_that_can_be_said_is_taken(ask: Asks) -> None:
         country=["France", "Spain", "United States"],
         filters=[FieldFilter(field="industry", none_of=("Airlines",))],
         exclude="zapatos",
-        mode="hybrid",
+        rank="comparable",
         min_probability=0.01,
         k=5,
         reasons=0,

@@ -1,4 +1,4 @@
-"""The pairs that are suggested are uncertain or disputed between words and meaning, and new."""
+"""The pairs that are suggested are uncertain or ranked differently by cosine and by the second stage, and new."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def candidate(
     hit: str, *, anchor: str = "nike", probability: float | None = 0.99, ranks: tuple[int | None, int | None] = (1, 1)
 ) -> Candidate:
     return Candidate(
-        anchor=anchor, hit=hit, score=0.7, probability=probability, vector_rank=ranks[0], hybrid_rank=ranks[1]
+        anchor=anchor, hit=hit, score=0.7, probability=probability, cosine_rank=ranks[0], business_rank=ranks[1]
     )
 
 
@@ -52,10 +52,10 @@ def test_the_most_uncertain_comes_first() -> None:
     assert found[2].why == ("nobody has judged this pair yet",)
 
 
-def test_a_hit_that_words_bring_up_comes_before_one_that_all_agree_on() -> None:
-    found = suggested(candidate("agreed"), candidate("words", ranks=(None, 3)), candidate("moved", ranks=(5, 25)))
-    assert hits(found) == ["words", "moved", "agreed"]
-    assert found[0].why == ("words and meaning disagree: rank below 100 by meaning, 3 when shared words count",)
+def test_a_hit_that_the_second_stage_brings_up_comes_before_one_that_all_agree_on() -> None:
+    found = suggested(candidate("agreed"), candidate("raised", ranks=(None, 3)), candidate("moved", ranks=(5, 25)))
+    assert hits(found) == ["raised", "moved", "agreed"]
+    assert found[0].why == ("the rankings disagree: rank below 100 by cosine, 3 by business",)
 
 
 def test_both_signs_count_and_both_are_said() -> None:
@@ -88,7 +88,10 @@ def test_no_more_than_k_are_suggested_and_ties_have_one_order() -> None:
 
 def test_candidates_are_the_hits_of_both_rankings_with_their_ranks() -> None:
     found = candidates_of(
-        "nike", by_vector=[("a", 0.9), ("b", 0.8)], hybrid=[("c", 0.1), ("a", 0.9)], probabilities={"a": 0.7, "b": None}
+        "nike",
+        by_cosine=[("a", 0.9), ("b", 0.8)],
+        by_business=[("c", 0.1), ("a", 0.9)],
+        probabilities={"a": 0.7, "b": None},
     )
-    ranks = {each.hit: (each.vector_rank, each.hybrid_rank, each.score, each.probability) for each in found}
+    ranks = {each.hit: (each.cosine_rank, each.business_rank, each.score, each.probability) for each in found}
     assert ranks == {"a": (1, 2, 0.9, 0.7), "b": (2, None, 0.8, None), "c": (None, 1, 0.1, None)}

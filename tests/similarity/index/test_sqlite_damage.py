@@ -69,10 +69,6 @@ def resolve(index: SqliteIndex) -> object:
     return index.resolve("first", "company b")
 
 
-def hybrid(index: SqliteIndex) -> object:
-    return index.similar("first", unit_vector(1), k=4, words="only b makes")
-
-
 def write(index: SqliteIndex) -> object:
     return index.upsert("first", [make_embedded("b", version=8)])
 
@@ -94,13 +90,13 @@ def test_a_whole_file_has_no_damage(index: SqliteIndex) -> None:
     [
         *(
             ("UPDATE vectors SET vector = zeroblob(32) WHERE document = 2", ask, "the vector of company 'b'")
-            for ask in (similar, get, scan, hybrid)
+            for ask in (similar, get, scan)
         ),
         ("UPDATE vectors SET vector = 'text' WHERE document = 2", similar, "the vector of company 'b'"),
         ("DELETE FROM vectors WHERE document = 2", similar, "the vector of company 'b'"),
         *(
             ("UPDATE companies SET industry = 'Other' WHERE document = 2", ask, "the profile of company 'b'")
-            for ask in (similar, get, scan, find, resolve, hybrid, write)
+            for ask in (similar, get, scan, find, resolve, write)
         ),
         ("UPDATE companies SET attributes = '[]' WHERE document = 2", get, "the profile of company 'b'"),
         ("DELETE FROM companies WHERE document = 2", find, "the profile of company 'b'"),

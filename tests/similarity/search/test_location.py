@@ -59,7 +59,6 @@ def asked(
     filters: Sequence[FieldFilter] = (),
     exclude: Sequence[str] = (),
     min_probability: float | None = None,
-    hybrid: bool = False,
     unlike: Sequence[str] = (),
 ) -> Question:
     return Question(
@@ -68,7 +67,6 @@ def asked(
         filters=filters,
         exclude=exclude,
         min_probability=min_probability,
-        hybrid=hybrid,
     )
 
 
@@ -131,12 +129,6 @@ def test_what_removes_a_company_is_named(
     searcher: Searcher, company: str, question: Question, expected: Removal
 ) -> None:
     assert removals(searcher, company, question) == [expected]
-
-
-def test_a_hybrid_query_has_the_ranks_of_its_pages(searcher: Searcher) -> None:
-    ranking = searcher.search(asked(hybrid=True))
-    for hit in ranking.hits:
-        assert place(searcher, hit.company.id, asked(hybrid=True)).rank == hit.rank
 
 
 def test_the_probability_is_that_of_the_nearest_of_several_anchors(searcher: Searcher) -> None:

@@ -13,7 +13,6 @@ from similarity.model.calibration import Calibration
 from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.rank import Rank
 from similarity.search.ranking_page import (
-    MAX_HYBRID_RANK,
     MAX_RANK,
     Page,
     PageBuilder,
@@ -85,16 +84,15 @@ corpora = st.lists(
 @given(
     corpora,
     st.integers(1, 9),
-    st.sampled_from(["", "shoes"]),
     st.none() | st.sampled_from([0.2, 0.5, 0.8]),
     st.sampled_from(["one", "several", "negative"]),
     st.sampled_from([None, RANKER, replace(RANKER, comparable=COMPARABLE)]),
     st.sampled_from(Rank),
 )
 def test_pages_show_every_distinct_hit_once_in_the_order_of_its_probability(
-    corpus: list[EmbeddedCompany], k: int, words: str, least: float | None, kind: str, ranker: Ranker | None, rank: Rank
+    corpus: list[EmbeddedCompany], k: int, least: float | None, kind: str, ranker: Ranker | None, rank: Rank
 ) -> None:
-    question = wanted(k, words=words, min_probability=least, rank=rank, generation=replace(LIVE, ranker=ranker))
+    question = wanted(k, min_probability=least, rank=rank, generation=replace(LIVE, ranker=ranker))
     if kind == "several":
         question = replace(question, anchors=anchors(NORTH, unit_vector(2)))
     if kind == "negative":
@@ -108,7 +106,7 @@ def test_pages_show_every_distinct_hit_once_in_the_order_of_its_probability(
     assert [hit.rank for hit in shown] == list(range(1, len(shown) + 1))
     assert all(len(each.hits) == k for each in pages[:-1])
     known = [hit.probability for hit in shown if hit.probability is not None]
-    if rank is Rank.COSINE and (words or kind != "one"):
+    if rank is Rank.COSINE and kind != "one":
         assert not known
     else:
         assert len(known) == len(shown)
@@ -216,10 +214,9 @@ def test_comparable_companies_are_of_like_size_and_of_the_same_place() -> None:
     assert ids(page(ListedIndex(corpus), question).hits) == ["peer", "unknown", "far"]
 
 
-@pytest.mark.parametrize(("words", "depth"), [("", MAX_RANK), ("shoes", MAX_HYBRID_RANK)])
-def test_a_ranking_ends_at_its_depth(words: str, depth: int) -> None:
-    pages = all_pages(ListedIndex(documents(depth + 300)), wanted(240, words=words))
-    assert sum(len(each.hits) for each in pages) == depth
+def test_a_ranking_ends_at_its_depth() -> None:
+    pages = all_pages(ListedIndex(documents(MAX_RANK + 300)), wanted(240))
+    assert sum(len(each.hits) for each in pages) == MAX_RANK
 
 
 def test_a_hit_that_vanishes_between_two_pages_moves_nobody() -> None:

@@ -107,11 +107,6 @@ def test_nothing_can_be_near_and_far_at_once(searcher: Searcher) -> None:
         searcher.search(about("a", "b", unlike=("Alpha",)))
 
 
-def test_hybrid_ranks_the_words_of_the_first_anchor_too(searcher: Searcher) -> None:
-    ranking = searcher.search(Question(anchors=[Anchor(company="a")], hybrid=True))
-    assert set(ids(ranking)) == {"b", "c"}
-
-
 def test_filters_hold(searcher: Searcher) -> None:
     only = [FieldFilter(field="domain", any_of=("alpha.com",))]
     assert ids(searcher.search(Question(anchors=[Anchor(company="b")], filters=only))) == ["a"]

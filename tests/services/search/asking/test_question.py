@@ -200,13 +200,6 @@ def test_the_parameters_of_an_address(asking: TestClient, query: str, expected: 
     assert ids(asking.get(f"/similar/acme?{query}")) == expected
 
 
-def test_hybrid_changes_the_candidates_and_not_the_order(asking: TestClient) -> None:
-    body = {"anchors": [{"text": "Ships cargo over the sea."}]}
-    assert found(asking.post("/similar", json={**body, "mode": "hybrid"}).json()) == found(
-        asking.post("/similar", json=body).json()
-    )
-
-
 def test_hits_carry_only_the_members_that_are_asked_for(asking: TestClient) -> None:
     for answer in (
         ask(asking, "acme", k=1, fields=["name", "country"]),
@@ -280,7 +273,7 @@ def test_pages_of_an_address_and_of_a_body_go_on_with_each_other(asking: TestCli
     assert third["next_cursor"] is None
 
 
-@pytest.mark.parametrize("change", ["?country=Germany", "?also=boots", "?mode=hybrid", "?exclude=boots"])
+@pytest.mark.parametrize("change", ["?country=Germany", "?also=boots", "?rank=cosine", "?exclude=boots"])
 def test_a_cursor_to_another_question_is_refused(asking: TestClient, change: str) -> None:
     cursor = asking.get("/similar/acme?k=1").json()["next_cursor"]
     problem(asking.get(f"/similar/acme{change}&cursor={cursor}"), "wrong-cursor")
@@ -356,7 +349,7 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
     (about("a", k="10"), "k: must be a valid integer"),
     (about("a", k=251), "k: must be less than or equal to 250"),
     (about("a", reasons=51), "reasons: must be less than or equal to 50"),
-    (about("a", mode="words"), "mode: must be 'vector' or 'hybrid'"),
+    (about("a", mode="hybrid"), "mode: there is no such parameter here; "),
     (about("a", min_probability=1.1), "min_probability: must be less than or equal to 1"),
     (about("a", fields=["age"]), "fields[0]: must be 'id', 'name', "),
     (about("a", exclude=["x"] * 10_001), "exclude: List should have at most 10000 items after validation, not 10001"),

@@ -9,7 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from similarity.feedback.sqlite import SqliteWorkspace
-from tests.services.search.corpus import CALIBRATION, filled_index
+from similarity.index.sqlite import SqliteIndex
+from similarity.model.ranker import Ranker
+from similarity.search.searcher import Searcher
+from tests.factories import make_generation
+from tests.services.search.corpus import CALIBRATION, companies, company, filled_index
 from tests.services.search.workspace_app import StandingClock, given, workspace_client
 from tests.workspace_records import make_list, moment
 
@@ -43,6 +47,32 @@ def test_the_neighbour_at_even_odds_comes_first_and_says_why(client: TestClient)
     worths = [pair["worth"] for pair in answer["pairs"]]
     assert worths == sorted(worths, reverse=True)
     assert all(pair["why"] for pair in answer["pairs"])
+
+
+def test_a_hit_has_its_rank_in_both_rankings_and_the_probability_of_the_second_stage(
+    tmp_path: Path, workspace: SqliteWorkspace
+) -> None:
+    description = "Sells hand-made mountain shoes."
+    ranker = Ranker(encoder_id="encoder-1", cosine=1.0, shared_words=5.0, intercept=0.0)
+    with closing(SqliteIndex(tmp_path / "ranker.db")) as index:
+        index.create_generation(make_generation(calibration=CALIBRATION, ranker=ranker))
+        index.register_candidate("first")
+        like = company("like", 0.2, 2, description=description)
+        index.upsert("first", [*companies(), company("anchor", 1.0, 1, description=description), like])
+        index.promote("first")
+        client = workspace_client(index, workspace, StandingClock())
+        pair = next(each for each in suggested(client, anchor="anchor")["pairs"] if each["hit"]["id"] == "like")
+        hit = Searcher(index).search("anchor").hits[0]
+    assert (pair["cosine_rank"], pair["business_rank"]) == (6, 1)
+    assert (hit.company.id, hit.probability) == ("like", pair["probability"])
+    assert pair["score"] == pytest.approx(hit.score, abs=1e-6)
+
+
+def test_an_anchor_that_was_deleted_is_not_taken_for_a_company_with_that_name(
+    client: TestClient, workspace: SqliteWorkspace
+) -> None:
+    workspace.save_list(make_list(anchors=[{"company": "Delta"}, {"company": "boots"}]))
+    assert suggested(client)["anchors"] == ["boots"]
 
 
 def test_what_anybody_judged_is_not_suggested_again(client: TestClient) -> None:

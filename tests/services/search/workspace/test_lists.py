@@ -56,6 +56,18 @@ def test_a_list_is_saved_with_its_question_and_who_saved_it(client: TestClient) 
     assert client.get("/lists").json() == {"lists": [saved]}
 
 
+@pytest.mark.parametrize("mode", ["vector", "hybrid"])
+def test_a_query_that_an_earlier_release_stored_with_its_mode_is_run_without_it(
+    client: TestClient, workspace: SqliteWorkspace, mode: str
+) -> None:
+    save(client)
+    workspace.save_list(make_list("old", **QUESTION, mode=mode))
+    assert client.get("/lists/old").json()["question"] == QUESTION
+    assert hits(client, "old") == hits(client, "shoes")
+    assert [each["new"] for each in client.get("/lists?new=true").json()["lists"]] == [3, 3]
+    assert client.put("/lists/new", json={"question": {**QUESTION, "mode": mode}}).status_code == 422
+
+
 def test_one_request_says_how_much_is_new_on_every_list(client: TestClient, workspace: SqliteWorkspace) -> None:
     save(client, "a", QUESTION)
     save(client, "b", QUESTION | {"k": 2})

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,6 @@ from services.search.app import create_app
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
-from similarity.model.calibration import probability_of
 from tests.services.search.corpus import CALIBRATION, VERSION, add_generation, companies, company
 from tests.services.search.workspace.test_lists import QUESTION, hits, kind, save
 from tests.workspace_records import make_shortlist
@@ -267,7 +267,8 @@ def test_an_excel_file_has_rank_probability_and_verdict(whole: TestClient, index
         ("as-nord", 5, None),
     ]
     assert [row["score"] for row in table] == pytest.approx([0.9, 0.8, 0.1], abs=1e-3)
-    assert table[0]["probability"] == pytest.approx(probability_of(0.9, CALIBRATION), abs=1e-3)
+    logit = CALIBRATION.slope * 0.9 + CALIBRATION.intercept
+    assert table[0]["probability"] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-3)
 
 
 # ---- Comparing

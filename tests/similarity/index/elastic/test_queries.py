@@ -38,7 +38,6 @@ def test_an_exact_search_compares_all_that_match(size: int, matched: int) -> Non
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "\0", "\ud800", "\u0301"])
 def test_a_text_without_words_asks_for_nothing(text: str) -> None:
-    assert queries.with_words(text, size=5, filter_query=EVERYTHING) is None
     assert queries.with_all_words(text, size=5) is None
 
 
@@ -53,7 +52,6 @@ def test_a_very_long_query_is_cut() -> None:
 @given(st.text(st.characters() | st.sampled_from('\0\ud800 *:"()')))
 def test_any_text_makes_a_query_that_can_be_sent(text: str) -> None:
     for body in (
-        queries.with_words(text, size=5, filter_query=EVERYTHING),
         queries.with_all_words(text, size=5),
         queries.matching([FieldFilter(field="country", any_of=(text,), none_of=(text,))]),
     ):
