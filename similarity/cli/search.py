@@ -46,7 +46,7 @@ def similar(
         list[str] | None, typer.Option(help="Leave the companies of this saved list out (repeatable)")
     ] = None,
     rank: Annotated[
-        Rank, typer.Option(help="By what they do; as analysts compare (also size, country, industry); or by cosine")
+        Rank, typer.Option(help="By what they do; as analysts compare (also size and country); or by cosine")
     ] = Rank.BUSINESS,
     exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
     k: CountOption = 10,

@@ -40,7 +40,7 @@ class QuestionOptions(TypedDict, total=False):
 
     negatives: companies to be far from. country, industry, tag: allowed values. filters: other fields and ranges.
     exclude: companies to omit (ids, domains, names). exclude_lists: names of shortlists to omit. rank: `business` (what
-    they do), `comparable` (also size, country and industry) or `cosine`. resolve: `exact` accepts no similar names.
+    they do), `comparable` (also size and country) or `cosine`. resolve: `exact` accepts no similar names.
     min_probability: 0 to 1. k: number of hits, 1 to 250. reasons: for how many of the first hits to compute the
     explaining phrases. fields: the fields of each hit's company to return. cursor: the `next_cursor` of the previous
     page.

@@ -1,7 +1,7 @@
 """The weights of the second stage of a search, which orders the candidates that the index returns.
 
 Two readings of one question: *business* (what the companies do) and *comparable* (whom an analyst would put beside
-the company: also of similar size, and in the same country and industry). Both are linear, so that each weight can be
+the company: also of similar size, and in the same country). Both are linear, so that each weight can be
 read. `similarity.search.reranking` computes the features, `python -m training.rank` fits the weights.
 """
 

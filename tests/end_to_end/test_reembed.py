@@ -108,7 +108,7 @@ def another_bundle(folder: Path, *, max_tokens: int) -> ModelBundle:
     shutil.copytree(seed_folder(), folder)
     manifest = ModelBundle.load(seed_folder()).manifest
     (folder / MANIFEST_FILE).unlink()
-    return write_manifest(folder, replace(manifest, max_tokens=max_tokens))
+    return write_manifest(folder, replace(manifest, max_tokens=max_tokens, ranker=None))
 
 
 def test_a_scheduled_re_embed_swaps_under_load(place: Place, tmp_path: Path) -> None:

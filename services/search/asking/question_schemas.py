@@ -54,7 +54,7 @@ ONE_OF_BOTH: dict[str, Any] = {
 RANK: Any = Field(
     default="business",
     description="What orders the hits. `business`: what the companies do. `comparable`: also their size (if the index "
-    "has one), country and industry, as analysts compare. `cosine`: the plain cosine of the descriptions.",
+    "has one) and country, as analysts compare. `cosine`: the plain cosine of the descriptions.",
 )
 MIN_PROBABILITY: Any = Field(
     default=None,

@@ -15,7 +15,7 @@ const DIRECT = { country: "country", industry: "industry", tag: "tags" };
 
 export const MAX_ANCHORS = 10;
 export const DEFAULT_K = 25;
-// Beside what they do, "comparable" counts size, country and industry.
+// Beside what they do, "comparable" counts size and country.
 export const RANK_WORDS = { comparable: "Comparable", business: "Business", cosine: "Cosine" };
 export const RANKS = Object.keys(RANK_WORDS);
 const EMPTY = Object.freeze({
