@@ -129,13 +129,15 @@ class SimilarCompanies:
 class GenerationStats:
     """Counts of one generation. `companies` excludes tombstones; `last_version` includes them.
 
-    `not_english`: companies whose text is certainly in another language.
+    `not_english`: companies whose text is certainly in another language. `without_vector`: companies whose description
+    has too few words to rank by.
     """
 
     companies: int
     deleted: int
     last_version: int
     not_english: int = 0
+    without_vector: int = 0
 
 
 class CompanyIndex(Protocol):
@@ -264,6 +266,7 @@ class CompanyIndex(Protocol):
     ) -> SimilarCompanies:
         """Return the k companies with the highest cosine to the unit `vector` that pass all filters, without `exclude`.
 
+        Companies without a vector are never among them (`EmbeddedCompany.has_vector`).
         With `words` the query is hybrid: companies are also ranked by these words (BM25), and the order is that of
         the fused rankings (`index.fusion`). Scores are exact cosines in both cases, equal between stores within 1e-4.
         """

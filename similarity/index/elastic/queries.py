@@ -16,6 +16,7 @@ WORD_BOOSTS = ("words.name^10", "words.aliases^8", "words.domain^5", "words.desc
 NAME_BOOSTS = WORD_BOOSTS[:2]
 BY_ID: list[Body] = [{"id": "asc"}]
 BY_SCORE: list[Body] = [{"_score": "desc"}, *BY_ID]
+HAS_VECTOR: Body = {"exists": {"field": "vector"}}
 HIT_SOURCE = ["company", "version", "embedded_at", "language"]
 MAX_QUERY_WORDS = 64
 MAX_WORD_CHARACTERS = 255  # longer ones are cut in pieces by the tokenizer
@@ -82,12 +83,14 @@ def nearest_exactly(vector: QueryVector, *, size: int, matched: int, filter_quer
 
 
 def with_words(text: str, *, size: int, filter_query: Body) -> Body | None:
-    """Return the body for the best by any of the words of a text (BM25); None if the text has no words."""
+    """Return the body for the best with a vector by any of the words of a text (BM25); None if it has no words."""
     wanted = query_words(fold(storable(text)), limit=MAX_QUERY_WORDS)
     if not wanted:
         return None
     match = {"multi_match": {"query": " ".join(wanted), "fields": WORD_BOOSTS, "type": "most_fields"}}
-    return _ids({"bool": {"must": match, **filter_query["bool"]}}, size=size, sort=BY_SCORE)
+    conditions = filter_query["bool"]
+    query = {"bool": {**conditions, "must": match, "filter": [*conditions["filter"], HAS_VECTOR]}}
+    return _ids(query, size=size, sort=BY_SCORE)
 
 
 def with_domain(domain: str, *, size: int) -> Body:

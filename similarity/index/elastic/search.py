@@ -111,8 +111,8 @@ def _neighbours_with_ids(
     """Return the companies that were found only by their words, with their cosines."""
     found = {}
     for company_id, source in cluster.documents(entry.index, ids, vectors=True).items():
-        document = document_of(source, encoder_id=entry.record.encoder_id)
-        if isinstance(document, EmbeddedCompany):
+        document = document_of(source, entry.record)
+        if isinstance(document, EmbeddedCompany) and document.has_vector:
             found[company_id] = hit_of(company_id, source, score=_cosine(document.vector, vector))
     return found
 

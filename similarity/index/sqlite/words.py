@@ -16,6 +16,7 @@ from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.reading import company_facts
 from similarity.index.sqlite.rows import NAME_FIELD
 from similarity.index.sqlite.vocabulary import Vocabulary
+from similarity.text import NO_TEXT
 
 MAX_MISSPELLED_WORDS = 8
 LAST_CHARACTER = "\U0010ffff"
@@ -76,11 +77,15 @@ def with_any_word(
     exclude: Collection[str],
     limit: int,
 ) -> dict[str, int]:
-    """Return document numbers by id of the companies with at least one of the words, by BM25, ties by id."""
+    """Return document numbers by id of the companies with at least one of the words, by BM25, ties by id.
+
+    Companies without a vector are left out.
+    """
     terms, values = where(conditions)
     rows = connection.execute(
         "SELECT id, document FROM words JOIN documents ON documents.document = words.rowid "
         "WHERE words MATCH ? AND documents.generation = ? AND id NOT IN (SELECT value FROM json_each(?))"
+        f" AND text_hash <> '{NO_TEXT}'"
         f"{terms} ORDER BY bm25(words, {WORD_WEIGHTS}), id LIMIT ?",
         (" OR ".join(f'"{word}"' for word in words), generation.number, json.dumps(list(exclude)), *values, limit),
     )
