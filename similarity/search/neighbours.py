@@ -27,7 +27,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class _Corpus:
-    """All companies of a generation by ascending id; `vectors` is float32 `[companies, dimension]`."""
+    """The companies that have a vector, by ascending id; `vectors` is float32 `[companies, dimension]`."""
 
     ids: list[str]
     names: list[str]
@@ -40,7 +40,7 @@ def all_neighbours(
 ) -> Iterator[tuple[str, str, list[Neighbour]]]:
     """Yield each company's id, its name, and its k nearest others as `Searcher` ranks them, by the companies' ids.
 
-    The neighbours are ordered best first, ties by id.
+    Companies without a vector are left out. The neighbours are ordered best first, ties by id.
 
     Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384).
     """
@@ -102,7 +102,7 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
     vectors: list[NDArray[np.float32]] = []
     for batch in index.scan(generation):
         for document in batch:
-            if not isinstance(document, DeletedCompany):
+            if not isinstance(document, DeletedCompany) and document.has_vector:
                 ids.append(document.id)
                 names.append(document.company.name)
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))

@@ -10,6 +10,7 @@ from similarity.feedback.protocol import Workspace
 from similarity.index.fusion import DEPTH
 from similarity.index.protocol import Generation, SimilarCompanies
 from similarity.model.calibration import probability_of
+from similarity.search.resolution import require_vector
 from similarity.search.searcher import retry_if_retired
 
 from ..asking.answers import model_of
@@ -35,14 +36,20 @@ class NextService:
 
         Raises:
             UnknownCompany, AmbiguousCompany: the anchor matches no company, or several.
+            TooFewWords: the anchor has too few words to rank by.
         """
         judged = latest_verdicts(self.workspace.events())
-        anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
+        if query.anchor is None:
+            anchors = self._recent(judged)
+        else:
+            found, _ = self.search.searcher.company(query.anchor)
+            require_vector(found.document)
+            anchors = [found.document.id]
         return retry_if_retired(lambda: self._suggestions(self.search.searcher.live(), anchors, judged, query.k))
 
     def _suggestions(self, live: Generation, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:
         stored = self.search.searcher.index.get(live.name, anchors)
-        known = [stored[anchor] for anchor in anchors if anchor in stored]
+        known = [stored[anchor] for anchor in anchors if anchor in stored and stored[anchor].has_vector]
         companies: dict[str, Company] = {document.id: document.company for document in known}
         candidates: list[Candidate] = []
         for anchor in known:

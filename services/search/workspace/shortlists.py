@@ -60,7 +60,9 @@ class Member(CompanyReference):
     rank: int | None = Field(
         default=None, description="Its rank in the ranking of the company asked about, if that is long enough."
     )
-    score: float | None = Field(default=None, description="Its cosine to the company asked about.", examples=[0.734])
+    score: float | None = Field(
+        default=None, description="Its cosine to the company asked about; null without a vector.", examples=[0.734]
+    )
     probability: float | None = Field(
         default=None, description="How likely it is a competitor; null without a calibration.", examples=[0.81]
     )
@@ -210,12 +212,12 @@ def _member(
     if ranked is None:
         return Member(**facts)
     hit = ranked.hits.get(company_id)
-    score = float(np.clip(document.vector @ ranked.vector, -1.0, 1.0))
+    score = float(np.clip(document.vector @ ranked.vector, -1.0, 1.0)) if document.has_vector else None
     return Member(
         **facts,
         rank=hit and hit.rank,
-        score=round(score, 6),
-        probability=probability_of(score, generation.calibration),
+        score=None if score is None else round(score, 6),
+        probability=None if score is None else probability_of(score, generation.calibration),
         verdict=ranked.verdicts.get(company_id),
     )
 
