@@ -90,7 +90,8 @@ class EmbeddedCompany:
     """The document that an index stores: a company with its version and its vector.
 
     `vector`: float32 `[dimension]` with unit norm, made by the encoder `encoder_id` from the text with the hash
-    `text_hash`. `language`: an ISO 639 code, or `und` if the text is too short to tell.
+    `text_hash`. Zeros mean no vector: the description has too few words to rank by, `text_hash` is `text.NO_TEXT`, and
+    the company is in no ranking. `language`: an ISO 639 code, or `und` if the text is too short to tell.
     """
 
     company: Company
@@ -104,6 +105,10 @@ class EmbeddedCompany:
     @property
     def id(self) -> str:
         return self.company.id
+
+    @property
+    def has_vector(self) -> bool:
+        return bool(self.vector.any())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from similarity.company import Company
 from similarity.preparation.masking import MASK, mask_names
 from similarity.preparation.sentences import drop_origin_sentences, drop_places, drop_tickers
+from similarity.preparation.words import has_content
 
 TEXT_REVISION = 1
 
@@ -42,6 +43,26 @@ def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) 
     If the preparation would leave no words (a profile that only says where a company was founded), the description is
     returned unprepared.
     """
+    text = _prepared(company, settings)
+    return text if _says_something(text) else " ".join(company.description.split())
+
+
+def text_to_rank_by(company: Company, settings: TextSettings = DEFAULT_SETTINGS) -> str:
+    """Return `embedding_text`, or an empty text if the prepared text has too few content words to rank by."""
+    text = _prepared(company, settings)
+    return text if has_content(text) else ""
+
+
+def text_hash(text: str) -> str:
+    """Return 32 hexadecimal digits of SHA-256: a stored vector with an equal hash can be reused."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
+
+
+NO_TEXT = text_hash("")
+"""The `text_hash` of a company that has no vector, because its description has too few content words."""
+
+
+def _prepared(company: Company, settings: TextSettings) -> str:
     text = company.description
     if settings.drop_origin_sentences:
         text = drop_tickers(text)
@@ -51,13 +72,7 @@ def embedding_text(company: Company, settings: TextSettings = DEFAULT_SETTINGS) 
         text = drop_origin_sentences(text)
     if settings.drop_places:
         text = drop_places(text)
-    text = " ".join(text.split())
-    return text if _says_something(text) else " ".join(company.description.split())
-
-
-def text_hash(text: str) -> str:
-    """Return 32 hexadecimal digits of SHA-256: a stored vector with an equal hash can be reused."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
+    return " ".join(text.split())
 
 
 def _says_something(text: str) -> bool:

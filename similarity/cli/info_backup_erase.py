@@ -36,7 +36,7 @@ def info(index: IndexOption = None, bundle: BundleOption = None) -> None:
             stats = work.index.stats(generation.name)
             typer.echo(
                 f"generation  {generation.name} {generation.state}: {stats.companies:,} companies, {stats.deleted:,} "
-                f"deleted, encoder {generation.encoder_id}"
+                f"deleted, {stats.without_vector:,} without a vector, encoder {generation.encoder_id}"
             )
 
 

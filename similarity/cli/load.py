@@ -180,6 +180,8 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
         typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
+    if stats.without_vector:
+        typer.echo(f"{stats.without_vector:,} of them without a ranking: their descriptions have too few words")
     if report.failed:
         fail(
             f"the index did not accept {report.failed:,} companies; run the same command again to write them"

@@ -121,7 +121,8 @@ def compare(
     same_encoder = generation_named(index, old).encoder_id == generation_named(index, new).encoder_id
     corpora = _compare_corpora(index, old=old, new=new, sample=anchors)
     before, after = (stored_documents(index, generation, corpora.sample) for generation in (old, new))
-    chosen = [company for company in corpora.sample if company in before and company in after][:anchors]
+    ranked = [{each for each in documents if documents[each].has_vector} for documents in (before, after)]
+    chosen = [company for company in corpora.sample if all(company in ids for ids in ranked)][:anchors]
     old_found = [index.similar(old, before[company].vector, k=k, exclude={company}) for company in chosen]
     new_found = [index.similar(new, after[company].vector, k=k, exclude={company}) for company in chosen]
     changes = [
@@ -234,7 +235,11 @@ def _quantiles(scores: Sequence[float]) -> Quantiles | None:
 def _judged_quality(index: CompanyIndex, labels: RelevanceLabels, *, old: str, new: str) -> JudgedQuality | None:
     ids = labelled_companies(labels)
     before, after = (
-        {company: document.vector for company, document in stored_documents(index, generation, ids).items()}
+        {
+            company: document.vector
+            for company, document in stored_documents(index, generation, ids).items()
+            if document.has_vector
+        }
         for generation in (old, new)
     )
     usable = usable_labels(labels, before.keys() & after.keys())

@@ -8,7 +8,8 @@ The gate refuses a candidate for any of these reasons; the report gives each rea
 - Fewer than 50 anchors are usable.
 - It has more or fewer companies or tombstones than the old generation. Differences that other writers cause for a
   moment are ignored.
-- The vector of a labelled company has another encoder or another dimension than the generation.
+- The vector of a labelled company has another encoder or another dimension than the generation. Companies without a
+  vector are ignored.
 
 An encoder that was trained on the labels passes even if it is worse, so no anchor may be in the training data. Pass
 all companies of the training pairs as `trained_on`; anchors among them are skipped and counted.
@@ -275,7 +276,8 @@ def _excess_of_new(index: CompanyIndex, lasting: Collection[Difference], *, old:
 def _valid_vectors(index: CompanyIndex, name: str, ids: Collection[str]) -> tuple[dict[str, Vector], list[str]]:
     """Return the valid vectors of these companies in generation `name`, by id, and a reason if others are invalid."""
     generation = generation_named(index, name)
-    documents = stored_documents(index, name, ids)
+    stored = stored_documents(index, name, ids)
+    documents = {company: document for company, document in stored.items() if document.has_vector}
     problems = {
         company: problem for company in sorted(documents) if (problem := _problem(generation, documents[company]))
     }

@@ -139,13 +139,15 @@ class SimilarCompanies:
 class GenerationStats:
     """Counts of one generation. `companies` excludes tombstones; `last_version` includes them.
 
-    `not_english`: companies whose text is certainly in another language.
+    `not_english`: companies whose text is certainly in another language. `without_vector`: companies whose description
+    has too few words to rank by.
     """
 
     companies: int
     deleted: int
     last_version: int
     not_english: int = 0
+    without_vector: int = 0
 
 
 class CompanyIndex(Protocol):
@@ -273,7 +275,8 @@ class CompanyIndex(Protocol):
     ) -> SimilarCompanies:
         """Return the k companies with the highest cosine to the unit `vector` that pass all filters, without `exclude`.
 
-        Scores are exact cosines, equal between stores within 1e-4.
+        Companies without a vector are never among them (`EmbeddedCompany.has_vector`). Scores are exact cosines, equal
+        between stores within 1e-4.
         """
 
     def count_nearer(

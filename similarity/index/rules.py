@@ -19,6 +19,7 @@ from similarity.errors import (
 )
 from similarity.index.cjk import with_bigrams
 from similarity.index.protocol import Generation, GenerationState, Lease
+from similarity.text import NO_TEXT
 
 GENERATION_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 WRITTEN_STATES = (GenerationState.CANDIDATE, GenerationState.LIVE, GenerationState.PREVIOUS)
@@ -32,14 +33,17 @@ class UnstorableDocument(Exception):
 
 
 def check_document(document: EmbeddedCompany | DeletedCompany, *, dimension: int) -> None:
-    """Raise UnstorableDocument if its version, time or vector (float32 `[dimension]`, norm 1) is unusable."""
+    """Raise UnstorableDocument if its version, time or vector is unusable.
+
+    The vector must be float32 `[dimension]` with norm 1, or zeros if `text_hash` is NO_TEXT.
+    """
     if not 0 <= document.version <= MAX_VERSION:
         raise UnstorableDocument(f"version {document.version} is not between 0 and 2^63 - 1")
     if isinstance(document, DeletedCompany):
         return
     if document.embedded_at.tzinfo is None:
         raise UnstorableDocument("embedded_at has no time zone; use datetime.now(UTC)")
-    problem = vector_problem(document.vector, dimension=dimension)
+    problem = vector_problem(document.vector, dimension=dimension, may_be_zeros=document.text_hash == NO_TEXT)
     if problem:
         raise UnstorableDocument(problem)
 
@@ -51,14 +55,14 @@ def unreadable(company_id: str, error: Exception) -> IndexUnavailable:
     )
 
 
-def vector_problem(vector: Vector, *, dimension: int) -> str:
-    """Return why a vector cannot be stored; empty if it is float32 `[dimension]` with norm 1."""
+def vector_problem(vector: Vector, *, dimension: int, may_be_zeros: bool = False) -> str:
+    """Return why a vector cannot be used; empty if it is float32 `[dimension]` with norm 1, or zeros if it may be."""
     if not isinstance(vector, np.ndarray) or vector.dtype != np.float32:
         return f"the vector is {getattr(vector, 'dtype', type(vector).__name__)}; it must be a float32 array"
     if vector.shape != (dimension,):
         return f"the vector has shape {list(vector.shape)}; this generation holds [{dimension}]"
     norm = float(np.sqrt(np.dot(vector, vector)))
-    if abs(norm - 1) <= NORM_TOLERANCE:
+    if abs(norm - 1) <= NORM_TOLERANCE or (may_be_zeros and norm == 0):
         return ""
     if not np.isfinite(vector).all():
         return "the vector holds values that are not finite numbers"

@@ -24,7 +24,7 @@ from similarity.ingest.records import Change
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 from similarity.preparation.language import detect_language
-from similarity.text import embedding_text, text_hash
+from similarity.text import NO_TEXT, text_hash, text_to_rank_by
 
 MAX_VERSION_RETRIES = 3
 """How often the writes that conflict with a stored version are repeated with a higher version."""
@@ -42,7 +42,8 @@ def embed_changes(
 ) -> Documents:
     """Return one document per change, in order; a text whose vector is not in `stored` is encoded, and only once.
 
-    `stored`: the stored documents of these companies with vectors of this encoder, by company id.
+    `stored`: the stored documents of these companies with vectors of this encoder, by company id. A text with too few
+    content words is not encoded; its vector is zeros.
 
     Raises:
         EncodingFailed: the encoder raised on the texts; no change is embedded.
@@ -58,13 +59,15 @@ def embed_changes(
             hashes[position] = previous.text_hash
             vectors[previous.text_hash] = previous.vector
             continue
-        text = embedding_text(change.company, encoder.text_settings)
+        text = text_to_rank_by(change.company, encoder.text_settings)
         hashes[position] = text_hash(text)
         if previous is not None and previous.text_hash == hashes[position]:
             vectors[previous.text_hash] = previous.vector
         texts[hashes[position]] = text
-    missing = {key: text for key, text in texts.items() if key not in vectors}
-    vectors |= zip(missing, _encode(encoder, list(missing.values())), strict=True)
+    missing = {key: text for key, text in texts.items() if text and key not in vectors}
+    encoded = _encode(encoder, list(missing.values()))
+    vectors |= zip(missing, encoded, strict=True)
+    vectors[NO_TEXT] = np.zeros(encoded.shape[1], dtype=np.float32)
     documents: Documents = []
     for position, change in enumerate(changes):
         if isinstance(change, DeletedCompany):

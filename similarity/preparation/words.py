@@ -16,6 +16,14 @@ _PLAIN = str.maketrans(
 # Signs behind a name, which Unicode would decompose into letters and digits ("Acme™", "Acme¹"), and the dot between
 # the parts of a name in kana.
 _SIGNS = re.compile("[™℠®©ªº¹²³⁰-⁹₀-₉①-⑳・･]")
+# English words that say nothing about a business, and the words of the mask ("The company").
+STOP_WORDS = frozenset(
+    """a about all also am an and any are as at be been but by can company do does for from had has have he her his i if
+    in into is it its more most no not of on or other our over s she so some such than that the their them then there
+    these they this those through to under up us was we were what when where which while who whose will with within you
+    your""".split()
+)
+MIN_CONTENT_WORDS = 3
 WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 
 
@@ -31,3 +39,8 @@ def unaccented(text: str) -> str:
 def words_of(text: str) -> list[str]:
     """Return the words of a text, case unchanged; in scripts without spaces each character is a word."""
     return WORD.findall(unaccented(text))
+
+
+def has_content(text: str) -> bool:
+    """Return whether a text has enough words to rank by: at least MIN_CONTENT_WORDS that are not stop words."""
+    return sum(word.lower() not in STOP_WORDS for word in words_of(text)) >= MIN_CONTENT_WORDS

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from similarity.company import Company
 from similarity.errors import InvalidInput, SimilarityError
+from similarity.preparation.words import MIN_CONTENT_WORDS
 
 
 class UnknownCompany(InvalidInput):
@@ -29,6 +30,16 @@ class AmbiguousCompany(InvalidInput):
         self.reference = reference
         self.candidates = tuple(candidates)
         self.count = count
+
+
+class TooFewWords(InvalidInput):
+    """An anchor or negative, or the company to locate, has too few words to rank by: it has no vector."""
+
+    def __init__(self, described: str) -> None:
+        super().__init__(
+            f"{described} has too few words to rank by; write a longer description, or ask with a text of at least "
+            f"{MIN_CONTENT_WORDS} words that say what the company does"
+        )
 
 
 class EncoderNotLoaded(SimilarityError):

@@ -34,7 +34,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class _Corpus:
-    """All companies of a generation by ascending id; `vectors` is float32 `[companies, dimension]`."""
+    """The companies that have a vector, by ascending id; `vectors` is float32 `[companies, dimension]`."""
 
     ids: list[str]
     names: list[str]
@@ -48,7 +48,7 @@ def all_neighbours(
 ) -> Iterator[tuple[str, str, list[Neighbour]]]:
     """Yield each company's id, its name, and its first k hits as `Searcher` ranks them, by the companies' ids.
 
-    The rank is `business`.
+    The rank is `business`. Companies without a vector are left out.
 
     Holds all vectors in memory: 4 bytes x companies x dimension (70 MB for 46,000 of 384), and the words.
     """
@@ -141,7 +141,7 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
     features: list[CompanyFeatures] = []
     for batch in index.scan(generation):
         for document in batch:
-            if not isinstance(document, DeletedCompany):
+            if not isinstance(document, DeletedCompany) and document.has_vector:
                 ids.append(document.id)
                 names.append(document.company.name)
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
+from similarity.preparation.words import has_content
 from similarity.search.duplicates import SHARED_HOSTS
-from similarity.search.errors import AmbiguousCompany, UnknownCompany
+from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
 from similarity.search.name_matching import domain_of
 from similarity.search.query_vector import query_vector
 from similarity.search.question import Anchor, Question
@@ -92,6 +93,7 @@ def resolve_question(
 
     Raises:
         UnknownCompany, AmbiguousCompany: none of the anchors could be resolved.
+        TooFewWords: an anchor or a negative has too few words to rank by.
         InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
     """
     both = (*question.anchors, *question.negatives)
@@ -100,6 +102,9 @@ def resolve_question(
     # A name that is only similar must not remove a company that nobody named; there may be 10,000 of them.
     omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=0)
     texts = [each.text for each in both if each.text is not None]
+    for text in texts:
+        if not has_content(text):
+            raise TooFewWords(f"the text {text!r:.100}")
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []
     anchors = _resolved(question.anchors, Role.ANCHOR, known, vectors, unresolved)
@@ -136,6 +141,12 @@ def resolve_question(
     )
 
 
+def require_vector(document: EmbeddedCompany) -> None:
+    """Raise TooFewWords if the company has no vector."""
+    if not document.has_vector:
+        raise TooFewWords(f"the description of {document.company.name} ({document.id})")
+
+
 def _resolved(
     anchors: Sequence[Anchor],
     role: Role,
@@ -153,6 +164,7 @@ def _resolved(
         if found is None:
             one = ResolvedAnchor(reference=reference, weight=anchor.weight, document=None, vector=vectors[reference])
         else:
+            require_vector(found.document)
             one = ResolvedAnchor(
                 reference=reference,
                 weight=anchor.weight,

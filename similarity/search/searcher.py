@@ -34,6 +34,7 @@ from similarity.search.resolution import (
     ResolvedAnchor,
     ResolvedQuestion,
     Unresolved,
+    require_vector,
     resolve_question,
 )
 from similarity.search.resolver import FoundCompany, Resolver
@@ -118,6 +119,7 @@ class Searcher:
 
         Raises:
             UnknownCompany, AmbiguousCompany: no anchor could be resolved.
+            TooFewWords: an anchor or a negative has too few words to rank by.
             EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
             NotCalibrated: `min_probability` is given, and the generation has no calibrator.
             RankingExpired: the generation of the previous page was retired.
@@ -146,12 +148,13 @@ class Searcher:
 
         Raises:
             UnknownCompany, AmbiguousCompany: `reference`, or no anchor, could be resolved.
-            EncoderNotLoaded, NotCalibrated, InvalidInput: as `search`.
+            TooFewWords, EncoderNotLoaded, NotCalibrated, InvalidInput: as `search`.
         """
 
         def run_once() -> Location:
             live = self.live()
             found = Resolver(self.index, live, question.exact).company(reference)
+            require_vector(found.document)
             resolved = self._resolved(question, live, MAX_SIMILAR_NAMES)
             request = self._page_request(question, resolved, live, None)
             company = found.document.company

@@ -48,7 +48,7 @@ def test_companies_and_records_with_other_names_are_taken_alike(tmp_path: Path) 
     columns = Columns(fields={"id": "ticker", "description": "about"})
     add_companies(index, [{"ticker": "HEIA", "name": "Heineken", "about": BEER}], encoder=encoder, columns=columns)
     searcher = Searcher(index, {encoder.encoder_id: encoder})
-    ranking = searcher.search(Question(anchors=[Anchor(text="a beer brewery")], k=1, explain=1))
+    ranking = searcher.search(Question(anchors=[Anchor(text="a brewery of lager beer")], k=1, explain=1))
     assert [hit.company.id for hit in ranking.hits] == ["HEIA"]
     assert ranking.hits[0].phrases
     index.close()

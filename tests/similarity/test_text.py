@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from similarity.company import Company
 from similarity.preparation.masking import mask_names
-from similarity.text import TextSettings, embedding_text, text_hash
+from similarity.text import NO_TEXT, TextSettings, embedding_text, text_hash, text_to_rank_by
 
 # name, aliases, description, text: names that a simple replacement gets wrong.
 AWKWARD_NAMES: list[tuple[str, tuple[str, ...], str, str]] = [
@@ -165,3 +165,23 @@ def test_a_run_of_legal_forms_is_masked_in_parts() -> None:
     masked = embedding_text(company)
     assert masked.startswith("The company")
     assert masked.count("inc") == 12  # eight belong to the name
+
+
+@pytest.mark.parametrize(
+    ("description", "is_enough"),
+    [
+        ("Acme makes anvils.", False),  # two words beside the name
+        ("Acme makes iron anvils.", True),
+        ("It is what it is, and so are we.", False),
+        ("Acme. " * 100, False),
+        ("Acme was founded in 1998 in Munich by Ada Byron.", False),  # nothing is left of it
+        ("24 7 365", True),
+        ("啤酒", False),
+        ("生产啤酒。", True),
+        ("Acmeは半導体を製造する。", True),
+    ],
+)
+def test_a_text_to_rank_by_has_three_words_that_say_something(description: str, is_enough: bool) -> None:
+    company = Company(id="acme", name="Acme", description=description)
+    assert text_to_rank_by(company) == (embedding_text(company) if is_enough else "")
+    assert text_hash("") == NO_TEXT

@@ -92,8 +92,8 @@ class MapService:
         documents = self._search.searcher.index.get(ranking.generation.name, [hit.company.id for hit in ranking.hits])
         placed: list[Placed] = []
         for hit in ranking.hits:
-            # A company that was deleted a moment ago has no vector any more.
-            if document := documents.get(hit.company.id):
+            # A company that was changed or deleted a moment ago may have no vector any more.
+            if (document := documents.get(hit.company.id)) and document.has_vector:
                 members = {"role": "hit", "id": hit.company.id, "name": hit.company.name}
                 scores = {"score": round(hit.score, 6), "probability": hit.probability}
                 placed.append((document.vector, {**members, **scores}))

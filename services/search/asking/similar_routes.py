@@ -53,6 +53,7 @@ QUESTION_PROBLEMS = (
     problems.CURSOR_EXPIRED,
     problems.WRONG_CURSOR,
     problems.NO_CALIBRATION,
+    problems.TOO_FEW_WORDS,
     problems.UNKNOWN_LIST,
     problems.WRONG_KIND_OF_LIST,
 )

@@ -16,6 +16,7 @@ from similarity.search.errors import (
     EncoderNotLoaded,
     NotCalibrated,
     RankingExpired,
+    TooFewWords,
     UnknownCompany,
 )
 
@@ -41,6 +42,7 @@ LIBRARY_FAILURES: Mapping[type[Exception], Kind] = {
     EncoderNotLoaded: problems.ENCODER_NOT_LOADED,
     NotCalibrated: problems.NO_CALIBRATION,
     RankingExpired: problems.CURSOR_EXPIRED,
+    TooFewWords: problems.TOO_FEW_WORDS,
     EventConflict: problems.EVENT_CONFLICT,
     UnknownList: problems.UNKNOWN_LIST,
     WrongKindOfList: problems.WRONG_KIND_OF_LIST,

@@ -249,4 +249,12 @@ NO_CALIBRATION = Kind(
     "The live generation has no calibration, so `min_probability` cannot be applied. Ask without it.",
 )
 
+TOO_FEW_WORDS = Kind(
+    422,
+    "too-few-words",
+    "Too few words to rank by",
+    "A company or text of the query has fewer than three words that say something. Write a longer description, or ask "
+    "with a text.",
+)
+
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, Kind))

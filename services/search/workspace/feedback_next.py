@@ -9,6 +9,7 @@ from similarity.feedback.labels import LatestVerdicts, latest_verdicts
 from similarity.feedback.protocol import Workspace
 from similarity.search.question import Anchor, Question
 from similarity.search.rank import Rank
+from similarity.search.resolution import require_vector
 from similarity.search.searcher import Ranking
 from similarity.search.second_stage import HEAD
 
@@ -37,9 +38,15 @@ class NextService:
 
         Raises:
             UnknownCompany, AmbiguousCompany: the anchor matches no company, or several.
+            TooFewWords: the anchor has too few words to rank by.
         """
         judged = latest_verdicts(self.workspace.events())
-        anchors = self._recent(judged) if query.anchor is None else [self.search.company(query.anchor).company.id]
+        if query.anchor is None:
+            anchors = self._recent(judged)
+        else:
+            found, _ = self.search.searcher.company(query.anchor)
+            require_vector(found.document)
+            anchors = [found.document.id]
         return self._suggestions(anchors, judged, query.k)
 
     def _suggestions(self, anchors: Sequence[str], judged: LatestVerdicts, k: int) -> Suggestions:

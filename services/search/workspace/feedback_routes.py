@@ -83,7 +83,9 @@ def feedback_routes(service: FeedbackService, next_service: NextService) -> APIR
             return _file(csv_of_pairs(records, columns), CSV, "pairs.csv")
         return _file((json.dumps(each, ensure_ascii=False) + "\n" for each in records), JSONL, "pairs.jsonl")
 
-    @router.get("/feedback/next", summary="Suggest pairs to judge", responses=declared(*NAME_PROBLEMS))
+    @router.get(
+        "/feedback/next", summary="Suggest pairs to judge", responses=declared(*NAME_PROBLEMS, problems.TOO_FEW_WORDS)
+    )
     def next_pairs(query: Annotated[NextQuery, Query()], _: FeedbackCaller) -> Suggestions:
         """Returns unjudged pairs from which a model would learn most, each with the reason."""
         return next_service.next(query)

@@ -119,7 +119,7 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
         "/lists/{name}/companies",
         summary="Companies of a shortlist",
         response_model=Members,
-        responses={200: {"content": TABLE_CONTENT}, **declared(*LIST_PROBLEMS)},
+        responses={200: {"content": TABLE_CONTENT}, **declared(*LIST_PROBLEMS, problems.TOO_FEW_WORDS)},
     )
     def members(request: Request, name: ListName, query: Annotated[MembersQuery, Query()], caller: Looker) -> Response:
         """Returns the companies of a shortlist with name and website, as JSON, CSV or XLSX; says which are deleted."""
@@ -138,7 +138,11 @@ def _add_shortlist_routes(router: APIRouter, lists: ListsService, shortlists: Sh
         """Adds companies to a shortlist, and removes others. It is safe to send the same change again."""
         return lists.change(name, given, caller)
 
-    @router.get("/lists/{name}/compare", summary="Compare a shortlist", responses=declared(*LIST_PROBLEMS))
+    @router.get(
+        "/lists/{name}/compare",
+        summary="Compare a shortlist",
+        responses=declared(*LIST_PROBLEMS, problems.TOO_FEW_WORDS),
+    )
     def compare(name: ListName, query: Annotated[ComparisonQuery, Query()], caller: Looker) -> Comparison:
         """Compares a shortlist with the first `k` hits of a company, or with another shortlist.
 

@@ -59,7 +59,9 @@ class Member(CompanyReference):
     rank: int | None = Field(
         default=None, description="Its rank in the ranking of the company asked about, if that is long enough."
     )
-    score: float | None = Field(default=None, description="Its cosine to the company asked about.", examples=[0.734])
+    score: float | None = Field(
+        default=None, description="Its cosine to the company asked about; null without a vector.", examples=[0.734]
+    )
     probability: float | None = Field(
         default=None,
         description="How likely it is a competitor, as in the ranking; null if that does not reach it.",
@@ -209,11 +211,11 @@ def _member(company_id: str, document: EmbeddedCompany | None, ranked: _Ranked |
     if ranked is None:
         return Member(**facts)
     hit = ranked.hits.get(company_id)
-    score = float(np.clip(document.vector @ ranked.vector, -1.0, 1.0))
+    score = float(np.clip(document.vector @ ranked.vector, -1.0, 1.0)) if document.has_vector else None
     return Member(
         **facts,
         rank=hit and hit.rank,
-        score=round(score, 6),
+        score=None if score is None else round(score, 6),
         probability=hit.probability if hit else None,
         verdict=ranked.verdicts.get(company_id),
     )

@@ -15,12 +15,16 @@ from similarity.index import rules
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import filter_values
 from similarity.index.numbers import number_keys
+from similarity.index.protocol import Generation
 
 ATTRIBUTES = "attributes."
 
 
 def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool) -> Body:
-    """Return the source of a document. A tombstone has neither text nor vector."""
+    """Return the source of a document. A tombstone has neither text nor vector.
+
+    A company without a vector has no field for it, because Elasticsearch refuses zeros where it compares by cosine.
+    """
     if isinstance(document, DeletedCompany):
         return {"id": document.id, "version": document.version, "deleted": True}
     company = document.company
@@ -33,7 +37,7 @@ def source_of(document: EmbeddedCompany | DeletedCompany, *, packs_vectors: bool
         "language": document.language,
         "embedded_at": document.embedded_at.astimezone(UTC).isoformat(timespec="microseconds"),
         "company": company.content(),
-        "vector": vector_text(document.vector, packed=packs_vectors),
+        **({"vector": vector_text(document.vector, packed=packs_vectors)} if document.has_vector else {}),
         "names": names,
         "shortest_name": min(map(len, names)),
         "filters": filters_source(company),
@@ -61,16 +65,16 @@ def filters_source(company: Company) -> Body:
     return {**fields, "attributes": {**attributes, **number_keys(company.attributes), NUMBERS_KEPT: "true"}}
 
 
-def document_of(source: Mapping[str, Any], *, encoder_id: str) -> EmbeddedCompany | DeletedCompany:
-    """Return the document of a complete source, with its vector."""
+def document_of(source: Mapping[str, Any], generation: Generation) -> EmbeddedCompany | DeletedCompany:
+    """Return the document of a complete source, with its vector; zeros if the source has none."""
     if source["deleted"]:
         return DeletedCompany(id=source["id"], version=source["version"])
     return EmbeddedCompany(
         company=company_of(source["id"], source["company"]),
         version=source["version"],
         text_hash=source["text_hash"],
-        encoder_id=encoder_id,
-        vector=np.array(source["vector"], dtype=np.float32),
+        encoder_id=generation.encoder_id,
+        vector=np.array(source.get("vector", [0.0] * generation.dimension), dtype=np.float32),
         embedded_at=datetime.fromisoformat(source["embedded_at"]),
         language=source["language"],
     )

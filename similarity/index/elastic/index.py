@@ -175,7 +175,7 @@ class ElasticIndex:
 
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         with self._entry(generation) as entry:
-            return reading.companies_with_ids(self._cluster, entry.index, ids, encoder_id=entry.record.encoder_id)
+            return reading.companies_with_ids(self._cluster, entry.index, ids, entry.record)
 
     def stored_versions(self, generation: str, ids: Collection[str]) -> dict[str, int]:
         with self._entry(generation) as entry:
@@ -229,9 +229,7 @@ class ElasticIndex:
         rules.check_batch_size(batch_size)
         with self._entry(generation) as entry:
             self._cluster.refresh(entry.index)
-        return reading.pages(
-            self._cluster, entry.index, after=after, batch_size=batch_size, encoder_id=entry.record.encoder_id
-        )
+        return reading.pages(self._cluster, entry.index, after=after, batch_size=batch_size, generation=entry.record)
 
     def versions(
         self, generation: str, *, after: str = "", batch_size: int = 10_000

@@ -15,6 +15,7 @@ WORD_BOOSTS = ("words.name^10", "words.aliases^8", "words.domain^5", "words.desc
 NAME_BOOSTS = WORD_BOOSTS[:2]
 BY_ID: list[Body] = [{"id": "asc"}]
 BY_SCORE: list[Body] = [{"_score": "desc"}, *BY_ID]
+HAS_VECTOR: Body = {"exists": {"field": "vector"}}
 HIT_SOURCE = ["company", "version", "embedded_at", "language"]
 MAX_QUERY_WORDS = 64
 MAX_WORD_CHARACTERS = 255  # longer ones are cut in pieces by the tokenizer

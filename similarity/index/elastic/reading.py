@@ -10,7 +10,7 @@ from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import company_of, document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
-from similarity.index.protocol import DocumentVersion, GenerationStats
+from similarity.index.protocol import DocumentVersion, Generation, GenerationStats
 from similarity.index.rules import filter_key, storable
 
 SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
@@ -18,11 +18,11 @@ REFERENCES_AT_ONCE = 250  # with up to two searches each
 
 
 def companies_with_ids(
-    cluster: Cluster, index: str, ids: Collection[str], *, encoder_id: str
+    cluster: Cluster, index: str, ids: Collection[str], generation: Generation
 ) -> dict[str, EmbeddedCompany]:
     """Return the companies among `ids`, by id, as of the last acknowledged write, without deleted and unknown ones."""
     sources = cluster.documents(index, ids, vectors=True).values()
-    documents = (document_of(source, encoder_id=encoder_id) for source in sources)
+    documents = (document_of(source, generation) for source in sources)
     return {document.id: document for document in documents if isinstance(document, EmbeddedCompany)}
 
 
@@ -33,7 +33,7 @@ def versions_with_ids(cluster: Cluster, index: str, ids: Collection[str]) -> dic
 
 
 def pages(
-    cluster: Cluster, index: str, *, after: str, batch_size: int, encoder_id: str
+    cluster: Cluster, index: str, *, after: str, batch_size: int, generation: Generation
 ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:
     """Yield all documents by ascending id after `after`.
 
@@ -42,7 +42,7 @@ def pages(
     """
     body = _by_id(after, size=min(batch_size, SCAN_DOCUMENTS))
     for hits in cluster.pages(index, {**body, "_source": {"exclude_vectors": False}}):
-        yield [document_of(hit["_source"], encoder_id=encoder_id) for hit in hits]
+        yield [document_of(hit["_source"], generation) for hit in hits]
 
 
 def version_pages(cluster: Cluster, index: str, *, after: str, batch_size: int) -> Iterator[list[DocumentVersion]]:
@@ -67,6 +67,7 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
             "aggs": {
                 "living": {"filter": living},
                 "other": {"filter": {"bool": {"filter": living, "must_not": english}}},
+                "without_vector": {"filter": {"bool": {"filter": living, "must_not": queries.HAS_VECTOR}}},
             },
         },
     )
@@ -77,6 +78,7 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
         deleted=hits["total"]["value"] - companies,
         last_version=hits["hits"][0]["fields"]["version"][0] if hits["hits"] else 0,
         not_english=answer["aggregations"]["other"]["doc_count"],
+        without_vector=answer["aggregations"]["without_vector"]["doc_count"],
     )
 
 

@@ -40,6 +40,7 @@ def exact_cosines(vectors: Vector, query: Vector) -> NDArray[np.float64]:
 class VectorMatrix:
     """Unit vectors by company id, in one array, float32 `[n, dimension]`. Not thread-safe.
 
+    The row of a company without a vector, whose stored vector is zeros, is NaN; it is never a neighbour.
     Removing a row moves the last row to its place, so row numbers are only valid until the next change.
     """
 
@@ -64,7 +65,7 @@ class VectorMatrix:
                 self._grow()
             self._ids.append(company_id)
             self._row_of[company_id] = row
-        self._vectors[row] = vector
+        self._vectors[row] = vector if vector.any() else np.nan
         self._documents[row] = document
 
     def remove(self, company_id: str) -> None:
@@ -109,8 +110,9 @@ class VectorMatrix:
         return int((scores > score + ROUNDING).sum() + (exact > score).sum())
 
     def _scores(self, vector: Vector, rows: Rows | None, exclude: Iterable[str]) -> Vector:
-        """Return the scores, rounded to float32, of `rows` or of all rows; -inf for excluded companies."""
+        """Return the scores, rounded to float32, of `rows` or of all rows; -inf for those that are not searched."""
         scores = self._all_scores(vector, rows)
+        scores[np.isnan(scores)] = -np.inf
         excluded = [self._row_of[company_id] for company_id in exclude if company_id in self._row_of]
         if excluded:
             scores[excluded if rows is None else np.isin(rows, excluded)] = -np.inf

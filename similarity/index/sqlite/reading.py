@@ -19,6 +19,7 @@ from similarity.index.sqlite.checksums import (
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.generations import StoredGeneration
 from similarity.index.sqlite.rows import PROFILE_COLUMNS, Row, company_of, moment
+from similarity.text import NO_TEXT
 
 DOCUMENTS = (
     f"SELECT {HEADER_COLUMNS}, vector, {PROFILE_COLUMNS} FROM documents "
@@ -114,14 +115,19 @@ def company_facts(connection: sqlite3.Connection, documents: Sequence[int]) -> l
 
 def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> GenerationStats:
     """Return the counts of a generation. Raises DamagedRow if a company is missing."""
-    total, deleted, last_version, not_english = connection.execute(
+    total, deleted, last_version, not_english, without_vector = connection.execute(
         "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0),"
-        " coalesce(sum(NOT deleted AND language NOT IN ('en', 'und')), 0) FROM documents WHERE generation = ?",
-        (generation.number,),
+        " coalesce(sum(NOT deleted AND language NOT IN ('en', 'und')), 0), coalesce(sum(text_hash = ?), 0)"
+        " FROM documents WHERE generation = ?",
+        (NO_TEXT, generation.number),
     ).fetchone()
     require_companies(generation, total - deleted)
     return GenerationStats(
-        companies=total - deleted, deleted=deleted, last_version=last_version, not_english=not_english
+        companies=total - deleted,
+        deleted=deleted,
+        last_version=last_version,
+        not_english=not_english,
+        without_vector=without_vector,
     )
 
 

@@ -49,7 +49,7 @@ def add_two_generations(index: CompanyIndex, bundle: ModelBundle) -> None:
 def write_everywhere(client: Client) -> None:
     """Two names one after the other, lists, verdicts, notes and looks."""
     for other, product in (("nike", "boats"), ("puma", "cars")):
-        client.put(Company(id=other, name=other.title(), description=f"Makes {product}."))
+        client.put(Company(id=other, name=other.title(), description=f"Makes big and small {product}."))
     client.put(FIRST)
     client.feedback("nike", ID, "competitor", note=f"says {NOTE}")
     client.feedback("nike", "puma", "competitor", note=f"both smaller than {NAME.lower()} works")

@@ -18,7 +18,9 @@ from similarity.feedback.sqlite import SqliteWorkspace
 from tests.fakes import CountingEncoder
 from tests.services.search.corpus import CALIBRATION, filled_index
 
-ANVILS = Company(id="anvils", name="Anvils Ltd.", description="Makes anvils.", tags=("tools",), attributes={"staff": 3})
+ANVILS = Company(
+    id="anvils", name="Anvils Ltd.", description="Forges iron and steel.", tags=("tools",), attributes={"staff": 3}
+)
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 

@@ -113,7 +113,7 @@ def test_several_companies_with_one_unknown_are_answered_with_a_remark(run: Run,
 
 
 def test_a_description_may_be_asked_with_exclusions(run: Run, url: str) -> None:
-    said = run("similar", "--text", "makes boots", "--exclude", "boots", "--format", "json", "--url", url)
+    said = run("similar", "--text", "makes leather boots", "--exclude", "boots", "--format", "json", "--url", url)
     found = {hit["id"] for hit in json.loads(said.out)}
     assert "clogs" in found
     assert "boots" not in found

@@ -86,7 +86,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 
 NAMES = st.sampled_from(["acme", "boots.de", "Zapatos SA", "Delta", "nobody"])
-SOMEBODY = NAMES.map(lambda name: {"company": name}) | st.sampled_from([{"text": "makes shoes"}, {}])
+SOMEBODY = NAMES.map(lambda name: {"company": name}) | st.sampled_from([{"text": "makes leather shoes"}, {}])
 QUESTIONS = st.fixed_dictionaries(
     {"anchors": st.lists(SOMEBODY, max_size=3)},
     optional={

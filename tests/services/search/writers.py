@@ -19,7 +19,7 @@ from similarity.model.encoder_protocol import Encoder
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 AFTERNOON = datetime(2025, 3, 1, 15, tzinfo=UTC)
-ANVILS = {"name": "Acme, Inc.", "description": "Makes anvils."}
+ANVILS = {"name": "Acme, Inc.", "description": "Makes iron anvils."}
 
 
 def direct_writing(index: CompanyIndex, encoders: Mapping[str, Encoder], workspace: Workspace | None = None) -> Writing:

@@ -33,7 +33,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tiny_bundle(folder / "new", max_tokens=7)
     write_tiny_bundle(folder / "recalibrated", quantisation="none at all")
     business = {f"c{number:02}": WORDS[number % 3] for number in range(COUNT)}
-    rows = [(company, f"Firm {company}", f"{word} {word}", "", "") for company, word in business.items()]
+    rows = [(company, f"Firm {company}", f"{word} {word} {word}", "", "") for company, word in business.items()]
     judged = ["anchor\tcandidate\tgrade"]
     for anchor, word in business.items():
         alike = [company for company, other in business.items() if other == word and company != anchor][:3]
@@ -95,7 +95,7 @@ def test_from_one_encoder_to_the_next_and_back(shell: Shell) -> None:
     assert after["live"]["encoder_id"] == bundle(shell, "new").encoder_id
     assert after["previous"]["name"] == first["name"]
     # The writer finds both encoders in the store and writes to both generations.
-    shell("ingest", shell.write("more.csv", [("late", "Late", "boats", "", "")]))
+    shell("ingest", shell.write("more.csv", [("late", "Late", "boats boats boats", "", "")]))
     assert {row["companies"] for row in generations(shell).values()} == {COUNT + 1}
     plan = json.loads(shell("generations", "rollback", "--dry-run", "--format", "json"))
     assert plan == {"live": report["generation"], "target": first["name"], "lacking": 0, "lacks": []}

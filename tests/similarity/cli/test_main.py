@@ -100,6 +100,14 @@ def test_ingest_makes_the_first_generation_live_and_says_so(shell: Shell) -> Non
     assert "5 companies in the index, which is live now" in text
 
 
+def test_a_company_with_too_few_words_is_counted_and_has_no_ranking(shell: Shell) -> None:
+    text = shell("ingest", shell.write("companies.csv", [*COMPANIES, ("tiny", "Tiny", "Tiny sells.", "", "")]))
+    assert "1 of them without a ranking: their descriptions have too few words" in text
+    assert "6 companies, 0 deleted, 1 without a vector" in shell("info")
+    assert "the description of Tiny (tiny) has too few words to rank by" in shell("similar", "tiny", fails=True)
+    assert "Tiny" in shell("find", "tiny")
+
+
 def test_only_if_new_loads_once_and_never_touches_what_came_since(shell: Shell) -> None:
     shell("ingest", shell.write("companies.csv", COMPANIES), "--only-if-new")
     shell("erase", "bank")
@@ -162,13 +170,15 @@ def test_similar_prints_a_table(filled: Shell) -> None:
 
 
 def test_similar_answers_free_text_as_csv(filled: Shell) -> None:
-    rows = list(csv.DictReader(io.StringIO(filled("similar", "--text", "a brewery", "-k", "3", "-f", "csv"))))
+    rows = list(
+        csv.DictReader(io.StringIO(filled("similar", "--text", "a brewery of lager beer", "-k", "3", "-f", "csv")))
+    )
     assert {row["id"] for row in rows} == {"brew", "hops", "keg"}
 
 
 def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
     records = [
-        {"id": name, "name": name.title(), "description": f"{name} brews beer.", "staff": staff, "tags": tags}
+        {"id": name, "name": name.title(), "description": f"{name} brews beer and ale.", "staff": staff, "tags": tags}
         for name, staff, tags in [("a", 5, []), ("b", 10, []), ("c", 50, ["bar"]), ("d", 90.5, []), ("e", "50", [])]
     ]
     (shell.folder / "c.jsonl").write_text("\n".join(map(json.dumps, records)))

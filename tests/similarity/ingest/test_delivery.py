@@ -21,7 +21,7 @@ from tests.contract.steps import add_live
 from tests.factories import ENCODER_ID, make_company
 from tests.fakes import CountingEncoder
 
-POISON = "Poison."
+POISON = "Sells strong poison."
 
 
 class TouchyEncoder(CountingEncoder):

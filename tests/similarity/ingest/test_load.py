@@ -87,7 +87,7 @@ def loader(tmp_path: Path, index: SqliteIndex, encoder: CountingEncoder) -> Load
 
 
 def record(company_id: str, **fields: object) -> object:
-    return {"id": company_id, "name": f"Firm {company_id}", "description": f"Makes {company_id} things."} | fields
+    return {"id": company_id, "name": f"Firm {company_id}", "description": f"Makes {company_id} iron things."} | fields
 
 
 def many(count: int) -> list[object]:
@@ -121,7 +121,7 @@ def test_an_older_event_changes_nothing(loader: Loader) -> None:
     loader.load([record("a")])
     report = loader.load([record("a", description="Old words.", event_time="2020-01-01T00:00:00Z")])
     assert report.outcomes == {WriteOutcome.SUPERSEDED: 1}
-    assert loader.index.get("first", ["a"])["a"].company.description == "Makes a things."
+    assert loader.index.get("first", ["a"])["a"].company.description == "Makes a iron things."
 
 
 def test_a_sync_deletes_what_the_snapshot_lacks(loader: Loader) -> None:
@@ -201,7 +201,7 @@ def test_a_missing_encoder_is_noticed_before_anything_is_written(loader: Loader)
 def test_a_text_is_encoded_once_for_all_generations_of_its_encoder(loader: Loader) -> None:
     add_candidate(loader.index, "second")
     loader.load([record("a")])
-    loader.load([record("a", description="Makes other things.")])
+    loader.load([record("a", description="Makes other iron things.")])
     assert len(loader.encoder.texts) == 2
     first, second = (loader.index.get(name, ["a"])["a"] for name in ("first", "second"))
     assert (first.version, first.text_hash) == (second.version, second.text_hash)

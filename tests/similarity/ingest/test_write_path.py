@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,19 +10,22 @@ from similarity.company import DeletedCompany, EmbeddedCompany, version_of
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.ingest.write_path import embed_changes
-from tests.factories import make_company
+from similarity.text import NO_TEXT
+from tests.factories import DIMENSION, make_company
 from tests.fakes import CountingEncoder
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
-RECORD = {"id": " acme ", "name": "Acme", "description": "Acme makes anvils."}
+RECORD = {"id": " acme ", "name": "Acme", "description": "Acme makes iron anvils."}
 
 
 def parse(record: dict[str, Any], columns: Columns | None = None) -> Any:
     return parse_record({**RECORD, **record}, columns=columns or Columns(), now=NOW).change
 
 
-def change(description: str = "Acme makes anvils.", *, company_id: str = "acme", version: int = 2) -> VersionedCompany:
+def change(
+    description: str = "Acme makes iron anvils.", *, company_id: str = "acme", version: int = 2
+) -> VersionedCompany:
     return VersionedCompany(company=make_company(company_id, name="Acme", description=description), version=version)
 
 
@@ -32,7 +36,7 @@ def as_stored(documents: Sequence[EmbeddedCompany | DeletedCompany]) -> dict[str
 def test_a_record_is_trimmed_and_normalised() -> None:
     parsed = parse({"name": " Cafe\u0301 ", "website": "https://www.Acme.com/x", "tags": "a; b|a;", "country": None})
     assert parsed.company == make_company(
-        "acme", name="Café", description="Acme makes anvils.", domain="acme.com", tags=("a", "b")
+        "acme", name="Café", description="Acme makes iron anvils.", domain="acme.com", tags=("a", "b")
     )
 
 
@@ -95,7 +99,7 @@ def test_a_bad_website_costs_the_website_not_the_company() -> None:
 def test_equal_texts_are_encoded_once() -> None:
     encoder = CountingEncoder()
     documents = embed_changes([change(), change(company_id="twin")], {}, encoder, now=NOW)
-    assert encoder.texts == ["The company makes anvils."]
+    assert encoder.texts == ["The company makes iron anvils."]
     assert [document.id for document in documents] == ["acme", "twin"]
 
 
@@ -112,22 +116,24 @@ def test_an_unchanged_company_keeps_its_vector_and_gets_its_new_version() -> Non
 def test_a_change_that_leaves_the_text_alone_keeps_the_vector() -> None:
     encoder = CountingEncoder()
     stored = as_stored(embed_changes([change()], {}, encoder, now=NOW))
-    embed_changes([change("Acme  makes anvils.")], stored, encoder, now=LATER)
+    embed_changes([change("Acme  makes iron anvils.")], stored, encoder, now=LATER)
     assert len(encoder.texts) == 1
 
 
 def test_a_changed_text_is_encoded() -> None:
     encoder = CountingEncoder()
     stored = as_stored(embed_changes([change()], {}, encoder, now=NOW))
-    (document,) = embed_changes([change("Acme makes hammers.", version=4)], stored, encoder, now=LATER)
-    assert encoder.texts[-1] == "The company makes hammers."
+    (document,) = embed_changes([change("Acme makes iron hammers.", version=4)], stored, encoder, now=LATER)
+    assert encoder.texts[-1] == "The company makes iron hammers."
     assert isinstance(document, EmbeddedCompany)
     assert document.embedded_at == LATER
 
 
 def test_two_changes_of_one_company_in_a_batch_each_get_their_own_vector() -> None:
     encoder = CountingEncoder()
-    first, second = embed_changes([change("Anvils."), change("Hammers.", version=4)], {}, encoder, now=NOW)
+    first, second = embed_changes(
+        [change("Makes iron anvils."), change("Makes iron hammers.", version=4)], {}, encoder, now=NOW
+    )
     assert isinstance(first, EmbeddedCompany)
     assert isinstance(second, EmbeddedCompany)
     assert first.text_hash != second.text_hash
@@ -226,3 +232,19 @@ def test_a_website_may_be_in_a_column_of_any_name() -> None:
 def test_a_column_of_a_field_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidInput, match="there is no field 'sector'; the fields are id, name"):
         Columns.from_pairs(["sector=industry_group"], [])
+
+
+def test_a_text_with_too_few_words_is_not_encoded_and_has_no_vector() -> None:
+    encoder = CountingEncoder()
+    short, long = change("Acme sells."), change("Acme sells iron anvils.", version=4)
+    for changes in ([short], [short, change("Acme sells iron anvils.", company_id="other")]):
+        document = as_stored(embed_changes(changes, {}, encoder, now=NOW))["acme"]
+        assert not document.has_vector
+        assert (document.text_hash, document.vector.shape) == (NO_TEXT, (DIMENSION,))
+    assert encoder.texts == ["The company sells iron anvils."]
+    (longer,) = embed_changes([long], {"acme": document}, encoder, now=LATER)
+    assert isinstance(longer, EmbeddedCompany)
+    assert longer.has_vector
+    (shorter,) = embed_changes([replace(short, version=6)], {"acme": longer}, encoder, now=LATER)
+    assert isinstance(shorter, EmbeddedCompany)
+    assert not shorter.has_vector

@@ -115,7 +115,7 @@ def test_filters_hold(searcher: Searcher) -> None:
 def test_a_text_is_encoded_and_explained(index: SqliteIndex) -> None:
     encoder = CountingEncoder()
     searcher = Searcher(index, {encoder.encoder_id: encoder})
-    ranking = searcher.search(Question(anchors=[Anchor(text="anvils")], k=2, explain=1))
+    ranking = searcher.search(Question(anchors=[Anchor(text="makes iron anvils")], k=2, explain=1))
     assert len(ranking.hits) == 2
     assert (ranking.hits[0].phrases is None, ranking.hits[1].phrases is None) == (False, True)
 
@@ -123,7 +123,7 @@ def test_a_text_is_encoded_and_explained(index: SqliteIndex) -> None:
 def test_a_text_needs_the_encoder_of_the_generation(index: SqliteIndex) -> None:
     other = CountingEncoder()
     other.encoder_id = "other"
-    question = Question(anchors=[Anchor(text="anvils")])
+    question = Question(anchors=[Anchor(text="makes iron anvils")])
     for searcher in (Searcher(index), Searcher(index, {"other": other})):
         with pytest.raises(EncoderNotLoaded, match="bundle of encoder encoder-1, which generation first needs"):
             searcher.search(question)

@@ -64,12 +64,12 @@ def test_hits_have_scores_and_anchors_have_none(client: TestClient) -> None:
 
 
 def test_several_anchors_free_words_and_negatives_are_points_too(ask: Ask) -> None:
-    points = ask(anchors=[{"company": "acme.com"}, {"text": "sells shoes"}], negatives=[{"company": "delta-air"}], k=1)[
-        "points"
-    ]
+    points = ask(
+        anchors=[{"company": "acme.com"}, {"text": "sells leather shoes"}], negatives=[{"company": "delta-air"}], k=1
+    )["points"]
     assert [(point["role"], point["id"], point["name"]) for point in points] == [
         ("anchor", "acme", "Acme Shoes, Inc."),
-        ("anchor", None, "sells shoes"),
+        ("anchor", None, "sells leather shoes"),
         ("negative", "delta-air", "Delta"),
         ("hit", points[3]["id"], points[3]["name"]),
     ]

@@ -52,7 +52,7 @@ def test_a_question_that_needs_no_encoder_has_the_promoted_one_opened_and_does_n
 ) -> None:
     bundles = Bundles()
     with TestClient(create_app(index=index, encoders=bundles)) as client:
-        assert client.get("/similar?text=shoes").status_code == 200
+        assert client.get("/similar?text=makes leather shoes").status_code == 200
         index.create_generation(make_generation("second", encoder_id=NextEncoder.encoder_id))
         index.register_candidate("second")
         documents = [replace(each, encoder_id=NextEncoder.encoder_id) for each in companies()]
@@ -61,7 +61,7 @@ def test_a_question_that_needs_no_encoder_has_the_promoted_one_opened_and_does_n
         answer = client.get(path)
         assert (answer.status_code, answer.json()["generation"]) == (200, "second")
         assert bundles.asked.wait(timeout=20)
-        waiting = threading.Thread(target=client.get, args=("/similar?text=shoes",))
+        waiting = threading.Thread(target=client.get, args=("/similar?text=makes leather shoes",))
         waiting.start()
         waiting.join(timeout=0.1)
         assert waiting.is_alive()

@@ -1,6 +1,7 @@
 """The whole question over HTTP: several anchors, negatives, filters, exclusions, pages, and a batch."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from services.search.app import create_app
 from similarity.index.sqlite import SqliteIndex
+from similarity.text import NO_TEXT
+from tests.factories import DIMENSION, make_embedded
 from tests.services.search.asking.test_routes import AxisEncoder, ids
 from tests.services.search.corpus import CALIBRATION, add_generation, at_cosine, companies, company, filled_index
 from tests.services.search.wire.test_failures import problem
@@ -105,9 +108,11 @@ def test_a_negative_is_no_hit_under_another_id_either(twice: TestClient) -> None
 
 
 def test_an_anchor_in_free_words_stands_beside_companies(asking: TestClient) -> None:
-    answer = asking.post("/similar", json={"anchors": [{"text": "  makes shoes "}, {"company": "zapatos"}]}).json()
+    answer = asking.post(
+        "/similar", json={"anchors": [{"text": "  makes leather shoes "}, {"company": "zapatos"}]}
+    ).json()
     assert [(each["asked"], each["text"]) for each in answer["anchors"]] == [
-        ("makes shoes", "makes shoes"),
+        ("makes leather shoes", "makes leather shoes"),
         ("zapatos", None),
     ]
     assert answer["anchors"][0]["company"] is None
@@ -299,12 +304,32 @@ def test_probability_cannot_be_asked_of_a_generation_without_calibration(client:
     problem(client.post("/similar", json=about("acme", min_probability=0.0)), "no-calibration")
 
 
+def test_a_query_about_too_few_words_is_refused_by_name(index: SqliteIndex) -> None:
+    company = make_embedded("tiny", name="Tiny", description="Sells.", vector=np.zeros(DIMENSION, dtype=np.float32))
+    index.upsert("first", [replace(company, text_hash=NO_TEXT)])
+    client = TestClient(create_app(index=index))
+    refused = [
+        client.get("/similar/tiny"),
+        client.get("/map/Tiny"),
+        client.post("/similar", json=about("acme", "tiny")),
+        client.post("/similar/locate", json={"anchors": [{"company": "acme"}], "company": "tiny"}),
+    ]
+    for answer in refused:
+        assert problem(answer, "too-few-words")["detail"] == (
+            "the description of Tiny (tiny) has too few words to rank by; write a longer description, or ask with a "
+            "text of at least 3 words that say what the company does"
+        )
+    text = client.get("/similar", params={"text": "the shoes"})
+    assert problem(text, "too-few-words")["detail"].startswith("the text 'the shoes' has too few words to rank by")
+    assert client.get("/companies/tiny").status_code == 200
+
+
 def test_a_batch_answers_each_question_with_a_status_of_its_own(asking: TestClient) -> None:
     questions = [
         about("acme", k=1),
         about("nobody"),
         about("Delta"),
-        {"anchors": [{"text": "shoes"}], "k": 1},
+        {"anchors": [{"text": "makes leather shoes"}], "k": 1},
     ]
     answer = asking.post("/similar/batch", json={"questions": questions}).json()
     assert [each["status"] for each in answer["answers"]] == [200, 404, 409, 200]
@@ -325,15 +350,16 @@ def test_a_batch_encodes_all_its_texts_at_once(read_only_index: SqliteIndex) -> 
 
     encoder = CountingEncoder()
     client = TestClient(create_app(index=read_only_index, encoder=encoder))
-    questions = [{"anchors": [{"text": text}], "negatives": [{"text": "ships"}]} for text in ("a", "b", "a")]
+    boats, cars, ships = (f"builds large {each}" for each in ("boats", "cars", "ships"))
+    questions = [{"anchors": [{"text": text}], "negatives": [{"text": ships}]} for text in (boats, cars, boats)]
     assert client.post("/similar/batch", json={"questions": questions}).status_code == 200
-    assert (encoder.calls, encoder.texts) == (1, ["a", "ships", "b"])
-    assert ids(client.get("/similar", params={"text": "b", "k": 1, "reasons": 0})) == ["acme"]
+    assert (encoder.calls, encoder.texts) == (1, [boats, ships, cars])
+    assert ids(client.get("/similar", params={"text": cars, "k": 1, "reasons": 0})) == ["acme"]
     assert encoder.calls == 1
 
 
 def test_without_an_encoder_only_the_questions_in_words_of_a_batch_fail(client: TestClient) -> None:
-    questions = [about("acme"), {"anchors": [{"text": "shoes"}]}]
+    questions = [about("acme"), {"anchors": [{"text": "makes leather shoes"}]}]
     answer = client.post("/similar/batch", json={"questions": questions}).json()
     assert [each["status"] for each in answer["answers"]] == [200, 503]
 

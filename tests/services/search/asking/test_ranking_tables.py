@@ -105,7 +105,7 @@ def test_an_excel_file_has_attributes_and_the_verdicts_of_the_caller(index: Sqli
 def test_an_excel_file_of_a_description_has_no_verdicts(tmp_path: Path) -> None:
     with closing(filled_index(tmp_path / "index.db", calibration=CALIBRATION)) as index:
         client = TestClient(create_app(index=index, encoder=AxisEncoder()))
-        answer = client.post("/similar?format=xlsx", json={"anchors": [{"text": "sells shoes"}], "k": 1})
+        answer = client.post("/similar?format=xlsx", json={"anchors": [{"text": "sells leather shoes"}], "k": 1})
     header, hit = cells(answer)
     assert dict(zip(header, hit, strict=True))["verdict"] is None
     assert isinstance(dict(zip(header, hit, strict=True))["probability"], float)

@@ -24,7 +24,7 @@ from tests.services.search.asking.test_routes import AxisEncoder
 from tests.services.search.corpus import company
 
 BURST = 100
-WORDS = {"anchors": [{"text": "makes shoes"}], "reasons": 0}
+WORDS = {"anchors": [{"text": "makes leather shoes"}], "reasons": 0}
 
 
 class Encoder(AxisEncoder):
@@ -66,7 +66,7 @@ def crowded(index: SqliteIndex) -> SqliteIndex:
 
 def test_free_words_in_a_body_count_as_free_words_in_an_address(crowded: SqliteIndex) -> None:
     client = client_of(crowded, Encoder())
-    assert cost(client, "GET", "/similar?text=shoes&reasons=0") == 10
+    assert cost(client, "GET", "/similar?text=sews leather shoes&reasons=0") == 10
     assert cost(client, "POST", "/similar", json=WORDS) == 10
     # It is remembered now, so that nothing is encoded.
     assert cost(client, "POST", "/similar", json=WORDS) == 1
@@ -122,7 +122,7 @@ def test_free_words_in_a_body_take_no_place_from_quick_requests(crowded: SqliteI
     answers: list[int] = []
 
     def ask(number: int) -> None:
-        body = {"anchors": [{"text": f"words {number}"}], "reasons": 0}
+        body = {"anchors": [{"text": f"several words {number}"}], "reasons": 0}
         answers.append(client.post("/similar", json=body).status_code)
 
     with client:

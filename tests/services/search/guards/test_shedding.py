@@ -46,7 +46,7 @@ def test_nothing_is_refused_while_there_is_a_place() -> None:
 
 
 def test_each_gate_refuses_its_own_requests() -> None:
-    text = b"GET /similar?text=shoes HTTP/1.1\r\nHost: a\r\n\r\n"
+    text = b"GET /similar?text=makes+leather+shoes HTTP/1.1\r\nHost: a\r\n\r\n"
     assert Case(quick_full=True).refusal(text) is None
     assert Case(quick_full=False, heavy_full=True).refusal(text) is not None
     assert Case(quick_full=False, heavy_full=True).refusal(GET) is None

@@ -176,7 +176,7 @@ def test_a_reference_with_a_line_break_finds_its_route(client: TestClient, addre
 
 
 def test_free_text_without_an_encoder_is_503_with_the_reason(client: TestClient) -> None:
-    answer = client.get("/similar", params={"text": "shoes"})
+    answer = client.get("/similar", params={"text": "makes leather shoes"})
     assert problem(answer, "encoder-not-loaded")["detail"] == (
         "the bundle of encoder encoder-1, which generation first needs, is not loaded; give its folder with "
         "--bundle FOLDER or SIMILARITY_BUNDLE"
@@ -188,13 +188,13 @@ def test_free_text_with_another_encoder_is_503_and_companies_still_answer(read_o
     encoder = AxisEncoder()
     encoder.encoder_id = "encoder-2"
     client = TestClient(create_app(index=read_only_index, encoder=encoder))
-    detail = problem(client.get("/similar", params={"text": "shoes"}), "encoder-not-loaded")["detail"]
+    detail = problem(client.get("/similar", params={"text": "makes leather shoes"}), "encoder-not-loaded")["detail"]
     assert detail.startswith("the bundle of encoder encoder-1, which generation first needs, is not loaded")
     assert client.get("/similar/acme").status_code == 200
     assert encoder.texts == []
 
 
-QUESTIONS = ["/similar/acme", "/similar?text=shoes", "/companies/acme", "/companies?q=acme", "/readyz"]
+QUESTIONS = ["/similar/acme", "/similar?text=makes leather shoes", "/companies/acme", "/companies?q=acme", "/readyz"]
 
 
 @pytest.mark.parametrize("path", QUESTIONS)

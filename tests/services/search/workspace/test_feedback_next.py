@@ -93,7 +93,7 @@ def test_without_an_anchor_the_companies_used_last_are_looked_at(
 ) -> None:
     client.post("/feedback", json=given("boots"))
     assert suggested(client)["anchors"] == ["acme"]
-    anchors = [{"company": "clogs"}, {"text": "sells shoes"}, {"company": "erased-meanwhile"}]
+    anchors = [{"company": "clogs"}, {"text": "sells leather shoes"}, {"company": "erased-meanwhile"}]
     workspace.save_list(make_list(at=moment(1), anchors=anchors))
     assert suggested(client)["anchors"] == ["clogs", "acme"]
 

@@ -75,7 +75,7 @@ def test_one_request_says_how_much_is_new_on_every_list(client: TestClient, work
     look(client, "a", user="bob")
     unusable = make_list("c", anchors=[{"company": "nobody"}])
     workspace.save_list(unusable)
-    workspace.save_list(make_list("d", anchors=[{"text": "sells shoes"}]))  # there is no encoder here
+    workspace.save_list(make_list("d", anchors=[{"text": "sells leather shoes"}]))  # there is no encoder here
 
     def told(user: str) -> dict[str, int | None]:
         answer = client.get("/lists", params={"new": "true"}, headers={"Test-User": user})

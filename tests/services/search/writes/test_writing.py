@@ -322,9 +322,11 @@ def test_the_bundle_of_a_candidate_is_found_when_it_appears(index: SqliteIndex, 
         add_candidate(index, "second", encoder_id=bundle.encoder_id, dimension=DIMENSION)
         problem(put(client, description="boats"), "write-encoder-missing")
         keep_bundle(bundle, store)
-        put(client, description="boats cars", event_time=AFTERNOON.isoformat())
-        assert stored(index).company.description == "boats cars"
-        assert stored(index, generation="second").vector == pytest.approx(expected_vector("boats", "cars"), abs=1e-6)
+        put(client, description="boats cars cars", event_time=AFTERNOON.isoformat())
+        assert stored(index).company.description == "boats cars cars"
+        assert stored(index, generation="second").vector == pytest.approx(
+            expected_vector("boats", "cars", "cars"), abs=1e-6
+        )
 
 
 def test_a_damaged_bundle_is_said_without_its_place(index: SqliteIndex) -> None:
@@ -352,12 +354,14 @@ class PoisonedEncoder(CountingEncoder):
 def test_a_text_that_no_encoder_takes_is_rejected_alone(index: SqliteIndex) -> None:
     encoder = PoisonedEncoder()
     with writing_client(index, {ENCODER_ID: encoder}) as client:
-        lines = [json.dumps({"id": f"c{number}", **ANVILS, "description": f"d{number}"}) for number in range(9)]
-        lines[4] = json.dumps({"id": "c4", **ANVILS, "description": "poison"})
+        lines = [
+            json.dumps({"id": f"c{number}", **ANVILS, "description": f"Makes iron {number}."}) for number in range(9)
+        ]
+        lines[4] = json.dumps({"id": "c4", **ANVILS, "description": "Makes strong poison."})
         assert outcomes(bulk(client, *lines)) == ["applied"] * 4 + ["rejected"] + ["applied"] * 4
-        assert "encoder failed" in problem(put(client, description="poison"), "write-rejected")["detail"]
+        assert "encoder failed" in problem(put(client, description="Makes strong poison."), "write-rejected")["detail"]
         encoder.broken = True
-        answer = put(client, description="new")
+        answer = put(client, description="Makes new hammers.")
         problem(answer, "write-failed")
         assert "secret" not in answer.text
 
