@@ -41,6 +41,6 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(unaccented(text))
 
 
-def has_content(text: str) -> bool:
-    """Return whether a text has enough words to rank by: at least MIN_CONTENT_WORDS that are not stop words."""
-    return sum(word.lower() not in STOP_WORDS for word in words_of(text)) >= MIN_CONTENT_WORDS
+def has_content(text: str, *, at_least: int = MIN_CONTENT_WORDS) -> bool:
+    """Return whether a text has enough words to rank by: `at_least` so many that are not stop words."""
+    return sum(word.lower() not in STOP_WORDS for word in words_of(text)) >= at_least

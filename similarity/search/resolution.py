@@ -103,7 +103,8 @@ def resolve_question(
     omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=0)
     texts = [each.text for each in both if each.text is not None]
     for text in texts:
-        if not has_content(text):
+        # People who describe what they look for write two words, such as "insulin pumps".
+        if not has_content(text, at_least=1):
             raise TooFewWords(f"the text {text!r:.100}")
     vectors = encode(texts) if texts else {}
     unresolved: list[Unresolved] = []

@@ -47,7 +47,7 @@ class Scene:
         anchors = {"anchors": [{"company": "c1"}]}
         assert self.ask("/similar/c1") == 200
         for _ in range(2):
-            assert self.ask("/similar", {"anchors": [{"text": "boats"}]}) == 200
+            assert self.ask("/similar", {"anchors": [{"text": "boats boats boats"}]}) == 200
         assert self.ask("/similar/batch", {"questions": [anchors]}) == 200
         assert self.ask("/similar/nobody") == 404
         assert self.service.ask("/similar/c1", headers={"Host": "elsewhere.example"})[0] == 421
@@ -64,7 +64,7 @@ class Scene:
 def company(number: int) -> dict[str, Any]:
     """One of the companies, of three kinds."""
     kind = KINDS[number % 3]
-    return {"id": f"c{number}", "name": f"Firm {number}", "description": f"{kind} {kind}"}
+    return {"id": f"c{number}", "name": f"Firm {number}", "description": f"{kind} {kind} {kind}"}
 
 
 def configuration(folder: Path, ports: dict[str, int]) -> Path:

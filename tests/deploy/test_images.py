@@ -20,7 +20,7 @@ NAMES = ("search", "pipelines")  # the image of training takes 7 GB: make test-d
 TAG = "test"
 HARDENED = ("--init", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp")
 PRISM = ("--runner=PrismRunner", "--prism_location=/usr/local/bin/prism")
-COMPANIES = ("Acme makes anvils.", "Borg makes cubes.", "Cyberdyne makes computers.")
+COMPANIES = ("Acme makes iron anvils.", "Borg makes large cubes.", "Cyberdyne makes fast computers.")
 SECONDS_TO_BE_HEALTHY = 180.0
 
 

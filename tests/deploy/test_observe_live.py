@@ -111,7 +111,7 @@ def test_a_service_without_its_encoder_and_then_without_its_index(
     watched.service.stop()
     with running(copy, tmp_path, metrics_port=watched.ports["search"]) as watched.service:
         watched.sees('up{job="search"} == 1')
-        free_text = {"anchors": [{"text": "boats"}]}
+        free_text = {"anchors": [{"text": "boats boats boats"}]}
         watched.sees(fires("SearchEncoderMissing"), meanwhile=lambda: watched.ask("/similar", free_text))
         assert (watched.ask("/similar", free_text), watched.ask("/similar/c1")) == (503, 200)
         assert watched.prometheus.query(fires("SearchIndexFailing")) == []

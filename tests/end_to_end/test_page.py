@@ -100,11 +100,11 @@ def test_a_description_opens_and_closes(page: Any) -> None:
 def test_own_words_find_companies(page: Any) -> None:
     page.goto("/")
     page.get_by_text("Your own words", exact=True).click()
-    page.get_by_label("What does the company do?").fill("makes shoes")
+    page.get_by_label("What does the company do?").fill("makes leather shoes")
     page.get_by_role("button", name="Find companies").click()
     page.get_by_role("heading", name="Your description").wait_for()
     assert names(page)[0] == "Acme Shoes, Inc."
-    assert "text=makes+shoes" in page.url
+    assert "text=makes+leather+shoes" in page.url
     # A verdict is about two companies.
     assert page.get_by_role("button", name="Accept Acme Shoes, Inc.").is_hidden()
 

@@ -17,7 +17,7 @@ PATHS = [
     "/?company=acme&company=clogs&weight=2&unlike=delta-air&exclude=boots&company=nobody",
     "/?company=acme&country=Atlantis",
     "/?company=nobody",
-    "/?text=shoes",
+    "/?text=makes+leather+shoes",
     "/docs",
 ]
 

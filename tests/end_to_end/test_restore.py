@@ -94,7 +94,7 @@ def clusters(startable_elasticsearch: str, tmp_path: Path) -> Iterator[Callable[
         yield start
 
 
-def company(number: int, words: str = "Boats.", **fields: Any) -> dict[str, Any]:
+def company(number: int, words: str = "Boats, boats, boats.", **fields: Any) -> dict[str, Any]:
     return {"id": f"c{number}", "name": f"Firm {number}", "description": words, **fields}
 
 

@@ -79,7 +79,9 @@ def test_on_prism_the_committed_offsets_survive_all_kills(
     with Prism(tmp_path / "prism") as prism:
         runner = prism.beam_options(streaming=True)
         story = Story(tmp_path, kafka=kafka, target=target, runner=runner, bundle=bundle)
-        companies = [{"id": f"c{number}", "name": "Firm", "description": "Boats."} for number in range(900)]
+        companies = [
+            {"id": f"c{number}", "name": "Firm", "description": "Boats, boats, boats."} for number in range(900)
+        ]
 
         first = story.start("--bundle-messages=20")
         story.send(*companies[:300])

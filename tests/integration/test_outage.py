@@ -29,7 +29,7 @@ QUESTIONS = (
     "/lists",
     "/feedback",
     "/readyz",
-    "/similar?text=cars",
+    "/similar?text=cars+cars+cars",
 )
 SECONDS_OF_LOAD = 6.0
 
@@ -46,7 +46,7 @@ def url(place: Place, proxy: FaultProxy, tmp_path: Path, monkeypatch: pytest.Mon
     """The index behind the proxy, with two companies of a tiny bundle."""
     write_tiny_bundle(tmp_path / "tiny")
     shell = Shell(tmp_path)
-    rows = [("acme", "Acme", "anvils anvils", "", ""), ("boots", "Boots", "boats", "", "")]
+    rows = [("acme", "Acme", "anvils anvils anvils", "", ""), ("boots", "Boots", "boats boats boats", "", "")]
     url = f"{proxy.url}/{place.name}"
     shell("ingest", shell.write("companies.csv", rows), "--bundle", "tiny", SIMILARITY_INDEX=url)
     monkeypatch.setenv("SIMILARITY_BUNDLES", str(tmp_path / f"{place.name}.bundles"))

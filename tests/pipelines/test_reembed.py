@@ -35,7 +35,7 @@ COMPANIES = 60
 def fill(index: SqliteIndex, store: Path, *, companies: int = COMPANIES) -> None:
     """Companies of three kinds, each with a description that says which; and one that was deleted."""
     changes: list[Any] = [
-        VersionedCompany(company=make_company(f"c{n:03}", description=f"{KINDS[n % 3]} {KINDS[n % 3]}"), version=2 * n)
+        VersionedCompany(company=make_company(f"c{n:03}", description=" ".join([KINDS[n % 3]] * 3)), version=2 * n)
         for n in range(1, companies + 1)
     ]
     with WriterLease(index) as writer:

@@ -34,7 +34,7 @@ def companies(tmp_path: Path) -> Path:
     """Two companies, and a line that is none."""
     path = tmp_path / "companies.jsonl.gz"
     lines = [
-        {"ticker": name, "name": f"Firm {len(name)}", "description": f"Makes {name}.", "size": 12}
+        {"ticker": name, "name": f"Firm {len(name)}", "description": f"Makes many {name} here.", "size": 12}
         for name in ("boats", "cars")
     ]
     path.write_bytes(gzip.compress("\n".join([json.dumps(lines[0]), "{", json.dumps(lines[1])]).encode()))
@@ -68,7 +68,11 @@ def test_a_new_index_gets_its_first_generation_and_goes_live(companies: Path, tm
 
 
 def test_what_is_streamed_is_an_answer_of_the_service(index: SqliteIndex, tmp_path: Path) -> None:
-    records = [{"id": f"{kind}-{n}", "name": f"Firm {n}", "description": kind} for kind in KINDS for n in (1, 2)]
+    records = [
+        {"id": f"{kind}-{n}", "name": f"Firm {n}", "description": f"{kind} {kind} {kind}"}
+        for kind in KINDS
+        for n in (1, 2)
+    ]
     (tmp_path / "new.jsonl").write_text("\n".join(map(json.dumps, records)))
     main(f"--files {tmp_path}/new.jsonl --index {index.path} --dead-letters {tmp_path}/dead --threads 1".split())
     with TestClient(create_app(index=index, encoder=None)) as client:

@@ -28,7 +28,7 @@ def message(number: int, value: dict[str, Any] | bytes | None, *, key: str = "",
     return Message(position=f"test#{number}", key=key.encode() or None, value=raw, time=T0 + timedelta(minutes=minutes))
 
 
-def record(company_id: str, description: str = "Makes boats.") -> dict[str, Any]:
+def record(company_id: str, description: str = "Makes fast boats.") -> dict[str, Any]:
     return {"id": company_id, "name": f"Company {company_id}", "description": description}
 
 
@@ -52,7 +52,7 @@ def counted(result: PipelineResult) -> dict[str, int]:
 def test_a_message_becomes_a_company_in_the_index(index: SqliteIndex, worker_settings: WorkerSettings) -> None:
     run([message(1, record("a"))], worker_settings, ends=[("test#1", "applied")])
     stored = index.get(index.live().name, ["a"])["a"]
-    assert stored.company.description == "Makes boats."
+    assert stored.company.description == "Makes fast boats."
     assert np.linalg.norm(stored.vector) == pytest.approx(1)
 
 
@@ -73,11 +73,11 @@ def test_every_message_has_one_end_and_is_counted_under_it(index: SqliteIndex, w
     result = run(
         [
             message(1, record("a"), minutes=5),  # read again
-            message(2, record("a", "Makes cars."), minutes=1),  # late
-            message(3, record("a", "Makes cars."), minutes=5),  # contradicts the first
+            message(2, record("a", "Makes fast cars."), minutes=1),  # late
+            message(3, record("a", "Makes fast cars."), minutes=5),  # contradicts the first
             message(4, None, key="z"),
             message(5, b"[]"),
-            message(6, record("b", "Makes anvils.")),
+            message(6, record("b", "Makes iron anvils.")),
         ],
         worker_settings,
         ends=[

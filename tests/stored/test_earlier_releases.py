@@ -69,7 +69,7 @@ def test_its_bundle_still_encodes_texts_for_it(index: SqliteIndex, encoders: Sto
     [stored] = (folder / "index.db.bundles").iterdir()
     bundle = ModelBundle.load(stored)
     assert (bundle.encoder_id, bundle.bundle_id) == (index.live().encoder_id, index.live().bundle_id)
-    ranking = Searcher(index, encoders).search(Question(anchors=[Anchor(text="cars")], k=1))
+    ranking = Searcher(index, encoders).search(Question(anchors=[Anchor(text="cars cars cars")], k=1))
     assert [hit.company.id for hit in ranking.hits] == ["cara"]
 
 
