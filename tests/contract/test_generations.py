@@ -7,8 +7,9 @@ from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.errors import GenerationConflict, InvalidInput, NoLiveGeneration, UnknownGeneration
 from similarity.index.protocol import CompanyIndex, GenerationState
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import Ranker
 from tests.contract.steps import add_candidate, add_live
-from tests.factories import make_embedded, make_generation, unit_vector
+from tests.factories import ENCODER_ID, make_embedded, make_generation, unit_vector
 
 
 def test_an_empty_index_has_no_live_generation(index: CompanyIndex) -> None:
@@ -19,7 +20,8 @@ def test_an_empty_index_has_no_live_generation(index: CompanyIndex) -> None:
 
 
 def test_a_created_generation_is_building_and_kept_as_given(index: CompanyIndex) -> None:
-    generation = make_generation("first", calibration=Calibration(slope=12.5, intercept=-7.0))
+    ranker = Ranker(encoder_id=ENCODER_ID, cosine=26.0, intercept=-24.0)
+    generation = make_generation("first", calibration=Calibration(slope=12.5, intercept=-7.0), ranker=ranker)
     index.create_generation(generation)
     assert index.generations() == [generation]
 

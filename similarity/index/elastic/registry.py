@@ -5,7 +5,7 @@ cannot both promote, and no reader sees half a transition.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -190,6 +190,15 @@ class Registry:
 
     def _other_leases(self, name: str) -> tuple[Lease, ...]:
         return tuple(lease for lease in self.leases if lease.name != name)
+
+
+def to_source(registry: Registry) -> dict[str, Any]:
+    """Return the registry as JSON values. A generation without a ranker can be read by earlier releases."""
+    source = asdict(registry)
+    for entry in source["entries"]:
+        if entry["record"]["ranker"] is None:
+            del entry["record"]["ranker"]
+    return source
 
 
 def from_source(source: Mapping[str, Any]) -> Registry:

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -14,7 +14,7 @@ from similarity.backoff import backoff
 from similarity.errors import IndexUnavailable
 from similarity.index.elastic.connection import BUSY, Cluster
 from similarity.index.elastic.mapping import small_index
-from similarity.index.elastic.registry import Registry, from_source
+from similarity.index.elastic.registry import Registry, from_source, to_source
 
 DOCUMENT = "registry"
 ATTEMPTS = 40
@@ -106,7 +106,7 @@ class RegistryStore:
                 index=self._index,
                 id=DOCUMENT,
                 # The client writes times in ISO 8601.
-                document={"registry": {**asdict(changed), "changes": changes}},
+                document={"registry": {**to_source(changed), "changes": changes}},
                 **condition,
             )
         except ConflictError:

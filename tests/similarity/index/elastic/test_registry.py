@@ -1,16 +1,16 @@
 """The registry's steps that the contract tests do not see."""
 
 import json
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from elasticsearch.serializer import JsonSerializer
 
 from similarity.errors import GenerationConflict, NoLiveGeneration, UnknownGeneration
-from similarity.index.elastic.registry import Entry, Registry, from_source
+from similarity.index.elastic.registry import Entry, Registry, from_source, to_source
 from similarity.index.protocol import Generation, GenerationState, Lease
 from similarity.model.calibration import Calibration
+from similarity.model.ranker import Ranker
 from tests.factories import make_generation
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -20,7 +20,7 @@ LIVE, PREVIOUS = GenerationState.LIVE, GenerationState.PREVIOUS
 
 def after_json(registry: Registry) -> Registry:
     """The registry as the client sends it and the server returns it."""
-    return from_source(json.loads(JsonSerializer().dumps(asdict(registry))))
+    return from_source(json.loads(JsonSerializer().dumps(to_source(registry))))
 
 
 def added(registry: Registry, generation: Generation, index: str) -> Registry:
@@ -53,12 +53,18 @@ def test_an_empty_registry_holds_nothing() -> None:
 
 
 def test_everything_comes_back_after_json() -> None:
-    calibrated = make_generation("third", calibration=Calibration(slope=12.5, intercept=-7.0))
+    ranker = Ranker(encoder_id="e", cosine=26.0, intercept=-24.0)
+    calibrated = make_generation("third", calibration=Calibration(slope=12.5, intercept=-7.0), ranker=ranker)
     registry = added(live(live(Registry(), "first"), "second"), calibrated, "index-third").retire("first")
     registry = take(registry, holder="b").take_lease("writer.1", holder="w", seconds=0.5, now=NOW)
     registry = registry.renew_lease(held(registry), seconds=90, acknowledged=3, now=NOW)
     assert after_json(registry) == registry
     assert after_json(registry).live().record.promoted_at == NOW
+
+
+def test_a_generation_without_a_ranker_has_no_member_that_earlier_releases_do_not_know() -> None:
+    [entry] = to_source(live(Registry(), "first"))["entries"]
+    assert "ranker" not in entry["record"]
 
 
 def test_an_index_stays_on_the_list_until_its_deletion_is_noted() -> None:
