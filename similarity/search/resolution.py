@@ -70,11 +70,6 @@ class ResolvedQuestion:
     vector: Vector
 
     @property
-    def has_one_anchor(self) -> bool:
-        """Whether the query vector is the unchanged vector of the only anchor."""
-        return len(self.anchors) == 1 and not self.negatives
-
-    @property
     def documents(self) -> list[EmbeddedCompany]:
         """The documents of the anchors, then of the negatives, without those that are free text."""
         return [each.document for each in (*self.anchors, *self.negatives) if each.document is not None]

@@ -192,7 +192,7 @@ async function advance(past) {
 }
 
 const send = ({ pair }, verdict) => sendVerdict({
-  anchor: pair.anchor.id, hit: pair.hit.id, verdict, rank: pair.cosine_rank, score: pair.score, probability: pair.probability,
+  anchor: pair.anchor.id, hit: pair.hit.id, verdict, rank: pair.business_rank, score: pair.score, probability: pair.probability,
   generation: pair.source.generation, bundle_id: pair.source.bundle,
 });
 
