@@ -261,7 +261,8 @@ def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
             values = next(reader, None)
         except csv.Error as error:
             where = f"lines {first} to {kept.number}"
-            reason = f"broken CSV in {where}: {error}"
+            unclosed = "a quotation mark is not closed; none was read" if "end of data" in str(error) else error
+            reason = f"broken CSV in {where}: {unclosed}"
             yield Row(number=number, record={"lines": where}, unreadable=reason, raw=kept.take())
             continue
         if values is None:

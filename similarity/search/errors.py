@@ -37,8 +37,8 @@ class TooFewWords(InvalidInput):
 
     def __init__(self, described: str) -> None:
         super().__init__(
-            f"{described} has too few words to rank by; write a longer description, or ask with a text of at least "
-            f"{MIN_CONTENT_WORDS} words that say what the company does"
+            f"{described} has too few words to rank by; write a description of at least {MIN_CONTENT_WORDS} words that "
+            "say what the company does, or ask with such words as a text"
         )
 
 

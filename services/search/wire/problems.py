@@ -253,8 +253,8 @@ TOO_FEW_WORDS = Kind(
     422,
     "too-few-words",
     "Too few words to rank by",
-    "A company or text of the query has fewer than three words that say something. Write a longer description, or ask "
-    "with a text.",
+    "A company of the query has fewer than three words that say something, or a text has none. Write a longer "
+    "description, or ask with other words.",
 )
 
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, Kind))

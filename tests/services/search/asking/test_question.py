@@ -316,8 +316,8 @@ def test_a_query_about_too_few_words_is_refused_by_name(index: SqliteIndex) -> N
     ]
     for answer in refused:
         assert problem(answer, "too-few-words")["detail"] == (
-            "the description of Tiny (tiny) has too few words to rank by; write a longer description, or ask with a "
-            "text of at least 3 words that say what the company does"
+            "the description of Tiny (tiny) has too few words to rank by; write a description of at least 3 words that "
+            "say what the company does, or ask with such words as a text"
         )
     text = client.get("/similar", params={"text": "of the"})
     assert problem(text, "too-few-words")["detail"].startswith("the text 'of the' has too few words to rank by")
