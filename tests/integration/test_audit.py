@@ -33,6 +33,8 @@ def acknowledged(service: Service, secret: str, writer: int) -> list[tuple[str, 
             answer.read()
         except (OSError, HTTPException):
             return done
+        if answer.status == 503:  # the encoder is still being loaded
+            continue
         assert (answer.status, answer.headers["X-Request-Id"]) == (200, request)
         done.append((company, request))
 

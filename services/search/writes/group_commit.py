@@ -38,6 +38,8 @@ MAX_WAIT_SECONDS = 20.0
 
 Shorter than the default request timeout, so that the client gets an answer about the state of its write.
 """
+SLOT_SECONDS = 0.5
+"""A commit takes milliseconds, so a few writes at once get a slot in turn; a slow store stops readers no longer."""
 IDLE_SECONDS_OPEN = 1.0
 """How long an idle destination stays open. A re-embed waits until its writer acknowledges a candidate."""
 
@@ -107,7 +109,8 @@ class GroupCommit:
     def write(self, changes: Sequence[Change], *, patient: bool = False) -> list[Written]:
         """Return one result per change, in order, when the changes are durable.
 
-        If too many requests wait, the write is refused at once or, if `patient`, waits for a slot.
+        If too many requests wait, the write waits for a slot: for SLOT_SECONDS or, if `patient`, as long as for its
+        result.
 
         Raises:
             Problem: too many requests wait, the service is stopping, or the write takes too long. The message says
@@ -116,7 +119,7 @@ class GroupCommit:
         """
         deadline = time.monotonic() + self._max_wait_seconds
         request = _Request(changes)
-        self._enqueue(request, seconds=self._max_wait_seconds if patient else 0)
+        self._enqueue(request, seconds=self._max_wait_seconds if patient else SLOT_SECONDS)
         try:
             return request.results.result(timeout=max(0.0, deadline - time.monotonic()))
         except TimeoutError:
