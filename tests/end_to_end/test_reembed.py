@@ -131,5 +131,5 @@ def test_a_scheduled_re_embed_swaps_under_load(place: Place, tmp_path: Path) -> 
     # From the old generation to the new one and back, and no other way.
     seen = [name for name, then in zip(load.generations, ["", *load.generations], strict=False) if name != then]
     assert (len(seen), seen[0]) == (3, seen[2]), seen
-    assert "backfill   1279 documents: 1279 written, 1279 encoded" in said
+    assert "backfill   1,279 documents: 1,279 written, 1,279 encoded" in said
     print(f"{len(load.generations)} searches, none failed\n{said}")
