@@ -3,7 +3,7 @@
     python -m benchmarks.ranking --index companies.db --peers peers.tsv --judged dev.tsv
 
 The index holds the companies with their facts. Everything is asked over HTTP, of services of its own, in the three
-readings. Four tables:
+readings. Six tables:
 
 - *peers*: lists of peers that people made. Pool: the companies of the lists and others with a full profile, 6,000 by
   default; anchors: companies with a peer that two lists name. recall@10 is of min(10, peers), MRR of the first peer.
@@ -13,12 +13,15 @@ readings. Four tables:
 - *forty* well-known companies (`forty_companies.tsv`): two judges saw the hits of three versions of the readings, mixed
   and unnamed. They listed true peers in the corpus, then accepted each hit or not (1 or 0). kept = accepted among the
   first ten / min(10, peers and hits that this judge accepts); a hit that nobody judged counts as not accepted.
+- *cost* and *sizes*, in this process: the median time of a search of ten hits, with texts that were seen before, and
+  how often the median size of the first ten lies within one level of the company's.
 - *sample*: the first ten hits of each company of data/sample; right are those of its group. Nothing was fitted there.
 """
 
 import argparse
 import json
 import tempfile
+import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -37,12 +40,16 @@ from similarity.generations.relevance_labels import COMPETITOR, RelevanceLabels,
 from similarity.index.opening import open_index
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import read_rows
+from similarity.search.question import Anchor, Question
 from similarity.search.rank import Rank
+from similarity.search.searcher import Searcher
 
 MIN_VOTES = 2
 FORTY = Path(__file__).with_name("forty_companies.tsv")
 DEPTH = 1_000
 PAGE = 250
+COST_COMPANIES = 50
+SIZE_COMPANIES = 60
 BINS = 10
 
 
@@ -68,6 +75,8 @@ def main() -> None:
             with running_service(whole) as service:
                 measure_judged(service, read_relevance_labels(options.judged), limit=options.anchors)
                 measure_forty(service, limit=options.anchors)
+            measure_cost(whole)
+            measure_sizes(whole)
         with running_service(sample_index(Path(folder))) as service:
             measure_sample(service, limit=options.anchors)
 
@@ -182,6 +191,56 @@ def measure_forty(service: RunningService, *, limit: int | None) -> None:
         found = {rank: np.array(kept.get((judge, rank), [0.0])) for rank in Rank}
         print(f"mean, {judge:24}", *(f"{each.mean():14.3f}" for each in found.values()))
         print(f"below 0.3, {judge:19}", *(f"{(each < 0.3).sum():14}" for each in found.values()))
+
+
+def measure_cost(path: Path) -> None:
+    """Print the median milliseconds of a search, by reading; each company is asked twice, and the second counts."""
+    with closing(SqliteIndex(path)) as index:
+        searcher = Searcher(index)
+        ids = _some_companies(index, COST_COMPANIES)
+        print("\ncost of a search, ms", *(f"{rank}" for rank in Rank))
+        medians = []
+        for rank in Rank:
+            times = []
+            for company in ids:
+                question = Question(anchors=[Anchor(company=company)], rank=rank, exact=True)
+                searcher.search(question)
+                began = time.perf_counter()
+                searcher.search(question)
+                times.append(time.perf_counter() - began)
+            medians.append(f"{1000 * float(np.median(times)):.1f}")
+        print(*medians)
+
+
+def measure_sizes(path: Path) -> None:
+    """Print for each level of the size how often the median of the first ten is within one level, by reading."""
+    with closing(SqliteIndex(path)) as index:
+        searcher, schema = Searcher(index), index.attributes()
+        if not schema.size:
+            return
+        by_level: dict[float, list[str]] = {}
+        for page in index.scan(index.live().name):
+            for each in page:
+                if isinstance(each, EmbeddedCompany) and (level := schema.size_of(each.company)) is not None:
+                    by_level.setdefault(level, []).append(each.id)
+        print("\nmedian size of the first ten within one level", Rank.BUSINESS, Rank.COMPARABLE)
+        for level, ids in sorted(by_level.items()):
+            chosen = np.random.default_rng(0).choice(ids, min(SIZE_COMPANIES, len(ids)), replace=False)
+            shares = []
+            for rank in (Rank.BUSINESS, Rank.COMPARABLE):
+                within = []
+                for company in chosen:
+                    question = Question(anchors=[Anchor(company=str(company))], rank=rank, exact=True)
+                    sizes = [schema.size_of(hit.company) for hit in searcher.search(question).hits]
+                    known = [size for size in sizes if size is not None]
+                    within += [abs(float(np.median(known)) - level) <= 1] if known else []
+                shares.append(f"{np.mean(within):.2f}" if within else "-")
+            print(f"level {level:g}", *shares)
+
+
+def _some_companies(index: SqliteIndex, count: int) -> list[str]:
+    ids = [each.id for page in index.scan(index.live().name) for each in page if isinstance(each, EmbeddedCompany)]
+    return ids[:: max(1, len(ids) // count)][:count]
 
 
 def measure_sample(service: RunningService, *, limit: int | None) -> None:
