@@ -18,6 +18,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -59,7 +60,7 @@ SHARES = (1.0, 1.0, 0.3, 0.1, 0.03)
 """Shares of the corpus in which each anchor is seen; the whole one counts twice, because it is the surest."""
 FACTS_KEPT = 0.5
 """The share of the fitted weights of facts that *comparable* keeps. Peers are listed for large companies mostly; with
-half the weights recall is the same (docs/ranking.md), and a list is nearer to what the companies do."""
+half the weights, a list is nearer to what the companies do."""
 PENALTY = 1e-4
 
 
@@ -204,11 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     with refusing():
         bundle = ModelBundle.load(options.bundle)
-        index = open_index(options.index)
-        try:
+        with closing(open_index(options.index)) as index:
             corpus = read_fact_corpus(index, encoder_id=bundle.encoder_id)
-        finally:
-            index.close()
         judged = judged_anchors(corpus, read_judgements(options.judged), shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}")
@@ -217,7 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged)
         metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}
         if options.peers:
-            metrics |= peers_out_of_fold(corpus, read_peers(options.peers), ranker)
+            with closing(open_index(options.peers_index or options.index)) as index:
+                pool = read_fact_corpus(index, encoder_id=bundle.encoder_id)
+            metrics |= peers_out_of_fold(pool, read_peers(options.peers), ranker)
         if options.dev:
             metrics |= measured(ranker, judged_anchors(corpus, read_judgements(options.dev)))
         folder = options.output / bundle.encoder_id if options.output else options.bundle
@@ -241,6 +241,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--index", required=True, help="index with this bundle's vectors of the judged companies (a file or a URL)")
     add("--judged", type=Path, required=True, help="judged pairs to fit on: anchor, candidate, grade")
     add("--peers", type=Path, help="lists of peers, for the reading comparable: anchor, candidate, votes")
+    add("--peers-index", help="index to measure lists of peers in, out of fold (default: --index)")
     add("--dev", type=Path, help="judged pairs of other anchors, to measure on")
     add("--seed", type=int, default=0, help="seed of the random corpora (default: 0)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")

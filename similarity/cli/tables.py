@@ -92,7 +92,9 @@ def show_ranking(
     for remark in remarks:
         sys.stderr.write(f"similarity: {printable(remark)}\n")
     if not lines:
-        sys.stderr.write("similarity: no company passes the filters; check the names of their fields and values\n")
+        sys.stderr.write(
+            "similarity: no company is left; if there are filters, check the names of their fields and values\n"
+        )
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
     show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
 

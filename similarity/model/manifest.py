@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import Ranker, ranker_from_json, ranker_to_json
+from similarity.model.ranker import Ranker, ranker_from_json
 from similarity.text import TEXT_REVISION, TextSettings
 
 SCHEMA_VERSION = 3  # 1 had no licence, 2 no ranker
@@ -76,7 +76,7 @@ def manifest_to_json(manifest: Manifest, sha256: Mapping[str, str]) -> dict[str,
     values["text_settings"] = asdict(manifest.text_settings)
     values["metrics"] = dict(manifest.metrics)
     values["calibration"] = asdict(manifest.calibration) if manifest.calibration else None
-    values["ranker"] = ranker_to_json(manifest.ranker)
+    values["ranker"] = asdict(manifest.ranker) if manifest.ranker else None
     # Without the later members, write the earlier schema again, so that such a bundle keeps its `bundle_id`.
     version = 3 if manifest.ranker else 2 if manifest.licence else 1
     for name, since in _SINCE.items():

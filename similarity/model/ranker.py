@@ -2,7 +2,7 @@
 
 Two readings of one question: *business* (what the companies do) and *comparable* (whom an analyst would put beside
 the company: also of similar size, and in the same country). Both are linear, so that each weight can be
-read. `similarity.search.reranking` computes the features, `python -m training.rank` fits the weights.
+read. `similarity.search.pair_features` computes the features, `python -m training.rank` fits the weights.
 """
 
 import math
@@ -66,13 +66,8 @@ def ranker_of(calibration: Calibration, encoder_id: str) -> Ranker | None:
     return Ranker(encoder_id=encoder_id, cosine=calibration.slope, intercept=calibration.intercept)
 
 
-def ranker_to_json(ranker: Ranker | None) -> dict[str, Any] | None:
-    """Return the JSON object that manifests and indexes store."""
-    return asdict(ranker) if ranker else None
-
-
 def ranker_from_json(content: object) -> Ranker | None:
-    """Return the ranker of a JSON object, or None of null.
+    """Return the ranker of a JSON object, as `dataclasses.asdict` makes it, or None of null.
 
     Raises:
         ValueError: a member is missing, unknown or of the wrong type, or a weight has the wrong sign.

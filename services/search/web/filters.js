@@ -15,7 +15,7 @@ const opened = new Set(); // facets that show all their values
 
 // ---- Which values there are: those of the same question without filters
 
-const keyOf = ({ anchors, negatives, exclude, excludeLists }) => JSON.stringify([anchors, negatives, exclude, excludeLists]);
+const keyOf = ({ anchors, negatives, exclude, excludeLists, rank }) => JSON.stringify([anchors, negatives, exclude, excludeLists, rank]);
 
 export async function loadFacets(answer, signal) {
   const state = current();

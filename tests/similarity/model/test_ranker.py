@@ -1,21 +1,22 @@
 """The ranker's record: its JSON, and what is refused."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from similarity.model.calibration import Calibration
-from similarity.model.ranker import ComparableWeights, Ranker, ranker_from_json, ranker_of, ranker_to_json
+from similarity.model.ranker import ComparableWeights, Ranker, ranker_from_json, ranker_of
 
 WEIGHTS = ComparableWeights(business=0.3, size_gap=-0.7, size_unknown=-2.0, same_country=1.1, slope=1.2, intercept=-0.5)
 RANKER = Ranker(encoder_id="e", cosine=26.0, shared_words=5.0, same_industry=0.9, sparsity=9.0, intercept=-24.0)
 
 
-@pytest.mark.parametrize("ranker", [None, RANKER, replace(RANKER, comparable=WEIGHTS)])
-def test_json_keeps_every_weight(ranker: Ranker | None) -> None:
-    assert ranker_from_json(ranker_to_json(ranker)) == ranker
+@pytest.mark.parametrize("ranker", [RANKER, replace(RANKER, comparable=WEIGHTS)])
+def test_json_keeps_every_weight(ranker: Ranker) -> None:
+    assert ranker_from_json(asdict(ranker)) == ranker
+    assert ranker_from_json(None) is None
 
 
 @pytest.mark.parametrize(
@@ -33,8 +34,7 @@ def test_json_keeps_every_weight(ranker: Ranker | None) -> None:
     ],
 )
 def test_a_ranker_with_an_error_is_refused(change: Callable[[dict[str, Any]], None], reason: str) -> None:
-    content = ranker_to_json(replace(RANKER, comparable=WEIGHTS))
-    assert content is not None
+    content = asdict(replace(RANKER, comparable=WEIGHTS))
     change(content)
     with pytest.raises(ValueError, match=reason):
         ranker_from_json(content)
