@@ -14,7 +14,7 @@ from .refusals import CLOSE, client_address, header, is_open, refuse
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="company similarity"'}
 WRONG_KEY = {"WWW-Authenticate": 'Bearer realm="company similarity", error="invalid_token"'}
-WRONG_KEYS = Allowance(rate=0.2, burst=20)
+WRONG_KEYS = Allowance(rate=0.2, burst=50)  # an office behind one address may hold a few expired keys
 REFUSED_ALLOWANCE = Allowance(rate=20, burst=100)
 
 
@@ -27,7 +27,7 @@ class Authentication:
 
     Without `keys` every caller is LOCAL. With them, every path needs a valid key, except the open ones (`is_open`),
     whether or not a route asks for a scope. Wrong keys are counted for each client address and answered 429
-    beyond 20, then one more every 5 seconds. Refusals are counted too: beyond REFUSED_ALLOWANCE the address loses its
+    beyond 50, then one more every 5 seconds. Refusals are counted too: beyond REFUSED_ALLOWANCE the address loses its
     connection, and with it the requests that it has pipelined. A valid key always passes, so nobody can lock out
     others behind the same address.
     """
