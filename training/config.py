@@ -43,6 +43,7 @@ class TrainSettings:
     max_tokens: int = 128  # of the authors' code; if training begins with a bundle, that of the bundle
     features: Features = "u,v,|u-v|,u*v"
     symmetric: bool = True  # logits are the mean of both orders; False for NLI, which is directed
+    frozen_embeddings: bool = False  # token embeddings are not trained, so that tokens not seen keep their meaning
     frozen_layers: int = 0  # number of lowest layers that are not trained; their output is computed once
     # Loss
     method: str = "pause"  # see training.losses.objectives

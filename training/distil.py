@@ -7,11 +7,16 @@
     ... --weak-labels industry=.03     # adds .03 to the target cosine of companies with the same industry
     ... --words .4                     # adds up to .4 for lexical overlap
     ... --local-scaling .5             # subtracts half of the hubness
+    ... --translations translations.jsonl --model models/pruned --frozen-embeddings    # for other languages
 
 A teacher is any bundle: train a larger model on the labels, export it (`--max-megabytes 200`), and pass its folder.
 Several teachers with different errors may be better than the best of them. Each teacher encodes every company once; the
 vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap add to the
 teachers' cosine of two companies; local scaling corrects for hubness (distillation/targets.py).
+
+Translations (data/translations.py) teach a multilingual student what the teachers know in English: a translation has the
+teachers' similarities of its English original (Reimers and Gurevych, EMNLP 2020, https://arxiv.org/abs/2004.09813, with
+similarities instead of vectors, so that the student need not have the teachers' dimension).
 
 A batch contains neighbourhoods of the corpus by the teachers' similarities; the loss compares the student's cosines
 within a batch with the teachers' (losses/distillation.py). `--pairs` is only used for checkpoint selection, on the
@@ -30,6 +35,7 @@ from training.console import refusing
 from training.data.pairs import read_pairs
 from training.data.selection import Selection
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
+from training.data.translations import read_translations
 from training.distillation.targets import TeacherTargets, hubness, overlap_factors, shared_values
 from training.distillation.task import DistillationTask
 from training.distillation.teachers import cached_vectors, load_teachers
@@ -51,7 +57,8 @@ def read_task(options: argparse.Namespace, settings: TrainSettings, processes: P
     pairs = read_pairs(options.pairs, companies=options.companies)
     _, held_out = split_by_anchor(pairs, selection=options.selection, seed=settings.seed)
     described = read_descriptions(options.companies)
-    texts = tuple(dict.fromkeys(described))
+    translations = read_translations(options.translations)
+    texts = tuple(dict.fromkeys([*described, *(each.original for each in translations)]))
     teachers = load_teachers(options.teachers)
     folder = options.output / "teachers"
     if processes.is_first:
@@ -66,16 +73,21 @@ def read_task(options: argparse.Namespace, settings: TrainSettings, processes: P
         targets = replace(targets, lexical=overlap_factors(texts, weight=options.words))
     if options.local_scaling:
         targets = replace(targets, hubness=options.local_scaling / 2 * hubness(vectors, seed=settings.seed))
+    # A translation has the targets of its original.
+    row_of = {text: row for row, text in enumerate(texts)}
+    original_of = dict.fromkeys(texts, "") | {each.translation: each.original for each in translations}
+    rows = np.array([row_of[original or text] for text, original in original_of.items()])
     return DistillationTask(
         settings,
-        texts,
-        targets,
+        tuple(original_of),
+        targets.rows(rows),
         select=Selection(held_out),
         selection_anchors=options.selection,
         teachers=[
             *(f"{teacher.bundle.manifest.base_model} ({teacher.encoder_id})" for teacher in teachers),
             *(f"{field} (+{weight:g})" for field, weight in options.weak_labels),
             *([f"shared words (+{options.words:g})"] if options.words else []),
+            *([f"{len(translations):,} translations"] if translations else []),
             *([f"local scaling ({options.local_scaling:g})"] if options.local_scaling else []),
         ],
         trained_on={company for folder in options.teachers for company in listed_companies(folder)},
@@ -109,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--weak-labels", type=_field_and_weight, nargs="+", default=[], metavar="FIELD=WEIGHT", help=weak)
     add("--words", type=_share, default=0.0, help="weight of lexical overlap in the target, 0 to 1 (default: 0)")
     add("--local-scaling", type=_share, default=0.0, help="share of the hubness to subtract, 0 to 1 (default: 0)")
+    add("--translations", type=Path, nargs="+", default=[], help="files with original, lang and translation")
     add("--output", type=Path, required=True, help="folder of this run; run the command again to continue a killed run")
     add("--selection", type=int, default=SELECTION_ANCHORS, help="anchors held out for checkpoint selection (100)")
     add_settings(parser, without=("method",))

@@ -10,7 +10,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -59,6 +59,12 @@ class TeacherTargets:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def rows(self, numbers: Integers) -> Self:
+        """Return the targets of the texts `numbers`, int64 `[n]`; a text may occur several times."""
+        return replace(
+            self, vectors=self.vectors[numbers], lexical=self.lexical[numbers], hubness=self.hubness[numbers]
+        )
+
     def similarities(self, text: int) -> NDArray[np.float32]:
         """Return the similarity of all texts to one, float32 `[t]`, without local scaling (for neighbourhoods)."""
         similarities: NDArray[np.float32] = self.vectors @ self.vectors[text]
@@ -78,7 +84,7 @@ def shared_values(
     """Return float32 `[texts, values]`; the product of two rows is `weight` for equal values of the companies, else 0.
 
     `described` are the texts of the file's companies, in the order of the file. If several companies have the same
-    text, the value of the first is used. A company without a value has the product 0 with all others.
+    text, the value of the first is used. A text without a value has the product 0 with all others.
 
     Raises:
         InvalidInput: no company has the field.
@@ -92,7 +98,7 @@ def shared_values(
     column = {name: number for number, name in enumerate(names)}
     rows = np.zeros((len(texts), len(names)), dtype=np.float32)
     for row_number, text in enumerate(texts):
-        if value_of[text]:
+        if value_of.get(text):
             rows[row_number, column[value_of[text]]] = np.sqrt(weight)
     return rows
 

@@ -192,6 +192,8 @@ def load_pair_model(settings: TrainSettings, *, classes: int = 0) -> PairModel:
     folder = weights_source(settings.source)
     require_transformer_alone(folder)
     transformer = load_base_transformer(folder)
+    if settings.frozen_embeddings:
+        transformer.get_input_embeddings().requires_grad_(False)
     head: PairHead | NoHead = NoHead()
     if classes:
         with torch.random.fork_rng(devices=[]):
