@@ -35,7 +35,7 @@ from similarity.index.opening import open_index
 from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.pair_features import PairFeatures
 from similarity.search.rank import Rank
-from similarity.search.reranking import business_logits, logits
+from similarity.search.reranking import business_logits, density, logits
 from training.console import refusing, say
 from training.data.ranking_pairs import (
     FactCorpus,
@@ -56,11 +56,11 @@ Floats: TypeAlias = NDArray[np.float64]
 BUSINESS = ("cosine", "shared_words", "same_industry", "sparsity")
 COMPARABLE = ("business", "size_gap", "size_unknown", "same_country")
 FALLING = frozenset({"size_gap", "size_unknown"})
-SHARES = (1.0, 1.0, 0.3, 0.1, 0.03)
-"""Shares of the corpus in which each anchor is seen; the whole one counts twice, because it is the surest."""
-FACTS_KEPT = 0.5
+SHARES = (1.0, 0.3, 0.1, 0.03)
+"""Shares of the corpus in which each anchor is seen."""
+FACTS_KEPT = 0.65
 """The share of the fitted weights of facts that *comparable* keeps. Peers are listed for large companies mostly; with
-half the weights, a list is nearer to what the companies do."""
+lower weights, a list is nearer to what the companies do."""
 PENALTY = 1e-4
 
 
@@ -77,7 +77,8 @@ def fit_comparable(
 ) -> Ranker:
     """Return `ranker` with the weights of *comparable* that tell listed peers from the other candidates.
 
-    Slope and intercept are then fitted on the judged anchors, so that the probability is that of a competitor.
+    Slope and intercept are then fitted on `judged`, anchors in the whole corpus, so that the probability is that of a
+    competitor.
 
     Raises:
         InvalidInput: no anchor has a listed peer among its candidates.
@@ -197,7 +198,8 @@ def _matrix(features: PairFeatures, names: Sequence[str]) -> Floats:
 
 
 def _comparable_matrix(features: PairFeatures, ranker: Ranker) -> Floats:
-    return np.column_stack([business_logits(ranker, features), _matrix(features, COMPARABLE[1:])])
+    facts = density(features)[:, None] * _matrix(features, COMPARABLE[1:])
+    return np.column_stack([business_logits(ranker, features), facts])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -207,12 +209,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bundle = ModelBundle.load(options.bundle)
         with closing(open_index(options.index)) as index:
             corpus = read_fact_corpus(index, encoder_id=bundle.encoder_id)
-        judged = judged_anchors(corpus, read_judgements(options.judged), shares=SHARES, seed=options.seed)
+        judgements = read_judgements(options.judged)
+        judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}")
         ranker = fit_business(judged, encoder_id=bundle.encoder_id)
         if options.peers:
-            ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged)
+            ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged_anchors(corpus, judgements))
         metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}
         if options.peers:
             with closing(open_index(options.peers_index or options.index)) as index:

@@ -15,10 +15,13 @@ from similarity.model.calibration import Calibration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparableWeights:
-    """Weights of the reading *comparable*: `score` = business * logit of the business reading + the other features.
+    """Weights of the reading *comparable*: score = business * logit of the business reading + density * the facts.
 
-    The probability is sigmoid(slope * score + intercept), fitted on the same judgements as the business reading, so
-    that both mean the same: P(competitor).
+    The probability is sigmoid(slope * score + intercept) where facts count in full, fitted on the same judgements as
+    the business reading, so that both mean the same: P(competitor). `density`: see `similarity.search.reranking`.
+
+    Raises:
+        ValueError: `business` is not above 0.
     """
 
     business: float
@@ -27,6 +30,10 @@ class ComparableWeights:
     same_country: float
     slope: float
     intercept: float
+
+    def __post_init__(self) -> None:
+        if not self.business > 0:
+            raise ValueError("ranker.comparable.business must be above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +58,7 @@ class Ranker:
         rising = {"cosine": self.cosine, "shared_words": self.shared_words, "same_industry": self.same_industry}
         if self.comparable:
             other = asdict(self.comparable)
-            rising |= {f"comparable.{name}": other[name] for name in ("business", "same_country")}
+            rising |= {f"comparable.{name}": other[name] for name in ("same_country",)}
             rising |= {f"-comparable.{name}": -other[name] for name in ("size_gap", "size_unknown")}
             rising["comparable.slope"] = other["slope"]
         wrong = next((name for name, weight in rising.items() if not weight >= 0), None)

@@ -10,6 +10,9 @@ from similarity.model.ranker import ComparableWeights, Ranker
 from similarity.search.pair_features import Described, Floats, PairFeatures
 from similarity.search.rank import Rank
 
+FACTS_FADE = 3.0
+"""How fast the weight of facts falls with `sparsity`: at a third they do not count any more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedAnchor:
@@ -31,23 +34,35 @@ def business_logits(ranker: Ranker, features: PairFeatures) -> Floats:
     )
 
 
+def density(features: PairFeatures) -> Floats:
+    """Return how much the facts count in the reading *comparable*, 0 to 1, `[candidates]`.
+
+    In a small corpus only a few candidates are of the same business, and facts would lift others above them.
+    """
+    return np.asarray(np.maximum(0.0, 1.0 - FACTS_FADE * features.sparsity))
+
+
 def comparable_scores(weights: ComparableWeights, business: Floats, features: PairFeatures) -> Floats:
     """Return the scores of the reading *comparable*, `[candidates]`; `business`: the logits of the other reading."""
-    return (
-        weights.business * business
-        + weights.size_gap * features.size_gap
+    facts = (
+        weights.size_gap * features.size_gap
         + weights.size_unknown * features.size_unknown
         + weights.same_country * features.same_country
     )
+    return np.asarray(weights.business * business + density(features) * facts)
 
 
 def logits(ranker: Ranker, features: PairFeatures, rank: Rank) -> Floats:
-    """Return the logit of P(competitor), `[candidates]`. Without weights for *comparable* it is that of *business*."""
+    """Return the logit of P(competitor), `[candidates]`. Without weights for *comparable* it is that of *business*.
+
+    The less the facts count, the nearer the logit of *comparable* is to that of *business*.
+    """
     business = business_logits(ranker, features)
     if rank is not Rank.COMPARABLE or ranker.comparable is None:
         return business
-    weights = ranker.comparable
-    return weights.slope * comparable_scores(weights, business, features) + weights.intercept
+    weights, share = ranker.comparable, density(features)
+    slope = share * weights.slope + (1 - share) / weights.business
+    return slope * comparable_scores(weights, business, features) + share * weights.intercept
 
 
 def combined(anchors: Sequence[Floats], weights: Sequence[float], negatives: Sequence[Floats] = ()) -> Floats:

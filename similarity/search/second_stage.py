@@ -146,7 +146,7 @@ class SecondStage:
                     company_features(each.described, request.schema),
                     companies,
                     cosines,
-                    neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity else (),
+                    neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity or ranker.comparable else (),
                 ),
                 request.rank,
             )
