@@ -11,6 +11,7 @@ with the columns of the company, as for any other load.
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -21,10 +22,11 @@ from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
-from similarity.ingest.files import RejectsFile, Row, column_names, read_rows
+from similarity.ingest.files import RejectsFile, column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
 from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
 from similarity.ingest.records import Change, Columns, parse_record
+from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
 from similarity.text import text_hash
 
@@ -63,7 +65,7 @@ def import_vectors(
 
     def reject(row: Row, reason: str) -> None:
         readable = {name: value for name, value in row.record.items() if name != VECTOR_COLUMN}
-        rejects.add(Row(number=row.number, record=readable), reason)
+        rejects.add(replace(row, record=readable), reason)
 
     rows = read_rows(path, on_note=report.notes.append)
     while chunk := list(islice(rows, CHUNK_ROWS)):

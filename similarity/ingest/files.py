@@ -3,16 +3,13 @@
 A row that cannot be read is returned as an unreadable row, so that the other rows are not lost.
 """
 
-import csv
 import gzip
 import io
-import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
@@ -21,8 +18,10 @@ from similarity.errors import InvalidInput
 from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
 from similarity.formats.json_text import read_json
 from similarity.index.sqlite.files import refuse_database
+from similarity.ingest.csv_rows import csv_header, csv_rows
 from similarity.ingest.encodings import OnNote, as_utf_8
-from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, LinesOfRow, bounded_lines, unpacked
+from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, bounded_lines, unpacked
+from similarity.ingest.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,24 +29,9 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
-MAX_FIELD_CHARACTERS = 10_000_000
 BYTE_ORDER_MARK = "\ufeff"
-IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One row of a file: its number (the first data row is 1), its values, or the reason why it is `unreadable`.
-
-    `raw`: the bytes of a row that is JSON or unreadable (only the beginning if it is too long); otherwise empty.
-    """
-
-    number: int
-    record: Mapping[str, object]
-    unreadable: str = ""
-    raw: bytes = field(default=b"", repr=False)
 
 
 def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Row]:
@@ -85,7 +69,7 @@ def read_stream(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: 
             yield from _json_rows(lines)
         else:
             with _text(lines) as text:
-                yield from _csv_rows(text, suffix)
+                yield from csv_rows(text, suffix)
     except (*GZIP_ERRORS, UnicodeDecodeError) as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
 
@@ -116,7 +100,7 @@ def column_names(path: Path) -> list[str]:
                 return [name for name in sheet.columns if name]
         if not _is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
-                return _csv_header(text, format_of(path.name))[0]
+                return csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
     for row in read_rows(path):
         names |= dict.fromkeys(str(name) for name in row.record)
@@ -145,7 +129,9 @@ def count_rows(path: Path) -> int:
 
 
 class RejectsFile:
-    """A JSONL file of rejected rows, each with its number and reason; created at the first reject.
+    """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
+
+    An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long).
 
     Raises:
         InvalidInput: the file could not be written, or is `source` (the file that is read) or a database. It is checked
@@ -171,6 +157,8 @@ class RejectsFile:
         if self._stream is None:
             self._stream = self.path.open("w", encoding="utf-8")
         entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
+        if row.unreadable:  # what the record holds of it is not all
+            entry["text"] = row.raw.decode("utf-8", "surrogateescape")
         # ASCII output: a record may hold broken Unicode, which must not break this file.
         self._stream.write(json.dumps(entry, default=str) + "\n")
         self.count += 1
@@ -248,55 +236,6 @@ def _json_rows(stream: IO[bytes]) -> Iterator[Row]:
             yield Row(number=number, record=record, raw=line.encode("utf-8", "surrogateescape"))
         else:
             yield Row(number=number, record={"line": line[:1000]}, unreadable="not a JSON object", raw=raw)
-
-
-def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
-    csv.field_size_limit(MAX_FIELD_CHARACTERS)
-    header, delimiter = _csv_header(lines, suffix)
-    kept = LinesOfRow(lines)
-    reader = csv.reader(kept, delimiter=delimiter, strict=True)
-    for number in itertools.count(1):
-        first = kept.number + 1
-        try:
-            values = next(reader, None)
-        except csv.Error as error:
-            where = f"lines {first} to {kept.number}"
-            unclosed = "a quotation mark is not closed; none was read" if "end of data" in str(error) else error
-            reason = f"broken CSV in {where}: {unclosed}"
-            yield Row(number=number, record={"lines": where}, unreadable=reason, raw=kept.take())
-            continue
-        if values is None:
-            return
-        raw = kept.take()
-        if values:
-            yield _csv_row(number, header, values, raw)
-
-
-def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
-    """Return the column names in the first line, and the delimiter."""
-    first_line = next(lines, "")
-    if len(first_line) > MAX_LINE:
-        raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
-    if "\x00" in first_line:
-        raise InvalidInput(IS_UTF_16)
-    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
-    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
-    if not any(header):
-        raise InvalidInput("the file is empty; its first line must name the columns")
-    if len(set(header)) < len(header):
-        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
-    return header, delimiter
-
-
-def _csv_row(number: int, header: Sequence[str], values: Sequence[str], raw: bytes) -> Row:
-    if len(values) != len(header):
-        return Row(
-            number=number,
-            record={**dict(zip(header, values, strict=False)), "extra": list(values[len(header) :])},
-            unreadable=f"has {len(values)} values for {len(header)} columns; a text with commas needs quotes",
-            raw=raw,
-        )
-    return Row(number=number, record=dict(zip(header, values, strict=True)))
 
 
 def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, check_stored_id, utc_now, version_of
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.files import RejectsFile, Row, column_names, has_late_column, read_rows
+from similarity.ingest.files import RejectsFile, column_names, has_late_column, read_rows
 from similarity.ingest.records import Change, Columns, clean_text, parse_record
 from similarity.ingest.repeated_rows import RepeatedRows
+from similarity.ingest.rows import Row
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder

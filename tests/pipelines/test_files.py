@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pipelines.sources.files import ReadFiles, message_of
 from similarity.company import version_of
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.ingest.files import Row
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import Columns
+from similarity.ingest.rows import Row
 
 pytestmark = pytest.mark.pipelines
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.ingest.files import RejectsFile, Row, column_names, count_rows, read_rows, read_stream
+from similarity.ingest.files import RejectsFile, column_names, count_rows, read_rows, read_stream
+from similarity.ingest.rows import Row
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -67,10 +68,32 @@ def test_a_csv_row_with_too_many_or_too_few_values_is_one_bad_row(tmp_path: Path
     assert rows[0].record == {"id": "1", "name": "a", "extra": ["b"]}
 
 
-def test_broken_quotes_name_their_lines_and_the_rest_is_read(tmp_path: Path) -> None:
-    rows = list(read_rows(write(tmp_path / "a.csv", 'id,name\n1,"a"b\n2,c\n')))
-    assert "broken CSV in lines 2 to 2" in rows[0].unreadable
-    assert rows[1].record == {"id": "2", "name": "c"}
+@pytest.mark.parametrize(
+    ("lines", "rejected", "read"),
+    [
+        (['1,"a"b', "2,c"], {"line 2": '1,"a"b'}, ["2"]),
+        (['1,"open', "2,c", '3,"d"'], {"line 2": '1,"open'}, ["2", "3"]),
+        (['1,"open', "2,c", "3,d"], {"line 2": '1,"open'}, ["2", "3"]),
+        (["1,a", '2,"open'], {"line 3": '2,"open'}, ["1"]),
+        (['1,"open', '2,"open', '3,"open', "4,d"], {f"line {n}": f'{n - 1},"open' for n in (2, 3, 4)}, ["4"]),
+        (['1,"two', 'lines"', '2,"open', '3,"two', 'lines"'], {"line 4": '2,"open'}, ["1", "3"]),
+        (['"two', 'lines","open', "2,c", '3,"d"'], {"lines 2 to 3": '"two\nlines","open'}, ["2", "3"]),
+        # Another line ends the text, by chance with a comma behind it.
+        (['1,"open', "2,c", '3,5" pipe",d'], {"line 2": '1,"open', "line 4": '3,5" pipe",d'}, ["2"]),
+        (['"open,a', "2,c", '5",d,e'], {"line 2": '"open,a', "line 4": '5",d,e'}, ["2"]),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_broken_quotes_cost_their_own_lines(
+    tmp_path: Path, lines: list[str], rejected: dict[str, str], read: list[str], line_end: str
+) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", line_end.join(["id,name", *lines, ""]))))
+    broken = [row for row in rows if row.unreadable]
+    texts = [row.raw.decode().removesuffix(line_end).replace(line_end, "\n") for row in broken]
+    assert texts == list(rejected.values())
+    assert [row.record["id"] for row in rows if not row.unreadable] == read
+    for row, where in zip(broken, rejected, strict=True):
+        assert row.unreadable.startswith(f"broken CSV in {where}: ") or "values for 2 columns" in row.unreadable
 
 
 def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
@@ -189,8 +212,12 @@ def test_the_progress_bar_knows_what_to_expect(tmp_path: Path) -> None:
 def test_rejects_keep_row_reason_and_content_even_of_broken_text(tmp_path: Path) -> None:
     with RejectsFile(tmp_path / "r.jsonl") as rejects:
         rejects.add(Row(number=3, record={"name": "caf\udce9"}), "name: broken")
-    entry = json.loads((tmp_path / "r.jsonl").read_text())
-    assert entry == {"row": 3, "reason": "name: broken", "record": {"name": "caf\udce9"}}
+        rejects.add(Row(number=4, record={"lines": "line 5"}, unreadable="?", raw=b'a,"caf\xe9\n'), "broken CSV")
+    entries = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert entries == [
+        {"row": 3, "reason": "name: broken", "record": {"name": "caf\udce9"}},
+        {"row": 4, "reason": "broken CSV", "record": {"lines": "line 5"}, "text": 'a,"caf\udce9\n'},
+    ]
 
 
 def test_without_rejects_there_is_no_rejects_file(tmp_path: Path) -> None:
