@@ -15,6 +15,7 @@ from similarity.cli.context import (
     SizeOption,
     columns_of,
     fail,
+    found_columns,
     opened,
     progress,
     rejects_path,
@@ -49,7 +50,7 @@ def ingest(
 ) -> None:
     """Add or update the companies of a file.
 
-    Columns named like the fields are found by themselves: id, name, description, aliases, domain (or
+    Columns named like the fields, in any case, are found by themselves: id, name, description, aliases, domain (or
     website), country, industry, tags, event_time, deleted. Map others with --column, for example
     `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |. Other columns are kept as facts by
     --attribute, for example `-a market_cap:ordinal=small,mid,large --size market_cap`.
@@ -106,7 +107,7 @@ def _load(
     from similarity.generations.first import ensure_generation, promote_first
     from similarity.index.bundle_store import keep_bundle
     from similarity.ingest.files import RejectsFile, count_rows
-    from similarity.ingest.load import check_columns, load_file
+    from similarity.ingest.load import load_file
     from similarity.upkeep.audit import Action, Entry, file_subject, system_user
 
     def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
@@ -123,7 +124,7 @@ def _load(
             ]
         )
 
-    check_columns(file, columns)
+    found = found_columns(file, columns, index)
     now = utc_now()
     with opened(index, bundle, create=True) as work:
         record, who = work.audit, system_user()
@@ -140,7 +141,7 @@ def _load(
                 file,
                 index=work.index,
                 encoders=work.encoders(loaded),
-                columns=columns,
+                columns=found.columns,
                 rejects=rejected,
                 now=now,
                 sync=sync,

@@ -22,9 +22,10 @@ from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
+from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import RejectsFile, column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows
 from similarity.ingest.records import Change, Columns, parse_record
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
@@ -60,7 +61,9 @@ def import_vectors(
         IndexUnavailable: the store accepted no row of a chunk.
     """
     target = generation_named(index, generation)
-    _check_file(path, target, columns)
+    known = KnownAttributes.of_index(index)
+    columns = file_columns(path, columns, known=known, others=[VECTOR_COLUMN]).columns
+    _check_vectors(path, target)
     report = LoadReport()
 
     def reject(row: Row, reason: str) -> None:
@@ -131,8 +134,7 @@ def unit_vector(value: object, *, dimension: int) -> Vector:
     return (vector / norm).astype(np.float32)
 
 
-def _check_file(path: Path, generation: Generation, columns: Columns) -> None:
-    check_columns(path, columns)
+def _check_vectors(path: Path, generation: Generation) -> None:
     present = column_names(path)
     if VECTOR_COLUMN not in present:
         raise InvalidInput(f"there is no column {VECTOR_COLUMN!r}; the file has the columns: {', '.join(present)}")

@@ -90,6 +90,11 @@ def format_of(name: str) -> str:
     return suffix
 
 
+def is_json(path: Path) -> bool:
+    """Return whether the rows of a file are lines of JSON, which need not have the same columns."""
+    return format_of(path.name) in {".jsonl", ".ndjson"}
+
+
 def column_names(path: Path) -> list[str]:
     """Return the columns of a file; for JSONL those of the first 100 rows."""
     with _opened(path) as stream:
@@ -98,7 +103,7 @@ def column_names(path: Path) -> list[str]:
         if format_of(path.name) == ".xlsx":
             with open_sheet(stream, str(path)) as sheet:
                 return [name for name in sheet.columns if name]
-        if not _is_json(path):
+        if not is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
                 return csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
@@ -111,7 +116,7 @@ def column_names(path: Path) -> list[str]:
 
 def has_late_column(path: Path, column: str) -> bool:
     """Return whether any row of a JSONL file has this column; reads the file up to the first such row."""
-    return _is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
+    return is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
 
 
 def count_rows(path: Path) -> int:
@@ -188,10 +193,6 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             yield stream
     except (*GZIP_ERRORS, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
-
-
-def _is_json(path: Path) -> bool:
-    return format_of(path.name) in {".jsonl", ".ndjson"}
 
 
 def _lines(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: None) -> IO[bytes]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, check_stored_id, utc_now, version_of
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.files import RejectsFile, column_names, has_late_column, read_rows
+from similarity.ingest.files import RejectsFile, read_rows
 from similarity.ingest.records import Change, Columns, clean_text, parse_record
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
@@ -63,23 +63,6 @@ class LoadReport:
     def failed(self) -> int:
         """Number of rows and deletes that the store did not accept; a repeated load tries them again."""
         return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
-
-
-def check_columns(path: Path, columns: Columns) -> None:
-    """Raise InvalidInput if the file lacks a required column or one that an option names.
-
-    The message lists the columns of the file.
-    """
-    existing = column_names(path)
-    existing_text = f"the file has the columns: {', '.join(existing) or 'none'}"
-    for name, column in (*columns.fields.items(), *columns.attributes.items()):
-        if column not in existing and not has_late_column(path, column):
-            raise InvalidInput(f"there is no column {column!r} for {name}; {existing_text}")
-    for name in ("id", "name", "description"):
-        if columns.fields.get(name, name) not in existing:
-            raise InvalidInput(
-                f"there is no column {name!r}; give its name with --column {name}=COLUMN; {existing_text}"
-            )
 
 
 def load_file(

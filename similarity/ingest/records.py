@@ -58,6 +58,8 @@ Change: TypeAlias = VersionedCompany | DeletedCompany
 class Columns:
     """Maps fields to the columns of a record; a field that is not listed is read from the column of its name.
 
+    The domain is also read from the website, unless only `domain` is listed.
+
     `attributes` maps attribute names to columns, and `schema` holds the types of those that have one. Values of the
     type number are parsed: range filters match numbers only, and every cell of a CSV file is text.
     """
@@ -96,11 +98,13 @@ class Columns:
 
     def value(self, record: Record, field_name: str) -> object:
         """Return the raw value of a field; None if the record has no such column."""
-        if field_name in self.fields:
-            return record.get(self.fields[field_name])
-        value = record.get(field_name)
+        value = record.get(self.fields.get(field_name, field_name))
         # Not FALLBACK_COLUMNS.get(): a file may have a column whose name is empty or None.
-        return value or record.get(FALLBACK_COLUMNS[field_name]) if field_name in FALLBACK_COLUMNS else value
+        if value or field_name not in FALLBACK_COLUMNS:
+            return value
+        fallback = FALLBACK_COLUMNS[field_name]
+        is_only = field_name in self.fields and fallback not in self.fields
+        return value if is_only else record.get(self.fields.get(fallback, fallback))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,11 +127,14 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
 
 
 def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
-    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12")], header="ticker,title,about,staff")
+    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12", "")], header="ticker,title,about,staff,\x1b[2J")
     text = shell(
         "ingest", "c.csv", "-c", "id=ticker", "-c", "name=title", "-c", "description=about", "-a", "size=staff"
     )
     assert "1 applied" in text
+    assert text.startswith(
+        "columns: id <- ticker, name <- title, description <- about, attributes.size <- staff; ignored: \ufffd[2J\n"
+    )
 
 
 def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -> None:

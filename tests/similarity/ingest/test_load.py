@@ -12,7 +12,7 @@ from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, N
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
-from similarity.ingest.load import LoadReport, check_columns, load_file
+from similarity.ingest.load import LoadReport, load_file
 from similarity.ingest.records import Columns
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
@@ -284,32 +284,3 @@ def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
     with WriterLease(index) as writer, pytest.raises(NoLiveGeneration, match="create a generation"):
         write_changes(writer, {}, [], now=NOW)
     index.close()
-
-
-def test_a_csv_file_without_rows_is_a_load_of_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "delta.csv"
-    path.write_text("id,name,description\n")
-    check_columns(path, Columns())
-
-
-def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*many(120), record("late", employees=7)]))
-    check_columns(path, Columns(attributes={"employees": "employees"}))
-    with pytest.raises(InvalidInput, match="no column 'employes'"):
-        check_columns(path, Columns(attributes={"employees": "employes"}))
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (Columns(), "give its name with --column name=COLUMN; the file has the columns: id, title, description"),
-        (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
-        (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),
-    ],
-)
-def test_columns_are_checked_before_the_first_row(tmp_path: Path, columns: Columns, message: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id,title,description\n1,a,b\n")
-    with pytest.raises(InvalidInput, match=message):
-        check_columns(path, columns)
