@@ -169,6 +169,14 @@ def _ignored_values(report: "LoadReport") -> str:
     )
 
 
+def _removed_values(report: "LoadReport") -> str:
+    fields = ", ".join(f"{field} from {count:,}" for field, count in report.removed_values.most_common())
+    return (
+        f"warning: values were removed from companies, because the load has no column for them: {fields}. To have them "
+        "again, load a file with these columns (options: --column FIELD=COLUMN, --attribute NAME=COLUMN)"
+    )
+
+
 def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
@@ -178,6 +186,8 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
         typer.echo(printable(note))
     if report.ignored_values:
         typer.echo(_ignored_values(report))
+    if report.removed_values:
+        typer.echo(printable(_removed_values(report)))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
         typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")

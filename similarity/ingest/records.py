@@ -106,6 +106,11 @@ class Columns:
         is_only = field_name in self.fields and fallback not in self.fields
         return value if is_only else record.get(self.fields.get(fallback, fallback))
 
+    def has(self, record: Record, field_name: str) -> bool:
+        """Return whether a record has a column for a field, perhaps an empty one."""
+        names = (field_name, FALLBACK_COLUMNS.get(field_name, field_name))
+        return any(self.fields.get(name, name) in record for name in names)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRecord:

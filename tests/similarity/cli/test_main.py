@@ -275,6 +275,18 @@ def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
     assert "2 invalid values were ignored in accepted companies: domain 1, attributes.employees 1" in told
 
 
+def test_a_reload_keeps_attributes_and_says_which_values_it_removes(shell: Shell) -> None:
+    header = f"{HEADER},Employees,sector,staff"
+    file = shell.write("c.csv", [(*row, "10", "drinks", "7") for row in COMPANIES], header=header)
+    shell("ingest", file, "-a", "employees:number", "-a", "sector", "-a", "team=staff", "-c", "domain=website")
+    told = shell("ingest", shell.write("d.csv", [(*row, "10", "drinks", "7") for row in COMPANIES[:2]], header=header))
+    assert "attributes.employees <- Employees, attributes.sector; ignored: staff\n" in told
+    assert "because the load has no column for them: attributes.team from 2. To have them again" in told
+    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.employees>=10"))) == 4
+    told = shell("ingest", shell.write("e.csv", [row[:3] for row in COMPANIES[:1]], header="id,name,description"))
+    assert "domain from 1, country from 1, attributes.employees from 1, attributes.sector from 1." in told
+
+
 def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:
     assert "SIMILARITY_INDX is not a setting" in shell("info", fails=True, SIMILARITY_INDX="x.db")
 

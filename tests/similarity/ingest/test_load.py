@@ -59,6 +59,7 @@ class Loader:
         self.now = NOW
         self.rejects = folder / "rejects.jsonl"
         self.others: dict[str, CountingEncoder] = {}
+        self.columns = Columns()
 
     def file(self, records: list[object]) -> Path:
         path = self.folder / "companies.jsonl"
@@ -70,7 +71,7 @@ class Loader:
         encoders = {self.encoder.encoder_id: self.encoder, **self.others}
         with RejectsFile(self.rejects) as rejects:
             return load_file(
-                self.file(records), index=self.index, encoders=encoders, columns=Columns(), rejects=rejects,
+                self.file(records), index=self.index, encoders=encoders, columns=self.columns, rejects=rejects,
                 now=self.now, sync=sync, force=force,
             )  # fmt: skip
 
@@ -172,6 +173,22 @@ def test_a_sync_deletes_nothing_if_an_id_in_the_snapshot_is_not_usable(loader: L
 def test_values_that_were_left_out_are_counted_by_field(loader: Loader) -> None:
     report = loader.load([record("a", website="http://"), record("b", website="http://"), record("c")])
     assert report.ignored_values == {"domain": 2}
+
+
+def test_values_that_companies_lose_for_want_of_a_column_are_counted_by_field(loader: Loader) -> None:
+    loader.columns = Columns(attributes={"staff": "staff"})
+    facts = {"country": "Spain", "website": "a.com", "tags": "x;y", "staff": 7}
+    loader.load([record(each, **facts) for each in "abcd"])
+    for attributes, rows, removed in [
+        # The columns are there: the values are gone on purpose.
+        ({"staff": "staff"}, [record("a", country="", domain="", tags="", staff="")], {}),
+        ({"staff": "staff"}, [record("b", **facts), record("c", **facts | {"country": "Chile"})], {}),
+        ({}, [record("b", **facts), record("c", website="c.com")], {"attributes.staff": 2, "country": 1, "tags": 1}),
+        ({}, [record("d"), record("new")], {"attributes.staff": 1, "country": 1, "domain": 1, "tags": 1}),
+        ({}, [record("d", event_time="2020-01-01T00:00:00Z")], {}),  # superseded
+    ]:
+        loader.columns = Columns(attributes=attributes)
+        assert loader.load(rows).removed_values == removed
 
 
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
