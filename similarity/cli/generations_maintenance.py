@@ -21,6 +21,7 @@ from similarity.cli.context import (
     progress,
     rejects_path,
 )
+from similarity.cli.load import print_ignored
 from similarity.cli.output import ListFormat, show_facts, show_rows
 from similarity.formats.terminal import printable
 
@@ -162,6 +163,7 @@ def import_vectors(
     typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
     for note in report.notes:
         typer.echo(printable(note))
+    print_ignored(report, rejected)
     typer.echo(f"to make it live: similarity generations promote {generation.name} --judged FILE")
     if report.failed:
         fail(f"{report.failed:,} rows were not taken by the store; run again with --into {generation.name}")

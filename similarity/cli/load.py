@@ -161,12 +161,17 @@ def _load(
         )  # a success, because the accepted companies are live
 
 
-def _ignored_values(report: "LoadReport") -> str:
+def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:
+    """Print how many values were ignored, the first of them, and where all are."""
+    if not report.ignored_values:
+        return
     fields = ", ".join(f"{field} {count:,}" for field, count in report.ignored_values.most_common())
-    return (
-        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields} "
-        "(a website without a host name, or an attribute that is not a number)"
+    typer.echo(
+        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields}; see "
+        f"{rejected.warnings_path}. The first are:"
     )
+    for warning in rejected.first_warnings:
+        typer.echo(f"  {printable(warning)}")
 
 
 def _removed_values(report: "LoadReport") -> str:
@@ -184,8 +189,7 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     )
     for note in report.notes:
         typer.echo(printable(note))
-    if report.ignored_values:
-        typer.echo(_ignored_values(report))
+    print_ignored(report, rejected)
     if report.removed_values:
         typer.echo(printable(_removed_values(report)))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))

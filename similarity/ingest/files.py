@@ -8,7 +8,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
+SHOWN_WARNINGS = 3
+"""How many ignored values a report shows; all are in the file of warnings."""
 BYTE_ORDER_MARK = "\ufeff"
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
@@ -136,43 +138,58 @@ def count_rows(path: Path) -> int:
 class RejectsFile:
     """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
 
-    An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long).
+    An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long). The values of
+    accepted rows that were ignored go to a file of their own, `warnings_path`, with row, id, column and reason.
 
     Raises:
-        InvalidInput: the file could not be written, or is `source` (the file that is read) or a database. It is checked
+        InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked
             before the load starts.
     """
 
     def __init__(self, path: Path, *, source: Path | None = None) -> None:
-        if source is not None and path.exists() and path.samefile(source):
-            raise InvalidInput(f"rejected rows cannot be written to {path}, which is being read; name another file")
-        refuse_database(path)
-        if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-            raise InvalidInput(
-                f"rejected rows cannot be written to {path}; give --rejects FILE in an existing, writable folder"
-            )
         self.path = path
+        is_device = path.exists() and not path.is_file()  # such as /dev/null, beside which no file belongs
+        name = f"{path.name.removesuffix('.jsonl').removesuffix('.rejects')}.warnings.jsonl"
+        self.warnings_path = path if is_device else path.with_name(name)
+        for each in (path, self.warnings_path):
+            if source is not None and each.exists() and each.samefile(source):
+                raise InvalidInput(f"rejected rows cannot be written to {each}, which is being read; name another file")
+            refuse_database(each)
+            if not os.access(each if each.exists() else each.parent, os.W_OK) or each.is_dir():
+                raise InvalidInput(
+                    f"rejected rows cannot be written to {each}; give --rejects FILE in an existing, writable folder"
+                )
         self.count = 0
         self.first = ""
         """The number and the reason of the first rejected row."""
-        self._stream: IO[str] | None = None
+        self.first_warnings: list[str] = []
+        self._streams: dict[Path, IO[str]] = {}
 
     def add(self, row: Row, reason: str) -> None:
         """Append one rejected row."""
-        if self._stream is None:
-            self._stream = self.path.open("w", encoding="utf-8")
         entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
         if row.unreadable:  # what the record holds of it is not all
             entry["text"] = row.raw.decode("utf-8", "surrogateescape")
-        # ASCII output: a record may hold broken Unicode, which must not break this file.
-        self._stream.write(json.dumps(entry, default=str) + "\n")
+        self._append(self.path, entry)
         self.count += 1
         self.first = self.first or f"row {row.number}: {reason}"
+
+    def warn(self, row: Row, company_id: str, column: str, reason: str) -> None:
+        """Append one value of an accepted row that was ignored."""
+        self._append(self.warnings_path, {"row": row.number, "id": company_id, "column": column, "reason": reason})
+        if len(self.first_warnings) < SHOWN_WARNINGS:
+            self.first_warnings.append(f"row {row.number} ({company_id}), column {column}: {reason}")
 
     @property
     def summary(self) -> str:
         """How many rows were rejected, where they are, and why the first one was."""
         return f"{self.count:,} rows were rejected; see {self.path} (the first is {self.first})"
+
+    def _append(self, path: Path, entry: Mapping[str, object]) -> None:
+        if path not in self._streams:
+            self._streams[path] = path.open("w", encoding="utf-8")
+        # ASCII output: a record may hold broken Unicode, which must not break this file.
+        self._streams[path].write(json.dumps(entry, default=str) + "\n")
 
     def __enter__(self) -> Self:
         return self
@@ -180,8 +197,8 @@ class RejectsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        for stream in self._streams.values():
+            stream.close()
 
 
 @contextmanager

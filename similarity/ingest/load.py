@@ -24,7 +24,7 @@ from similarity.company import (
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.files import RejectsFile, read_rows
-from similarity.ingest.records import Change, Columns, Record, clean_text, parse_record
+from similarity.ingest.records import Change, Columns, ParsedRecord, Record, clean_text, parse_record
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
 from similarity.ingest.write_path import OnStored, write_changes
@@ -187,8 +187,15 @@ def _accepted(
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
-        report.ignored_values.update(parsed.ignored_fields)
+        note_ignored(row, parsed, columns=columns, rejects=rejects, report=report)
     return accepted
+
+
+def note_ignored(row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport) -> None:
+    """Count the ignored values of an accepted row, and write them to the file of warnings."""
+    report.ignored_values.update(parsed.ignored_fields)
+    for name, warning in zip(parsed.ignored_fields, parsed.warnings, strict=True):
+        rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
 
 
 def _load_rows(

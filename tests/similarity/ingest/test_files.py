@@ -224,3 +224,25 @@ def test_without_rejects_there_is_no_rejects_file(tmp_path: Path) -> None:
     with RejectsFile(tmp_path / "r.jsonl"):
         pass
     assert not (tmp_path / "r.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("rejects", "warnings"),
+    [
+        ("c.csv.rejects.jsonl", "c.csv.warnings.jsonl"),
+        ("bad.jsonl", "bad.warnings.jsonl"),
+        ("bad", "bad.warnings.jsonl"),
+    ],
+)
+def test_ignored_values_are_in_a_file_beside_the_rejects(tmp_path: Path, rejects: str, warnings: str) -> None:
+    with RejectsFile(tmp_path / rejects) as both:
+        both.warn(Row(number=3, record={}), "a", "Staff", "staff: 'many' is not a number")
+    entry = json.loads((tmp_path / warnings).read_text())
+    assert entry == {"row": 3, "id": "a", "column": "Staff", "reason": "staff: 'many' is not a number"}
+    assert [path.name for path in tmp_path.iterdir()] == [warnings]
+    with pytest.raises(InvalidInput, match="which is being read; name another file"):
+        RejectsFile(tmp_path / rejects, source=tmp_path / warnings)
+
+
+def test_no_file_of_warnings_is_made_beside_a_device() -> None:
+    assert RejectsFile(Path("/dev/null")).warnings_path == Path("/dev/null")
