@@ -118,6 +118,14 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
         index.close()
 
 
+def may_exist(target: str | None) -> bool:
+    """Return whether the index of the option, the environment or the default exists, or is in a cluster."""
+    from similarity.index.opening import is_url
+
+    location = Settings.from_environment(os.environ, index=target).index
+    return is_url(location) or Path(location).exists()
+
+
 def columns_of(column: list[str] | None, attribute: list[str] | None, size: str = "") -> "Columns":
     """Return the column mapping of --column, --attribute and --size.
 
@@ -134,12 +142,10 @@ def found_columns(file: Path, columns: "Columns", index: str | None, *, others: 
 
     `others`: columns with another use. An index that does not exist is not created.
     """
-    from similarity.index.opening import is_url
     from similarity.ingest.file_columns import KnownAttributes, file_columns
 
-    target = Settings.from_environment(os.environ, index=index).index
     known = KnownAttributes()
-    if is_url(target) or Path(target).exists():
+    if may_exist(index):
         with opened(index) as work:
             known = KnownAttributes.of_index(work.index)
     found = file_columns(file, columns, known=known, others=others)

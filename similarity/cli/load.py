@@ -16,6 +16,7 @@ from similarity.cli.context import (
     columns_of,
     fail,
     found_columns,
+    may_exist,
     opened,
     progress,
     rejects_path,
@@ -85,7 +86,9 @@ def _live_generation(index: str | None) -> str | None:
     """Return the name of the live generation; None if there is none yet."""
     from similarity.errors import NoLiveGeneration
 
-    with opened(index, create=True) as work:
+    if not may_exist(index):
+        return None
+    with opened(index) as work:
         try:
             return work.index.live().name
         except NoLiveGeneration:
@@ -107,7 +110,7 @@ def _load(
     from similarity.generations.first import ensure_generation, promote_first
     from similarity.index.bundle_store import keep_bundle
     from similarity.ingest.files import RejectsFile, count_rows
-    from similarity.ingest.load import load_file
+    from similarity.ingest.load import load_file, require_company
     from similarity.upkeep.audit import Action, Entry, file_subject, system_user
 
     def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
@@ -126,6 +129,10 @@ def _load(
 
     found = found_columns(file, columns, index)
     now = utc_now()
+    rejects = rejects or rejects_path(file)
+    if not _live_generation(index):
+        with RejectsFile(rejects, source=file) as rejected:
+            require_company(file, found.columns, rejects=rejected, now=now)
     with opened(index, bundle, create=True) as work:
         record, who = work.audit, system_user()
         loaded = work.bundle()
@@ -134,7 +141,7 @@ def _load(
         work.index.declare(columns.schema)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
-            RejectsFile(rejects or rejects_path(file), source=file) as rejected,
+            RejectsFile(rejects, source=file) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = load_file(

@@ -17,6 +17,8 @@ from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG
 from similarity.ingest.rows import Row
 
 IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
+IS_BINARY = "the file is not a text: its first line has control characters; is it a file of another kind?"
+BINARY = re.compile("[\0-\x08\x0e-\x1f]")
 LINE_END = re.compile("\r\n|\r|\n")
 NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
 NOT_DOUBLED = "a quotation mark inside a quoted text must be doubled"
@@ -94,8 +96,9 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     first_line = next(lines, "")
     if len(first_line) > MAX_LINE:
         raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
-    if "\x00" in first_line:
-        raise InvalidInput(IS_UTF_16)
+    if BINARY.search(first_line):
+        is_utf_16 = first_line.count("\0") > len(first_line) / 3  # every second byte of Western letters
+        raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
     delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
     header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
     if not any(header):

@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
@@ -98,7 +99,11 @@ def is_json(path: Path) -> bool:
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the columns of a file; for JSONL those of the first 100 rows."""
+    """Return the columns of a file; for JSONL those of the first 100 rows.
+
+    Raises:
+        InvalidInput: the file has none, because it is empty or of another kind.
+    """
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
@@ -109,10 +114,15 @@ def column_names(path: Path) -> list[str]:
             with _text(_lines(stream, name=path.name)) as text:
                 return csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
-    for row in read_rows(path):
-        names |= dict.fromkeys(str(name) for name in row.record)
-        if row.number >= 100:
-            break
+    reasons: list[str] = []
+    for row in islice(read_rows(path), 100):
+        if row.unreadable:
+            reasons.append(row.unreadable)
+        else:
+            names |= dict.fromkeys(str(name) for name in row.record)
+    if not names:
+        reason = f"none of its first {len(reasons)} rows can be read ({reasons[0]})" if reasons else "it has no rows with fields"
+        raise InvalidInput(f"{path} has no companies: {reason}")
     return list(names)
 
 

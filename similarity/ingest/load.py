@@ -76,6 +76,20 @@ class LoadReport:
         return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
 
 
+def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
+    """Raise InvalidInput if no row of a file can be written; its rows are then in `rejects`.
+
+    A first load calls it before it creates an index. It reads the file only up to the first row that can be written.
+    """
+    if not all(_problem(row, columns, now) for row in read_rows(path)):
+        return
+    for row in read_rows(path):
+        rejects.add(row, _problem(row, columns, now))
+    if not rejects.count:
+        raise InvalidInput(f"{path} has column names but no rows; nothing was written")
+    raise InvalidInput(f"no row of {path} can be used, so nothing was written: {rejects.summary}")
+
+
 def load_file(
     path: Path,
     *,
@@ -120,6 +134,21 @@ def load_file(
             report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
     return report
+
+
+def _problem(row: Row, columns: Columns, now: datetime) -> str:
+    """Return why a row cannot be written; empty if it can."""
+    try:
+        _parsed(row, columns, now)
+    except InvalidCompany as error:
+        return str(error)
+    return ""
+
+
+def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
+    if row.unreadable:
+        raise InvalidCompany("row", row.unreadable)
+    return parse_record(row.record, columns=columns, now=now)
 
 
 def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
@@ -177,9 +206,7 @@ def _accepted(
     accepted: list[tuple[Row, Change]] = []
     for row in rows:
         try:
-            if row.unreadable:
-                raise InvalidCompany("row", row.unreadable)
-            parsed = parse_record(row.record, columns=columns, now=now)
+            parsed = _parsed(row, columns, now)
             if conflict := repeated.conflict(row.number, parsed.change):
                 raise InvalidCompany("id", conflict)
         except InvalidCompany as error:

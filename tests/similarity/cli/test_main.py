@@ -126,6 +126,42 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
     assert "1 rows were rejected" in shell("ingest", path, "--only-if-new", fails=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"", "the file is empty; its first line must name the columns"),
+        ("a.csv", b"id,name,description\n", "a.csv has column names but no rows; nothing was written"),
+        (
+            "a.csv",
+            b"\x7fELF\x02\x01\0\0\xff\xfe,x\n1\n",
+            "the file is not a text: its first line has control characters",
+        ),
+        (
+            "a.csv",
+            b"id,name,description\nbad id,B,B.\n",
+            "no row of a.csv can be used, so nothing was written: 1 rows were",
+        ),
+        ("a.jsonl", b"\n", "a.jsonl has no companies: it has no rows with fields"),
+        ("a.jsonl", b"\xff\0\n\x01\n", "none of its first 2 rows can be read (not JSON"),
+        ("a.jsonl", b"{}\n", "a.jsonl has no companies: it has no rows with fields"),
+        ("a.parquet", b"", "a.parquet is not a Parquet file"),
+        ("a.xlsx", b"\0\1\2", "a.xlsx is not an Excel file"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--only-if-new"]])
+def test_a_file_without_companies_leaves_no_index(
+    shell: Shell, name: str, content: bytes, message: str, options: list[str]
+) -> None:
+    (shell.folder / name).write_bytes(content)
+    assert message in shell("ingest", name, *options, fails=True)
+    assert {path.name for path in shell.folder.iterdir()} <= {name, f"{name}.rejects.jsonl"}
+
+
+def test_an_empty_file_of_changes_is_a_load_of_nothing(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "0 rows: none" in shell("ingest", shell.write("changes.csv", []))
+
+
 def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
     shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12", "")], header="ticker,title,about,staff,\x1b[2J")
     text = shell(
