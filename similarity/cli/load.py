@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from similarity.ingest.files import RejectsFile
     from similarity.ingest.load import LoadReport
     from similarity.ingest.records import Columns
+    from similarity.upkeep.audit import AuditRecord
 
 load_commands = typer.Typer()
 
 
 @load_commands.command()
 def ingest(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL (also .gz), Excel (.xlsx) or Parquet")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -68,7 +69,9 @@ def ingest(
 
 @load_commands.command()
 def sync(
-    file: Annotated[Path, typer.Argument(help="A full snapshot: CSV, TSV, JSONL (also .gz), Excel (.xlsx) or Parquet")],
+    file: Annotated[
+        Path, typer.Argument(help="A full snapshot: CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")
+    ],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -111,21 +114,7 @@ def _load(
     from similarity.index.bundle_store import keep_bundle
     from similarity.ingest.files import RejectsFile, count_rows
     from similarity.ingest.load import load_file, require_company
-    from similarity.upkeep.audit import Action, Entry, file_subject, system_user
-
-    def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
-        record.write(
-            [
-                Entry(
-                    action=Action.DELETE,
-                    outcome=result.outcome.value,
-                    who=who,
-                    company_id=delete.id,
-                    version=delete.version,
-                )
-                for delete, result in deletes
-            ]
-        )
+    from similarity.upkeep.audit import Action, file_subject, system_user
 
     found = found_columns(file, columns, index)
     now = utc_now()
@@ -154,7 +143,7 @@ def _load(
                 sync=sync,
                 force=force,
                 on_rows=on_rows,
-                on_deletes=on_deletes,
+                on_deletes=lambda deletes: _put_on_record(record, who, deletes),
             )
             act.counts = report.counts
         promoted = not report.failed and promote_first(work.audited, generation)
@@ -166,6 +155,23 @@ def _load(
         typer.echo(
             f"similarity: {printable(rejected.summary)}", err=True
         )  # a success, because the accepted companies are live
+
+
+def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
+    from similarity.upkeep.audit import Action, Entry
+
+    record.write(
+        [
+            Entry(
+                action=Action.DELETE,
+                outcome=result.outcome.value,
+                who=who,
+                company_id=delete.id,
+                version=delete.version,
+            )
+            for delete, result in deletes
+        ]
+    )
 
 
 def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:

@@ -18,6 +18,7 @@ from similarity.ingest.rows import Row
 
 IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
 IS_BINARY = "the file is not a text: its first line has control characters; is it a file of another kind?"
+SEPARATOR_HINT = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
 BINARY = re.compile("[\0-\x08\x0e-\x1f]")
 LINE_END = re.compile("\r\n|\r|\n")
 NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
@@ -92,20 +93,27 @@ def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
 
 
 def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
-    """Return the column names in the first line, the delimiter, and how many lines were read."""
-    first_line = next(lines, "")
+    """Return the column names in the first line, the delimiter, and how many lines were read.
+
+    A line `sep=;` in front, with which Excel is told the delimiter, is read too.
+    """
+    first_line, count = next(lines, ""), 1
+    hint = SEPARATOR_HINT.fullmatch(first_line)
+    if hint:
+        first_line, count = next(lines, ""), 2
     if len(first_line) > MAX_LINE:
         raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
     if BINARY.search(first_line):
         is_utf_16 = first_line.count("\0") > len(first_line) / 3  # every second byte of Western letters
         raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
     delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
+    delimiter = hint[1] if hint else delimiter
     header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
     if not any(header):
         raise InvalidInput("the file is empty; its first line must name the columns")
     if len(set(header)) < len(header):
         raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
-    return header, delimiter, 1
+    return header, delimiter, count
 
 
 def _broken_row(number: int, kept: LinesOfRow, delimiter: str, error: str) -> Row:

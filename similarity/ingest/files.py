@@ -1,4 +1,4 @@
-"""Reads company files (CSV, TSV, JSONL, Excel, Parquet; the text formats also gzipped), and writes rejects files.
+"""Reads company files (CSV, TSV, JSONL, Excel, Parquet; texts also gzipped), and writes rejects files.
 
 A row that cannot be read is returned as an unreadable row, so that the other rows are not lost.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".xlsx", ".parquet")
+FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
 SHOWN_WARNINGS = 3
 """How many ignored values a report shows; all are in the file of warnings."""
@@ -121,7 +121,9 @@ def column_names(path: Path) -> list[str]:
         else:
             names |= dict.fromkeys(str(name) for name in row.record)
     if not names:
-        reason = f"none of its first {len(reasons)} rows can be read ({reasons[0]})" if reasons else "it has no rows with fields"
+        reason = "it has no rows with fields"
+        if reasons:
+            reason = f"none of its first {len(reasons)} rows can be read ({reasons[0]})"
         raise InvalidInput(f"{path} has no companies: {reason}")
     return list(names)
 
@@ -142,7 +144,7 @@ def count_rows(path: Path) -> int:
                 return max(sheet.declared_rows - 1, 0)
         content = unpacked(stream, name=path.name)
         lines = sum(block.count(b"\n") for block in iter(lambda: content.read(1 << 20), b""))
-    return lines - int(suffix in {".csv", ".tsv"})
+    return lines - int(suffix in {".csv", ".tsv", ".txt"})
 
 
 class RejectsFile:

@@ -279,14 +279,14 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
         (["similar"], "give either a company or --text"),
         (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
         (["ingest", "missing.csv"], "there is no file missing.csv"),
-        (["ingest", "note.txt"], "is none of .csv"),
+        (["ingest", "note.doc"], "is none of .csv"),
         (["ingest", "other.csv"], "there is no column 'id'; give its name with --column id=COLUMN"),
         (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
         (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
     ],
 )
 def test_mistakes_get_one_clear_line(shell: Shell, arguments: list[str], message: str) -> None:
-    (shell.folder / "note.txt").write_text("x")
+    (shell.folder / "note.doc").write_text("x")
     shell.write("other.csv", [("1", "2")], header="a,b")
     shell.write("good.csv", COMPANIES)
     text = shell(*arguments, fails=True)

@@ -29,7 +29,18 @@ def test_csv_is_read_with_quotes_newlines_and_a_byte_order_mark(tmp_path: Path, 
     assert records(path) == [{"id": "1", "name": 'a, "b"\nc'}, {"id": "2", "name": "d"}]
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.csv", "id;name\n1;a,b\n"), ("a.tsv", "id\tname\n1\ta,b\n")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "id;name\n1;a,b\n"),
+        ("a.tsv", "id\tname\n1\ta,b\n"),
+        ("a.txt", "id\tname\n1\ta,b\n"),
+        ("a.txt.gz", "id;name\n1;a,b\n"),
+        ("a.csv", "\ufeffsep=;\r\nid;name\r\n1;a,b\r\n"),
+        ("a.csv", '"SEP=\t"\nid\tname\n1\ta,b\n'),
+        ("a.tsv", "sep=#\nid#name\n1#a,b\n"),
+    ],
+)
 def test_other_delimiters_are_found(tmp_path: Path, name: str, text: str) -> None:
     assert records(write(tmp_path / name, text)) == [{"id": "1", "name": "a,b"}]
 
@@ -105,7 +116,7 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xls", "x", "is none of .csv, .tsv, .jsonl, .ndjson, .xlsx, .parquet"),
+        ("a.xls", "x", "is none of .csv, .tsv, .txt, .jsonl, .ndjson, .xlsx, .parquet"),
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
@@ -115,6 +126,18 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         list(read_rows(write(tmp_path / name, content)))
+
+
+def test_lines_are_numbered_as_in_the_file(tmp_path: Path) -> None:
+    broken, good = read_rows(write(tmp_path / "a.csv", 'sep=;\nid;name\n1;"a"b\n2;c\n'))
+    assert broken.unreadable.startswith("broken CSV in line 3: ';' expected after '\"'; a quotation mark inside")
+    assert (good.number, good.record["id"]) == (2, "2")
+
+
+def test_unicode_text_of_excel_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", 'id\tname\r\n1\t"Caf\u00e9, ""A"""\r\n'.encode("utf-16"))
+    assert records(path) == [{"id": "1", "name": 'Caf\u00e9, "A"'}]
+    assert (column_names(path), count_rows(path)) == (["id", "name"], 1)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
