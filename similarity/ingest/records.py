@@ -215,16 +215,16 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
     warnings: list[str] = []
     for name, column in columns.attributes.items():
         value, declared = record.get(column), columns.schema.types.get(name)
-        is_scalar = isinstance(value, bool | int | float) and not _is_nan(value)
-        text = str(value) if is_scalar else clean_text(value, f"attributes.{name}")
+        scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
+        text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
         if not text:
             continue
         if declared is None or (declared.levels and declared.step(text) is not None):
-            attributes[name] = value if is_scalar else text
+            attributes[name] = text if scalar is None else scalar
         elif declared.levels:
             warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
-        elif is_number(value):
-            attributes[name] = value
+        elif is_number(scalar):
+            attributes[name] = scalar
         elif (number := number_of_cell(text)) is not None and _is_storable(number):
             attributes[name] = number
         else:

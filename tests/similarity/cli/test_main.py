@@ -163,13 +163,13 @@ def test_an_empty_file_of_changes_is_a_load_of_nothing(shell: Shell) -> None:
 
 
 def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
-    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12", "")], header="ticker,title,about,staff,\x1b[2J")
+    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12", "")], header="ticker,title,about,staff,\u202enote")
     text = shell(
         "ingest", "c.csv", "-c", "id=ticker", "-c", "name=title", "-c", "description=about", "-a", "size=staff"
     )
     assert "1 applied" in text
     assert text.startswith(
-        "columns: id <- ticker, name <- title, description <- about, attributes.size <- staff; ignored: \ufffd[2J\n"
+        "columns: id <- ticker, name <- title, description <- about, attributes.size <- staff; ignored: \ufffdnote\n"
     )
 
 
