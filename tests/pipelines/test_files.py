@@ -140,7 +140,7 @@ def test_relative_paths_mean_the_same_to_every_worker(tmp_path: Path, monkeypatc
     ],
 )
 def test_what_cannot_be_read_is_refused_before_the_run(tmp_path: Path, pattern: str, message: str) -> None:
-    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "notes.doc").write_text("x")
     with pytest.raises(InvalidInput, match=message):
         beam.Pipeline(runner="FnApiRunner") | ReadFiles(
             [pattern if "//" in pattern else f"{tmp_path}/{pattern}"], now=NOW
