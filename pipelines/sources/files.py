@@ -18,10 +18,11 @@ import apache_beam as beam
 
 from pipelines.file_systems import matching, open_to_read
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.ingest.files import Row, format_of, read_stream
+from similarity.ingest.files import format_of, read_stream
 from similarity.ingest.messages import NO_COLUMNS, Message, decode
 from similarity.ingest.records import Columns
 from similarity.ingest.repeated_rows import RepeatedRows
+from similarity.ingest.rows import Row
 
 LOGGER = logging.getLogger(__name__)
 

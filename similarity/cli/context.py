@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from similarity.encoder import TextEncoder
     from similarity.index.bundle_store import StoredEncoders
     from similarity.index.protocol import CompanyIndex
+    from similarity.ingest.file_columns import FileColumns
     from similarity.ingest.records import Columns
     from similarity.upkeep.audit import AuditRecord
 
@@ -117,6 +118,14 @@ def opened(target: str | None, bundle: Path | None = None, *, create: bool = Fal
         index.close()
 
 
+def may_exist(target: str | None) -> bool:
+    """Return whether the index of the option, the environment or the default exists, or is in a cluster."""
+    from similarity.index.opening import is_url
+
+    location = Settings.from_environment(os.environ, index=target).index
+    return is_url(location) or Path(location).exists()
+
+
 def columns_of(column: list[str] | None, attribute: list[str] | None, size: str = "") -> "Columns":
     """Return the column mapping of --column, --attribute and --size.
 
@@ -126,6 +135,22 @@ def columns_of(column: list[str] | None, attribute: list[str] | None, size: str 
     from similarity.ingest.records import Columns
 
     return Columns.from_pairs(column or (), attribute or (), size)
+
+
+def found_columns(file: Path, columns: "Columns", index: str | None, *, others: Collection[str] = ()) -> "FileColumns":
+    """Return the columns of the fields in a file and of the attributes that the index knows, and print them.
+
+    `others`: columns with another use. An index that does not exist is not created.
+    """
+    from similarity.ingest.file_columns import KnownAttributes, file_columns
+
+    known = KnownAttributes()
+    if may_exist(index):
+        with opened(index) as work:
+            known = KnownAttributes.of_index(work.index)
+    found = file_columns(file, columns, known=known, others=others)
+    typer.echo(printable(found.summary))
+    return found
 
 
 def rejects_path(file: Path) -> Path:

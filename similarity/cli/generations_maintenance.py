@@ -16,10 +16,12 @@ from similarity.cli.context import (
     SizeOption,
     columns_of,
     fail,
+    found_columns,
     opened,
     progress,
     rejects_path,
 )
+from similarity.cli.load import print_ignored
 from similarity.cli.output import ListFormat, show_facts, show_rows
 from similarity.formats.terminal import printable
 
@@ -123,14 +125,13 @@ def import_vectors(
     """
     from similarity.company import utc_now
     from similarity.generations.gate import generation_named
+    from similarity.generations.import_vectors import VECTOR_COLUMN, vector_dimension
     from similarity.generations.import_vectors import import_vectors as run
-    from similarity.generations.import_vectors import vector_dimension
     from similarity.ingest.files import RejectsFile, count_rows
-    from similarity.ingest.load import check_columns
     from similarity.upkeep.audit import Action, file_subject, system_user
 
     columns = columns_of(column, attribute, size)
-    check_columns(file, columns)
+    found_columns(file, columns, index, others=[VECTOR_COLUMN])
     dimension = vector_dimension(file)
     if dry_run:  # before the index is opened, which would create it
         typer.echo(f"{count_rows(file):,} rows would go into {into or 'a new generation'} of {dimension} numbers")
@@ -162,6 +163,7 @@ def import_vectors(
     typer.echo(f"{report.rows:,} rows into {generation.name}: {outcomes or 'none'}")
     for note in report.notes:
         typer.echo(printable(note))
+    print_ignored(report, rejected)
     typer.echo(f"to make it live: similarity generations promote {generation.name} --judged FILE")
     if report.failed:
         fail(f"{report.failed:,} rows were not taken by the store; run again with --into {generation.name}")

@@ -15,6 +15,8 @@ from similarity.cli.context import (
     SizeOption,
     columns_of,
     fail,
+    found_columns,
+    may_exist,
     opened,
     progress,
     rejects_path,
@@ -27,13 +29,14 @@ if TYPE_CHECKING:
     from similarity.ingest.files import RejectsFile
     from similarity.ingest.load import LoadReport
     from similarity.ingest.records import Columns
+    from similarity.upkeep.audit import AuditRecord
 
 load_commands = typer.Typer()
 
 
 @load_commands.command()
 def ingest(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL (also .gz), Excel (.xlsx) or Parquet")],
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -49,7 +52,7 @@ def ingest(
 ) -> None:
     """Add or update the companies of a file.
 
-    Columns named like the fields are found by themselves: id, name, description, aliases, domain (or
+    Columns named like the fields, in any case, are found by themselves: id, name, description, aliases, domain (or
     website), country, industry, tags, event_time, deleted. Map others with --column, for example
     `-c id=ticker -c description=about`. Lists in one cell are separated by ; or |. Other columns are kept as facts by
     --attribute, for example `-a market_cap:ordinal=small,mid,large --size market_cap`.
@@ -66,7 +69,9 @@ def ingest(
 
 @load_commands.command()
 def sync(
-    file: Annotated[Path, typer.Argument(help="A full snapshot: CSV, TSV, JSONL (also .gz), Excel (.xlsx) or Parquet")],
+    file: Annotated[
+        Path, typer.Argument(help="A full snapshot: CSV, TSV, TXT, JSONL (also .gz), Excel (.xlsx) or Parquet")
+    ],
     column: ColumnOption = None,
     attribute: AttributeOption = None,
     size: SizeOption = "",
@@ -84,7 +89,9 @@ def _live_generation(index: str | None) -> str | None:
     """Return the name of the live generation; None if there is none yet."""
     from similarity.errors import NoLiveGeneration
 
-    with opened(index, create=True) as work:
+    if not may_exist(index):
+        return None
+    with opened(index) as work:
         try:
             return work.index.live().name
         except NoLiveGeneration:
@@ -106,25 +113,15 @@ def _load(
     from similarity.generations.first import ensure_generation, promote_first
     from similarity.index.bundle_store import keep_bundle
     from similarity.ingest.files import RejectsFile, count_rows
-    from similarity.ingest.load import check_columns, load_file
-    from similarity.upkeep.audit import Action, Entry, file_subject, system_user
+    from similarity.ingest.load import load_file, require_company
+    from similarity.upkeep.audit import Action, file_subject, system_user
 
-    def on_deletes(deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
-        record.write(
-            [
-                Entry(
-                    action=Action.DELETE,
-                    outcome=result.outcome.value,
-                    who=who,
-                    company_id=delete.id,
-                    version=delete.version,
-                )
-                for delete, result in deletes
-            ]
-        )
-
-    check_columns(file, columns)
+    found = found_columns(file, columns, index)
     now = utc_now()
+    rejects = rejects or rejects_path(file)
+    if not _live_generation(index):
+        with RejectsFile(rejects, source=file) as rejected:
+            require_company(file, found.columns, rejects=rejected, now=now)
     with opened(index, bundle, create=True) as work:
         record, who = work.audit, system_user()
         loaded = work.bundle()
@@ -133,20 +130,20 @@ def _load(
         work.index.declare(columns.schema)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
-            RejectsFile(rejects or rejects_path(file), source=file) as rejected,
+            RejectsFile(rejects, source=file) as rejected,
             progress("rows", count_rows(file)) as on_rows,
         ):
             report = load_file(
                 file,
                 index=work.index,
                 encoders=work.encoders(loaded),
-                columns=columns,
+                columns=found.columns,
                 rejects=rejected,
                 now=now,
                 sync=sync,
                 force=force,
                 on_rows=on_rows,
-                on_deletes=on_deletes,
+                on_deletes=lambda deletes: _put_on_record(record, who, deletes),
             )
             act.counts = report.counts
         promoted = not report.failed and promote_first(work.audited, generation)
@@ -160,11 +157,41 @@ def _load(
         )  # a success, because the accepted companies are live
 
 
-def _ignored_values(report: "LoadReport") -> str:
+def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[DeletedCompany, WriteResult]]") -> None:
+    from similarity.upkeep.audit import Action, Entry
+
+    record.write(
+        [
+            Entry(
+                action=Action.DELETE,
+                outcome=result.outcome.value,
+                who=who,
+                company_id=delete.id,
+                version=delete.version,
+            )
+            for delete, result in deletes
+        ]
+    )
+
+
+def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:
+    """Print how many values were ignored, the first of them, and where all are."""
+    if not report.ignored_values:
+        return
     fields = ", ".join(f"{field} {count:,}" for field, count in report.ignored_values.most_common())
+    typer.echo(
+        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields}; see "
+        f"{rejected.warnings_path}. The first are:"
+    )
+    for warning in rejected.first_warnings:
+        typer.echo(f"  {printable(warning)}")
+
+
+def _removed_values(report: "LoadReport") -> str:
+    fields = ", ".join(f"{field} from {count:,}" for field, count in report.removed_values.most_common())
     return (
-        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields} "
-        "(a website without a host name, or an attribute that is not a number)"
+        f"warning: values were removed from companies, because the load has no column for them: {fields}. To have them "
+        "again, load a file with these columns (options: --column FIELD=COLUMN, --attribute NAME=COLUMN)"
     )
 
 
@@ -175,8 +202,9 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
     )
     for note in report.notes:
         typer.echo(printable(note))
-    if report.ignored_values:
-        typer.echo(_ignored_values(report))
+    print_ignored(report, rejected)
+    if report.removed_values:
+        typer.echo(printable(_removed_values(report)))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
         typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")

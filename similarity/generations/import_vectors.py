@@ -11,6 +11,7 @@ with the columns of the company, as for any other load.
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -21,10 +22,12 @@ from similarity.company import DeletedCompany, EmbeddedCompany, Vector
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, UnknownGeneration
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
-from similarity.ingest.files import RejectsFile, Row, column_names, read_rows
+from similarity.ingest.file_columns import KnownAttributes, file_columns
+from similarity.ingest.files import RejectsFile, column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, check_columns
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_ignored
 from similarity.ingest.records import Change, Columns, parse_record
+from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
 from similarity.text import text_hash
 
@@ -58,12 +61,14 @@ def import_vectors(
         IndexUnavailable: the store accepted no row of a chunk.
     """
     target = generation_named(index, generation)
-    _check_file(path, target, columns)
+    known = KnownAttributes.of_index(index)
+    columns = file_columns(path, columns, known=known, others=[VECTOR_COLUMN]).columns
+    _check_vectors(path, target)
     report = LoadReport()
 
     def reject(row: Row, reason: str) -> None:
         readable = {name: value for name, value in row.record.items() if name != VECTOR_COLUMN}
-        rejects.add(Row(number=row.number, record=readable), reason)
+        rejects.add(replace(row, record=readable), reason)
 
     rows = read_rows(path, on_note=report.notes.append)
     while chunk := list(islice(rows, CHUNK_ROWS)):
@@ -79,7 +84,7 @@ def import_vectors(
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
             else:
-                report.ignored_values.update(parsed.ignored_fields)
+                note_ignored(row, parsed, columns=columns, rejects=rejects, report=report)
         for (row, _), result in zip(usable, _write(index, generation, [each for _, each in usable]), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:
@@ -129,8 +134,7 @@ def unit_vector(value: object, *, dimension: int) -> Vector:
     return (vector / norm).astype(np.float32)
 
 
-def _check_file(path: Path, generation: Generation, columns: Columns) -> None:
-    check_columns(path, columns)
+def _check_vectors(path: Path, generation: Generation) -> None:
     present = column_names(path)
     if VECTOR_COLUMN not in present:
         raise InvalidInput(f"there is no column {VECTOR_COLUMN!r}; the file has the columns: {', '.join(present)}")

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similarity.errors import InvalidInput
-from similarity.ingest.files import Row, read_rows
+from similarity.ingest.files import read_rows
+from similarity.ingest.rows import Row
 
 RelevanceLabels: TypeAlias = Mapping[str, Mapping[str, int]]
 """anchor -> candidate -> grade"""

@@ -25,6 +25,12 @@ _FURTHEST = 0xFFF
 
 
 WHOLE_PATTERN = re.compile(r"[+-]?[0-9]{1,309}")
+# Several groups by dots, or one or more by the same other separator: 12,500, 12'500, 12 500 (also with narrow spaces).
+# "0,500" and "12,5" may be decimals.
+GROUPED_PATTERN = re.compile(
+    "[+-]?[1-9][0-9]{0,2}([,'\u2019 \u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?:\\.[0-9]+)?"
+)
+DOTTED_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
 DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -33,6 +39,19 @@ def number_of(text: str) -> float | None:
     if WHOLE_PATTERN.fullmatch(text):
         return int(text)
     return float(text) if DECIMAL_PATTERN.fullmatch(text) else None
+
+
+def number_of_cell(text: str) -> float | None:
+    """Return the number in a cell of a table, which may have thousands separators; None if it is not certain.
+
+    >>> number_of_cell("12,500"), number_of_cell("1.234.567,5"), number_of_cell("12,5")
+    (12500, 1234567.5, None)
+    """
+    if grouped := GROUPED_PATTERN.fullmatch(text):
+        return number_of(text.replace(grouped[1], ""))
+    if DOTTED_PATTERN.fullmatch(text):
+        return number_of(text.replace(".", "").replace(",", "."))
+    return number_of(text)
 
 
 def number_key(number: float) -> str:

@@ -1,18 +1,16 @@
-"""Reads company files (CSV, TSV, JSONL, Excel, Parquet; the text formats also gzipped), and writes rejects files.
+"""Reads company files (CSV, TSV, JSONL, Excel, Parquet; texts also gzipped), and writes rejects files.
 
 A row that cannot be read is returned as an unreadable row, so that the other rows are not lost.
 """
 
-import csv
 import gzip
 import io
-import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
@@ -21,33 +19,22 @@ from similarity.errors import InvalidInput
 from similarity.formats.excel_files import IS_OLE, OLE_MAGIC, ZIP_MAGIC, open_sheet, zip_problem
 from similarity.formats.json_text import read_json
 from similarity.index.sqlite.files import refuse_database
+from similarity.ingest.csv_rows import csv_header, csv_rows
 from similarity.ingest.encodings import OnNote, as_utf_8
-from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, LinesOfRow, bounded_lines, unpacked
+from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG, bounded_lines, unpacked
+from similarity.ingest.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".xlsx", ".parquet")
+FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
-MAX_FIELD_CHARACTERS = 10_000_000
+SHOWN_WARNINGS = 3
+"""How many ignored values a report shows; all are in the file of warnings."""
 BYTE_ORDER_MARK = "\ufeff"
-IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One row of a file: its number (the first data row is 1), its values, or the reason why it is `unreadable`.
-
-    `raw`: the bytes of a row that is JSON or unreadable (only the beginning if it is too long); otherwise empty.
-    """
-
-    number: int
-    record: Mapping[str, object]
-    unreadable: str = ""
-    raw: bytes = field(default=b"", repr=False)
 
 
 def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Row]:
@@ -85,7 +72,7 @@ def read_stream(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: 
             yield from _json_rows(lines)
         else:
             with _text(lines) as text:
-                yield from _csv_rows(text, suffix)
+                yield from csv_rows(text, suffix)
     except (*GZIP_ERRORS, UnicodeDecodeError) as error:
         raise InvalidInput(f"{name} cannot be read to its end: {error}") from error
 
@@ -106,28 +93,44 @@ def format_of(name: str) -> str:
     return suffix
 
 
+def is_json(path: Path) -> bool:
+    """Return whether the rows of a file are lines of JSON, which need not have the same columns."""
+    return format_of(path.name) in {".jsonl", ".ndjson"}
+
+
 def column_names(path: Path) -> list[str]:
-    """Return the columns of a file; for JSONL those of the first 100 rows."""
+    """Return the columns of a file; for JSONL those of the first 100 rows.
+
+    Raises:
+        InvalidInput: the file has none, because it is empty or of another kind.
+    """
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
         if format_of(path.name) == ".xlsx":
             with open_sheet(stream, str(path)) as sheet:
                 return [name for name in sheet.columns if name]
-        if not _is_json(path):
+        if not is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
-                return _csv_header(text, format_of(path.name))[0]
+                return csv_header(text, format_of(path.name))[0]
     names: dict[str, None] = {}
-    for row in read_rows(path):
-        names |= dict.fromkeys(str(name) for name in row.record)
-        if row.number >= 100:
-            break
+    reasons: list[str] = []
+    for row in islice(read_rows(path), 100):
+        if row.unreadable:
+            reasons.append(row.unreadable)
+        else:
+            names |= dict.fromkeys(str(name) for name in row.record)
+    if not names:
+        reason = "it has no rows with fields"
+        if reasons:
+            reason = f"none of its first {len(reasons)} rows can be read ({reasons[0]})"
+        raise InvalidInput(f"{path} has no companies: {reason}")
     return list(names)
 
 
 def has_late_column(path: Path, column: str) -> bool:
     """Return whether any row of a JSONL file has this column; reads the file up to the first such row."""
-    return _is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
+    return is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
 
 
 def count_rows(path: Path) -> int:
@@ -141,45 +144,64 @@ def count_rows(path: Path) -> int:
                 return max(sheet.declared_rows - 1, 0)
         content = unpacked(stream, name=path.name)
         lines = sum(block.count(b"\n") for block in iter(lambda: content.read(1 << 20), b""))
-    return lines - int(suffix in {".csv", ".tsv"})
+    return lines - int(suffix in {".csv", ".tsv", ".txt"})
 
 
 class RejectsFile:
-    """A JSONL file of rejected rows, each with its number and reason; created at the first reject.
+    """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
+
+    An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long). The values of
+    accepted rows that were ignored go to a file of their own, `warnings_path`, with row, id, column and reason.
 
     Raises:
-        InvalidInput: the file could not be written, or is `source` (the file that is read) or a database. It is checked
+        InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked
             before the load starts.
     """
 
     def __init__(self, path: Path, *, source: Path | None = None) -> None:
-        if source is not None and path.exists() and path.samefile(source):
-            raise InvalidInput(f"rejected rows cannot be written to {path}, which is being read; name another file")
-        refuse_database(path)
-        if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-            raise InvalidInput(
-                f"rejected rows cannot be written to {path}; give --rejects FILE in an existing, writable folder"
-            )
         self.path = path
+        is_device = path.exists() and not path.is_file()  # such as /dev/null, beside which no file belongs
+        name = f"{path.name.removesuffix('.jsonl').removesuffix('.rejects')}.warnings.jsonl"
+        self.warnings_path = path if is_device else path.with_name(name)
+        for each in (path, self.warnings_path):
+            if source is not None and each.exists() and each.samefile(source):
+                raise InvalidInput(f"rejected rows cannot be written to {each}, which is being read; name another file")
+            refuse_database(each)
+            if not os.access(each if each.exists() else each.parent, os.W_OK) or each.is_dir():
+                raise InvalidInput(
+                    f"rejected rows cannot be written to {each}; give --rejects FILE in an existing, writable folder"
+                )
         self.count = 0
         self.first = ""
         """The number and the reason of the first rejected row."""
-        self._stream: IO[str] | None = None
+        self.first_warnings: list[str] = []
+        self._streams: dict[Path, IO[str]] = {}
 
     def add(self, row: Row, reason: str) -> None:
         """Append one rejected row."""
-        if self._stream is None:
-            self._stream = self.path.open("w", encoding="utf-8")
         entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
-        # ASCII output: a record may hold broken Unicode, which must not break this file.
-        self._stream.write(json.dumps(entry, default=str) + "\n")
+        if row.unreadable:  # what the record holds of it is not all
+            entry["text"] = row.raw.decode("utf-8", "surrogateescape")
+        self._append(self.path, entry)
         self.count += 1
         self.first = self.first or f"row {row.number}: {reason}"
+
+    def warn(self, row: Row, company_id: str, column: str, reason: str) -> None:
+        """Append one value of an accepted row that was ignored."""
+        self._append(self.warnings_path, {"row": row.number, "id": company_id, "column": column, "reason": reason})
+        if len(self.first_warnings) < SHOWN_WARNINGS:
+            self.first_warnings.append(f"row {row.number} ({company_id}), column {column}: {reason}")
 
     @property
     def summary(self) -> str:
         """How many rows were rejected, where they are, and why the first one was."""
         return f"{self.count:,} rows were rejected; see {self.path} (the first is {self.first})"
+
+    def _append(self, path: Path, entry: Mapping[str, object]) -> None:
+        if path not in self._streams:
+            self._streams[path] = path.open("w", encoding="utf-8")
+        # ASCII output: a record may hold broken Unicode, which must not break this file.
+        self._streams[path].write(json.dumps(entry, default=str) + "\n")
 
     def __enter__(self) -> Self:
         return self
@@ -187,8 +209,8 @@ class RejectsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        for stream in self._streams.values():
+            stream.close()
 
 
 @contextmanager
@@ -200,10 +222,6 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             yield stream
     except (*GZIP_ERRORS, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read to its end: {error}") from error
-
-
-def _is_json(path: Path) -> bool:
-    return format_of(path.name) in {".jsonl", ".ndjson"}
 
 
 def _lines(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: None) -> IO[bytes]:
@@ -248,55 +266,6 @@ def _json_rows(stream: IO[bytes]) -> Iterator[Row]:
             yield Row(number=number, record=record, raw=line.encode("utf-8", "surrogateescape"))
         else:
             yield Row(number=number, record={"line": line[:1000]}, unreadable="not a JSON object", raw=raw)
-
-
-def _csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
-    csv.field_size_limit(MAX_FIELD_CHARACTERS)
-    header, delimiter = _csv_header(lines, suffix)
-    kept = LinesOfRow(lines)
-    reader = csv.reader(kept, delimiter=delimiter, strict=True)
-    for number in itertools.count(1):
-        first = kept.number + 1
-        try:
-            values = next(reader, None)
-        except csv.Error as error:
-            where = f"lines {first} to {kept.number}"
-            unclosed = "a quotation mark is not closed; none was read" if "end of data" in str(error) else error
-            reason = f"broken CSV in {where}: {unclosed}"
-            yield Row(number=number, record={"lines": where}, unreadable=reason, raw=kept.take())
-            continue
-        if values is None:
-            return
-        raw = kept.take()
-        if values:
-            yield _csv_row(number, header, values, raw)
-
-
-def _csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str]:
-    """Return the column names in the first line, and the delimiter."""
-    first_line = next(lines, "")
-    if len(first_line) > MAX_LINE:
-        raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
-    if "\x00" in first_line:
-        raise InvalidInput(IS_UTF_16)
-    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
-    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
-    if not any(header):
-        raise InvalidInput("the file is empty; its first line must name the columns")
-    if len(set(header)) < len(header):
-        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
-    return header, delimiter
-
-
-def _csv_row(number: int, header: Sequence[str], values: Sequence[str], raw: bytes) -> Row:
-    if len(values) != len(header):
-        return Row(
-            number=number,
-            record={**dict(zip(header, values, strict=False)), "extra": list(values[len(header) :])},
-            unreadable=f"has {len(values)} values for {len(header)} columns; a text with commas needs quotes",
-            raw=raw,
-        )
-    return Row(number=number, record=dict(zip(header, values, strict=True)))
 
 
 def _parquet_rows(stream: IO[bytes], name: str) -> Iterator[Row]:

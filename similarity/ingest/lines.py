@@ -1,6 +1,5 @@
 """The lines of a text file, plain or gzipped, in bounded memory however long a line is."""
 
-import csv
 import gzip
 import os
 from collections.abc import Callable, Iterator
@@ -31,34 +30,3 @@ def bounded_lines(readline: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
         yield line
         while len(line) > MAX_LINE and line[-1:] not in ("\n", "\r", b"\n"):
             line = readline(MAX_LINE + 1)
-
-
-class LinesOfRow:
-    """Passes the lines after the first to a CSV reader, and keeps the lines of the current row."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self._kept: list[str] = []
-        self._size = 0
-        self.number = 1
-        """The number of the last line that was read."""
-
-    def __iter__(self) -> "LinesOfRow":
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        self._size += len(line)
-        self._kept.append(line)
-        if self._size > MAX_LINE:
-            self._kept = [self._kept[0][:KEPT_CHARACTERS]]
-            # As for any other error of a row, the reader starts a new row with the next line.
-            raise csv.Error(f"the row {TOO_LONG}")
-        return line
-
-    def take(self) -> bytes:
-        """Return the bytes of the lines since the last call; of a row that is too long, only the beginning."""
-        raw = "".join(self._kept).encode("utf-8", "surrogateescape")
-        self._kept, self._size = [], 0
-        return raw

@@ -12,18 +12,28 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from similarity.company import CLOCK_SKEW_ALLOWANCE, DeletedCompany, check_stored_id, utc_now, version_of
+from similarity.company import (
+    CLOCK_SKEW_ALLOWANCE,
+    Company,
+    DeletedCompany,
+    EmbeddedCompany,
+    check_stored_id,
+    utc_now,
+    version_of,
+)
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.files import RejectsFile, Row, column_names, has_late_column, read_rows
-from similarity.ingest.records import Change, Columns, clean_text, parse_record
+from similarity.ingest.files import RejectsFile, read_rows
+from similarity.ingest.records import Change, Columns, ParsedRecord, Record, clean_text, parse_record
 from similarity.ingest.repeated_rows import RepeatedRows
-from similarity.ingest.write_path import write_changes
+from similarity.ingest.rows import Row
+from similarity.ingest.write_path import OnStored, write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.model.encoder_protocol import Encoder
 
 CHUNK_ROWS = 1024
 MAX_DELETED_SHARE = 0.05
+OPTIONAL_FIELDS = ("aliases", "domain", "country", "industry", "tags")
 
 OnRows = Callable[[int], None]
 """Called after each chunk with its number of rows, which are now written, rejected or failed."""
@@ -36,13 +46,15 @@ class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
-    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies. `notes` are remarks
-    on how the file was read, such as its encoding.
+    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies. `removed_values`
+    counts, by field, the companies that lost a value because their row has no column for it. `notes` are remarks on
+    how the file was read, such as its encoding.
     """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
     ignored_values: Counter[str] = field(default_factory=Counter)
+    removed_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
     notes: list[str] = field(default_factory=list)
@@ -64,21 +76,18 @@ class LoadReport:
         return self.outcomes[WriteOutcome.FAILED] + self.failed_deletes
 
 
-def check_columns(path: Path, columns: Columns) -> None:
-    """Raise InvalidInput if the file lacks a required column or one that an option names.
+def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
+    """Raise InvalidInput if no row of a file can be written; its rows are then in `rejects`.
 
-    The message lists the columns of the file.
+    A first load calls it before it creates an index. It reads the file only up to the first row that can be written.
     """
-    existing = column_names(path)
-    existing_text = f"the file has the columns: {', '.join(existing) or 'none'}"
-    for name, column in (*columns.fields.items(), *columns.attributes.items()):
-        if column not in existing and not has_late_column(path, column):
-            raise InvalidInput(f"there is no column {column!r} for {name}; {existing_text}")
-    for name in ("id", "name", "description"):
-        if columns.fields.get(name, name) not in existing:
-            raise InvalidInput(
-                f"there is no column {name!r}; give its name with --column {name}=COLUMN; {existing_text}"
-            )
+    if not all(_problem(row, columns, now) for row in read_rows(path)):
+        return
+    for row in read_rows(path):
+        rejects.add(row, _problem(row, columns, now))
+    if not rejects.count:
+        raise InvalidInput(f"{path} has column names but no rows; nothing was written")
+    raise InvalidInput(f"no row of {path} can be used, so nothing was written: {rejects.summary}")
 
 
 def load_file(
@@ -111,7 +120,7 @@ def load_file(
     with WriterLease(index) as writer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
             accepted = _accepted(chunk, columns=columns, repeated=repeated, rejects=rejects, now=now, report=report)
-            results = _load_rows(accepted, writer, encoders, rejects=rejects, now=now, report=report)
+            results = _load_rows(accepted, writer, encoders, columns=columns, rejects=rejects, now=now, report=report)
             on_deletes([(change, result) for change, result in results if isinstance(change, DeletedCompany)])
             on_rows(len(chunk))
         if repeated.harmless:
@@ -125,6 +134,21 @@ def load_file(
             report.deleted += sum(result.outcome is WriteOutcome.APPLIED for result in delete_results)
             report.failed_deletes += sum(result.outcome is WriteOutcome.FAILED for result in delete_results)
     return report
+
+
+def _problem(row: Row, columns: Columns, now: datetime) -> str:
+    """Return why a row cannot be written; empty if it can."""
+    try:
+        _parsed(row, columns, now)
+    except InvalidCompany as error:
+        return str(error)
+    return ""
+
+
+def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
+    if row.unreadable:
+        raise InvalidCompany("row", row.unreadable)
+    return parse_record(row.record, columns=columns, now=now)
 
 
 def _ids_missing_from(path: Path, index: CompanyIndex, columns: Columns, *, force: bool) -> list[str]:
@@ -182,9 +206,7 @@ def _accepted(
     accepted: list[tuple[Row, Change]] = []
     for row in rows:
         try:
-            if row.unreadable:
-                raise InvalidCompany("row", row.unreadable)
-            parsed = parse_record(row.record, columns=columns, now=now)
+            parsed = _parsed(row, columns, now)
             if conflict := repeated.conflict(row.number, parsed.change):
                 raise InvalidCompany("id", conflict)
         except InvalidCompany as error:
@@ -192,8 +214,15 @@ def _accepted(
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
-        report.ignored_values.update(parsed.ignored_fields)
+        note_ignored(row, parsed, columns=columns, rejects=rejects, report=report)
     return accepted
+
+
+def note_ignored(row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport) -> None:
+    """Count the ignored values of an accepted row, and write them to the file of warnings."""
+    report.ignored_values.update(parsed.ignored_fields)
+    for name, warning in zip(parsed.ignored_fields, parsed.warnings, strict=True):
+        rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
 
 
 def _load_rows(
@@ -201,21 +230,41 @@ def _load_rows(
     writer: WriterLease,
     encoders: Mapping[str, Encoder],
     *,
+    columns: Columns,
     rejects: RejectsFile,
     now: datetime,
     report: LoadReport,
 ) -> list[tuple[Change, WriteResult]]:
     """Write the accepted rows, and count them in `report`. Return the changes with their results."""
-    results = _write(writer, encoders, [change for _, change in accepted], now=now)
-    for (row, _), result in zip(accepted, results, strict=True):
+    stored: dict[str, EmbeddedCompany] = {}
+    results = _write(writer, encoders, [change for _, change in accepted], now=now, on_stored=stored.update)
+    for (row, change), result in zip(accepted, results, strict=True):
         report.outcomes[result.outcome] += 1
+        if result.outcome is WriteOutcome.APPLIED and change.id in stored and not isinstance(change, DeletedCompany):
+            report.removed_values.update(_removed(stored[change.id].company, change.company, row.record, columns))
         if result.outcome is WriteOutcome.REJECTED:
             rejects.add(row, result.reason)
     return [(change, result) for (_, change), result in zip(accepted, results, strict=True)]
 
 
+def _removed(before: Company, after: Company, record: Record, columns: Columns) -> list[str]:
+    """Return the fields and attributes that a company had and its new row has no column for."""
+    fields = [
+        name
+        for name in OPTIONAL_FIELDS
+        if getattr(before, name) and not getattr(after, name) and not columns.has(record, name)
+    ]
+    lost = [name for name in before.attributes if name not in after.attributes]
+    return fields + [f"attributes.{name}" for name in lost if columns.attributes.get(name) not in record]
+
+
 def _write(
-    writer: WriterLease, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
+    writer: WriterLease,
+    encoders: Mapping[str, Encoder],
+    changes: Sequence[Change],
+    *,
+    now: datetime,
+    on_stored: OnStored = lambda stored: None,
 ) -> list[WriteResult]:
     """Write the changes, and return one result per change.
 
@@ -225,7 +274,9 @@ def _write(
     """
     clock = utc_now()
     latest_valid = version_of(clock + CLOCK_SKEW_ALLOWANCE, now=clock, deleted=True)
-    results = write_changes(writer, encoders, changes, now=now, bump_above=latest_valid, skip_unchanged=True)
+    results = write_changes(
+        writer, encoders, changes, now=now, bump_above=latest_valid, skip_unchanged=True, on_stored=on_stored
+    )
     if results and all(result.outcome is WriteOutcome.FAILED for result in results):  # the store is down or full
         raise IndexUnavailable(
             f"the index accepted none of {len(results):,} companies ({results[0].reason}); the rows before them are "

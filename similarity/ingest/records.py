@@ -20,7 +20,7 @@ from similarity.errors import (
     InvalidInput,
 )
 from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
-from similarity.index.numbers import is_finite, number_of
+from similarity.index.numbers import is_finite, is_number, number_of_cell
 from similarity.ingest.markup import without_markup
 
 Record: TypeAlias = Mapping[str, object]
@@ -57,6 +57,8 @@ Change: TypeAlias = VersionedCompany | DeletedCompany
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
     """Maps fields to the columns of a record; a field that is not listed is read from the column of its name.
+
+    The domain is also read from the website, unless only `domain` is listed.
 
     `attributes` maps attribute names to columns, and `schema` holds the types of those that have one. Values of the
     type number are parsed: range filters match numbers only, and every cell of a CSV file is text.
@@ -96,11 +98,25 @@ class Columns:
 
     def value(self, record: Record, field_name: str) -> object:
         """Return the raw value of a field; None if the record has no such column."""
-        if field_name in self.fields:
-            return record.get(self.fields[field_name])
-        value = record.get(field_name)
+        return record.get(self.column_of(record, field_name))
+
+    def column_of(self, record: Record, field_name: str) -> str:
+        """Return the column that holds a field or, as `attributes.NAME`, an attribute of a record."""
+        prefix, _, attribute = field_name.partition(".")
+        if attribute and prefix == "attributes":
+            return self.attributes[attribute]
+        column = self.fields.get(field_name, field_name)
         # Not FALLBACK_COLUMNS.get(): a file may have a column whose name is empty or None.
-        return value or record.get(FALLBACK_COLUMNS[field_name]) if field_name in FALLBACK_COLUMNS else value
+        if record.get(column) or field_name not in FALLBACK_COLUMNS:
+            return column
+        fallback = FALLBACK_COLUMNS[field_name]
+        is_only = field_name in self.fields and fallback not in self.fields
+        return column if is_only else self.fields.get(fallback, fallback)
+
+    def has(self, record: Record, field_name: str) -> bool:
+        """Return whether a record has a column for a field, perhaps an empty one."""
+        names = (field_name, FALLBACK_COLUMNS.get(field_name, field_name))
+        return any(self.fields.get(name, name) in record for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,19 +214,21 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
     for name, column in columns.attributes.items():
-        value = record.get(column)
-        if isinstance(value, bool | int | float) and not _is_nan(value):
-            attributes[name] = value
-        elif text := clean_text(value, f"attributes.{name}"):
-            declared = columns.schema.types.get(name)
-            if declared is None or (declared.step(text) is not None and declared.levels):
-                attributes[name] = text
-            elif declared.levels:
-                warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
-            elif (number := number_of(text)) is not None and _is_storable(number):
-                attributes[name] = number
-            else:
-                warnings.append(f"attributes.{name}: {text!r:.40} is not a number; ignored")
+        value, declared = record.get(column), columns.schema.types.get(name)
+        scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
+        text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
+        if not text:
+            continue
+        if declared is None or (declared.levels and declared.step(text) is not None):
+            attributes[name] = text if scalar is None else scalar
+        elif declared.levels:
+            warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
+        elif is_number(scalar):
+            attributes[name] = scalar
+        elif (number := number_of_cell(text)) is not None and _is_storable(number):
+            attributes[name] = number
+        else:
+            warnings.append(f"attributes.{name}: {text!r:.40} is not a number like 12500, 12,500 or 12.5; ignored")
     return attributes, tuple(warnings)
 
 

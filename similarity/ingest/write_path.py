@@ -7,7 +7,7 @@ The command line, the pipelines and the service all call `write_changes`. If the
 its stored vector is reused and the encoder is not called. The complete document is still written, with its new version.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -31,6 +31,8 @@ MAX_VERSION_RETRIES = 3
 VERSION_CONFLICTS = (WriteOutcome.SUPERSEDED, WriteOutcome.REJECTED)
 """Outcomes if a newer version is stored, or the same version with other content."""
 Documents: TypeAlias = list[EmbeddedCompany | DeletedCompany]
+OnStored: TypeAlias = Callable[[Mapping[str, EmbeddedCompany]], None]
+"""Called with the stored companies, by id, that changes are about to replace."""
 
 
 def embed_changes(
@@ -98,6 +100,7 @@ def write_changes(
     now: datetime,
     bump_above: int = 0,
     skip_unchanged: bool = False,
+    on_stored: OnStored = lambda stored: None,
 ) -> list[WriteResult]:
     """Embed the changes, write them to every target generation of `writer`, and return one result per change.
 
@@ -119,10 +122,15 @@ def write_changes(
     """
     if skip_unchanged and (unchanged := _unchanged(writer, changes)):
         others = [change for position, change in enumerate(changes) if position not in unchanged]
-        written = iter(write_changes(writer, encoders, others, now=now, bump_above=bump_above) if others else ())
+        results_of_others = (
+            write_changes(writer, encoders, others, now=now, bump_above=bump_above, on_stored=on_stored)
+            if others
+            else ()
+        )
+        written = iter(results_of_others)
         remember_names_of_erased(writer.index.ledger, [changes[position] for position in unchanged])
         return [unchanged[position] if position in unchanged else next(written) for position in range(len(changes))]
-    targets, documents = _embed_for_targets(writer, encoders, changes, now=now)
+    targets, documents = _embed_for_targets(writer, encoders, changes, now=now, on_stored=on_stored)
     results = _write(writer.index, targets, documents)
     for _ in range(MAX_VERSION_RETRIES):
         bumped = _bumped_versions(changes, results, above=bump_above)
@@ -165,7 +173,12 @@ def _unchanged(writer: WriterLease, changes: Sequence[Change]) -> dict[int, Writ
 
 
 def _embed_for_targets(
-    writer: WriterLease, encoders: Mapping[str, Encoder], changes: Sequence[Change], *, now: datetime
+    writer: WriterLease,
+    encoders: Mapping[str, Encoder],
+    changes: Sequence[Change],
+    *,
+    now: datetime,
+    on_stored: OnStored,
 ) -> tuple[list[Generation], dict[str, Documents]]:
     """Return the target generations, the live one last, and the documents to write, by the id of their encoder."""
     ids = {change.id for change in changes}
@@ -176,6 +189,7 @@ def _embed_for_targets(
             require_encoder(encoders, target)
         for encoder_id in dict.fromkeys(target.encoder_id for target in missing):
             stored = _stored(writer.index, [target for target in targets if target.encoder_id == encoder_id], ids)
+            on_stored(stored)
             remember_changed_names(writer.index.ledger, changes, stored)
             documents[encoder_id] = embed_changes(changes, stored, encoders[encoder_id], now=now)
             # Other processes may have written these companies while texts were encoded.

@@ -213,6 +213,16 @@ def test_the_example_lists_every_variable_with_its_default() -> None:
     assert {name: used[name] for name in set(shown) - other} == {name: shown[name] for name in set(shown) - other}
 
 
+def test_the_sample_is_loaded_as_make_demo_loads_it() -> None:
+    demo = re.search(r"ingest data/sample/companies.jsonl --index \S+ ((?:.+\\\n)*.+)", (ROOT / "Makefile").read_text())
+    assert demo
+    options = demo[1].replace("\\\n", " ").split()
+    assert options
+    assert SERVICES["load"].command[-len(options) :] == tuple(options)
+    own = read_services(FILE, SECRETS | {"COMPANIES": "/companies.csv"})["load"]
+    assert own.command[-1] == "/companies.csv"
+
+
 def test_mounted_files_exist() -> None:
     mounted = [volume for service in DESCRIBED.values() for volume in service.get("volumes", []) if volume[0] == "."]
     assert mounted

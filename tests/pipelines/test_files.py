@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pipelines.sources.files import ReadFiles, message_of
 from similarity.company import version_of
 from similarity.errors import InvalidCompany, InvalidInput
-from similarity.ingest.files import Row
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import Columns
+from similarity.ingest.rows import Row
 
 pytestmark = pytest.mark.pipelines
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -133,14 +133,14 @@ def test_relative_paths_mean_the_same_to_every_worker(tmp_path: Path, monkeypatc
     [
         ("nothing-*.csv", "no file matches"),
         ("", "no file matches"),
-        ("notes.txt", "is none of .csv"),
+        ("notes.doc", "is none of .csv"),
         ("s3://bucket/a.csv", r"s3:// needs apache-beam\[aws\]"),
         ("gs://bucket/a.csv", r"gs:// needs apache-beam\[gcp\]"),
         ("hdfs://host/a.csv", "cannot be listed"),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_the_run(tmp_path: Path, pattern: str, message: str) -> None:
-    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "notes.doc").write_text("x")
     with pytest.raises(InvalidInput, match=message):
         beam.Pipeline(runner="FnApiRunner") | ReadFiles(
             [pattern if "//" in pattern else f"{tmp_path}/{pattern}"], now=NOW

@@ -12,6 +12,7 @@ import similarity
 from similarity import Anchor, Company, Question, Searcher, TextEncoder, add_companies, open_index
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.errors import InvalidCompany, InvalidInput
+from similarity.index.attributes import parse_schema
 from similarity.ingest.records import Columns
 
 SHOES = "Designs and sells running shoes and sports apparel to athletes around the world."
@@ -54,10 +55,22 @@ def test_companies_and_records_with_other_names_are_taken_alike(tmp_path: Path) 
     index.close()
 
 
-def test_a_record_that_breaks_a_rule_is_refused(tmp_path: Path) -> None:
+def test_a_record_that_breaks_a_rule_is_named(tmp_path: Path) -> None:
     index = open_index(tmp_path / "companies.db", create=True)
-    with pytest.raises(InvalidCompany, match="description: is empty"):
-        add_companies(index, [{"id": "a", "name": "A", "description": ""}])
+    bad = {"ticker": "A", "name": "A", "description": ""}
+    with pytest.raises(InvalidCompany, match=r"description: is empty, in companies\[1\] \(id 'A'\)") as caught:
+        add_companies(index, [{**RECORDS[0], "ticker": "N"}, bad], columns=Columns(fields={"id": "ticker"}))
+    assert caught.value.field == "description"
+    assert (add_companies(index, []), index.generations()) == ([], [])
+    index.close()
+
+
+def test_records_keep_the_attributes_that_the_index_declares(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    index.declare(parse_schema(["staff:number"]))
+    results = add_companies(index, [{**RECORDS[0], "staff": "12,500"}, {**RECORDS[1], "staff": "many"}])
+    assert index.get(index.live().name, ["nike"])["nike"].company.attributes == {"staff": 12_500}
+    assert [result.reason.partition(":")[0] for result in results] == ["", "attributes.staff"]
     index.close()
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from similarity.errors import InvalidInput
-from similarity.ingest.files import Row, read_rows
+from similarity.ingest.files import read_rows
+from similarity.ingest.rows import Row
 from training.data.labels import LabelCell
 from training.data.unquoted import unquoted_rows
 

@@ -126,12 +126,51 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
     assert "1 rows were rejected" in shell("ingest", path, "--only-if-new", fails=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"", "the file is empty; its first line must name the columns"),
+        ("a.csv", b"id,name,description\n", "a.csv has column names but no rows; nothing was written"),
+        (
+            "a.csv",
+            b"\x7fELF\x02\x01\0\0\xff\xfe,x\n1\n",
+            "the file is not a text: its first line has control characters",
+        ),
+        (
+            "a.csv",
+            b"id,name,description\nbad id,B,B.\n",
+            "no row of a.csv can be used, so nothing was written: 1 rows were",
+        ),
+        ("a.jsonl", b"\n", "a.jsonl has no companies: it has no rows with fields"),
+        ("a.jsonl", b"\xff\0\n\x01\n", "none of its first 2 rows can be read (not JSON"),
+        ("a.jsonl", b"{}\n", "a.jsonl has no companies: it has no rows with fields"),
+        ("a.parquet", b"", "a.parquet is not a Parquet file"),
+        ("a.xlsx", b"\0\1\2", "a.xlsx is not an Excel file"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--only-if-new"]])
+def test_a_file_without_companies_leaves_no_index(
+    shell: Shell, name: str, content: bytes, message: str, options: list[str]
+) -> None:
+    (shell.folder / name).write_bytes(content)
+    assert message in shell("ingest", name, *options, fails=True)
+    assert {path.name for path in shell.folder.iterdir()} <= {name, f"{name}.rejects.jsonl"}
+
+
+def test_an_empty_file_of_changes_is_a_load_of_nothing(shell: Shell) -> None:
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "0 rows: none" in shell("ingest", shell.write("changes.csv", []))
+
+
 def test_columns_are_mapped_and_attributes_kept(shell: Shell) -> None:
-    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12")], header="ticker,title,about,staff")
+    shell.write("c.csv", [("a", "Acme", "Acme makes anvils.", "12", "")], header="ticker,title,about,staff,\u202enote")
     text = shell(
         "ingest", "c.csv", "-c", "id=ticker", "-c", "name=title", "-c", "description=about", "-a", "size=staff"
     )
     assert "1 applied" in text
+    assert text.startswith(
+        "columns: id <- ticker, name <- title, description <- about, attributes.size <- staff; ignored: \ufffdnote\n"
+    )
 
 
 def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -> None:
@@ -240,14 +279,14 @@ def test_the_check_finds_damage_and_says_so_in_its_exit_status(shell: Shell) -> 
         (["similar"], "give either a company or --text"),
         (["similar", "x", "--filter", "staff>=5"], "unknown filter field 'staff'; use country"),
         (["ingest", "missing.csv"], "there is no file missing.csv"),
-        (["ingest", "note.txt"], "is none of .csv"),
+        (["ingest", "note.doc"], "is none of .csv"),
         (["ingest", "other.csv"], "there is no column 'id'; give its name with --column id=COLUMN"),
         (["ingest", "other.csv", "-c", "id"], "must read FIELD=COLUMN"),
         (["ingest", "good.csv", "--bundle", "nowhere"], "nowhere"),
     ],
 )
 def test_mistakes_get_one_clear_line(shell: Shell, arguments: list[str], message: str) -> None:
-    (shell.folder / "note.txt").write_text("x")
+    (shell.folder / "note.doc").write_text("x")
     shell.write("other.csv", [("1", "2")], header="a,b")
     shell.write("good.csv", COMPANIES)
     text = shell(*arguments, fails=True)
@@ -266,10 +305,33 @@ def test_an_export_into_a_folder_that_is_not_there_is_one_line(filled: Shell) ->
 
 
 def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
-    row = ("a", "A Ltd.", "Makes anvils.", "http://", "", "many")
-    file = shell.write("companies.csv", [row], header=f"{HEADER},employees")
-    told = shell("ingest", file, "--attribute", "employees:number")
-    assert "2 invalid values were ignored in accepted companies: domain 1, attributes.employees 1" in told
+    rows = [("a", "A Ltd.", "Makes anvils.", "http://", "", "many"), ("b", "B", "B makes bells.", "", "", "12,500")]
+    rows += [(f"c{number}", "C", "C makes cups.", "", "", "12,5") for number in range(3)]
+    file = shell.write("companies.csv", rows, header=f"{HEADER},Staff")
+    told = shell("ingest", file, "--attribute", "employees:number=staff")
+    assert (
+        "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1; see "
+        "companies.csv.warnings.jsonl. The first are:\n"
+        "  row 1 (a), column website: domain: 'http://' contains no host name such as 'example.com'; left empty\n"
+        "  row 1 (a), column Staff: attributes.employees: 'many' is not a number like 12500, 12,500 or 12.5; ignored\n"
+        "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5; ignored\n"
+        "5 companies in the index"
+    ) in told
+    warnings = (shell.folder / "companies.csv.warnings.jsonl").read_text().splitlines()
+    assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 5, "id": "c2", "column": "Staff", "reason": ""}
+    assert not (shell.folder / "companies.csv.rejects.jsonl").exists()
+
+
+def test_a_reload_keeps_attributes_and_says_which_values_it_removes(shell: Shell) -> None:
+    header = f"{HEADER},Employees,sector,staff"
+    file = shell.write("c.csv", [(*row, "10", "drinks", "7") for row in COMPANIES], header=header)
+    shell("ingest", file, "-a", "employees:number", "-a", "sector", "-a", "team=staff", "-c", "domain=website")
+    told = shell("ingest", shell.write("d.csv", [(*row, "10", "drinks", "7") for row in COMPANIES[:2]], header=header))
+    assert "attributes.employees <- Employees, attributes.sector; ignored: staff\n" in told
+    assert "because the load has no column for them: attributes.team from 2. To have them again" in told
+    assert len(json.loads(shell("similar", "brew", "-f", "json", "--filter", "attributes.employees>=10"))) == 4
+    told = shell("ingest", shell.write("e.csv", [row[:3] for row in COMPANIES[:1]], header="id,name,description"))
+    assert "domain from 1, country from 1, attributes.employees from 1, attributes.sector from 1." in told
 
 
 def test_an_unknown_setting_in_the_environment_is_a_mistake(shell: Shell) -> None:

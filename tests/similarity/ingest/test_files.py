@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.ingest.files import RejectsFile, Row, column_names, count_rows, read_rows, read_stream
+from similarity.ingest.files import RejectsFile, column_names, count_rows, read_rows, read_stream
+from similarity.ingest.rows import Row
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -28,7 +29,18 @@ def test_csv_is_read_with_quotes_newlines_and_a_byte_order_mark(tmp_path: Path, 
     assert records(path) == [{"id": "1", "name": 'a, "b"\nc'}, {"id": "2", "name": "d"}]
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.csv", "id;name\n1;a,b\n"), ("a.tsv", "id\tname\n1\ta,b\n")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "id;name\n1;a,b\n"),
+        ("a.tsv", "id\tname\n1\ta,b\n"),
+        ("a.txt", "id\tname\n1\ta,b\n"),
+        ("a.txt.gz", "id;name\n1;a,b\n"),
+        ("a.csv", "\ufeffsep=;\r\nid;name\r\n1;a,b\r\n"),
+        ("a.csv", '"SEP=\t"\nid\tname\n1\ta,b\n'),
+        ("a.tsv", "sep=#\nid#name\n1#a,b\n"),
+    ],
+)
 def test_other_delimiters_are_found(tmp_path: Path, name: str, text: str) -> None:
     assert records(write(tmp_path / name, text)) == [{"id": "1", "name": "a,b"}]
 
@@ -67,10 +79,32 @@ def test_a_csv_row_with_too_many_or_too_few_values_is_one_bad_row(tmp_path: Path
     assert rows[0].record == {"id": "1", "name": "a", "extra": ["b"]}
 
 
-def test_broken_quotes_name_their_lines_and_the_rest_is_read(tmp_path: Path) -> None:
-    rows = list(read_rows(write(tmp_path / "a.csv", 'id,name\n1,"a"b\n2,c\n')))
-    assert "broken CSV in lines 2 to 2" in rows[0].unreadable
-    assert rows[1].record == {"id": "2", "name": "c"}
+@pytest.mark.parametrize(
+    ("lines", "rejected", "read"),
+    [
+        (['1,"a"b', "2,c"], {"line 2": '1,"a"b'}, ["2"]),
+        (['1,"open', "2,c", '3,"d"'], {"line 2": '1,"open'}, ["2", "3"]),
+        (['1,"open', "2,c", "3,d"], {"line 2": '1,"open'}, ["2", "3"]),
+        (["1,a", '2,"open'], {"line 3": '2,"open'}, ["1"]),
+        (['1,"open', '2,"open', '3,"open', "4,d"], {f"line {n}": f'{n - 1},"open' for n in (2, 3, 4)}, ["4"]),
+        (['1,"two', 'lines"', '2,"open', '3,"two', 'lines"'], {"line 4": '2,"open'}, ["1", "3"]),
+        (['"two', 'lines","open', "2,c", '3,"d"'], {"lines 2 to 3": '"two\nlines","open'}, ["2", "3"]),
+        # Another line ends the text, by chance with a comma behind it.
+        (['1,"open', "2,c", '3,5" pipe",d'], {"line 2": '1,"open', "line 4": '3,5" pipe",d'}, ["2"]),
+        (['"open,a', "2,c", '5",d,e'], {"line 2": '"open,a', "line 4": '5",d,e'}, ["2"]),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_broken_quotes_cost_their_own_lines(
+    tmp_path: Path, lines: list[str], rejected: dict[str, str], read: list[str], line_end: str
+) -> None:
+    rows = list(read_rows(write(tmp_path / "a.csv", line_end.join(["id,name", *lines, ""]))))
+    broken = [row for row in rows if row.unreadable]
+    texts = [row.raw.decode().removesuffix(line_end).replace(line_end, "\n") for row in broken]
+    assert texts == list(rejected.values())
+    assert [row.record["id"] for row in rows if not row.unreadable] == read
+    for row, where in zip(broken, rejected, strict=True):
+        assert row.unreadable.startswith(f"broken CSV in {where}: ") or "values for 2 columns" in row.unreadable
 
 
 def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
@@ -82,7 +116,7 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xls", "x", "is none of .csv, .tsv, .jsonl, .ndjson, .xlsx, .parquet"),
+        ("a.xls", "x", "is none of .csv, .tsv, .txt, .jsonl, .ndjson, .xlsx, .parquet"),
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
@@ -92,6 +126,18 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         list(read_rows(write(tmp_path / name, content)))
+
+
+def test_lines_are_numbered_as_in_the_file(tmp_path: Path) -> None:
+    broken, good = read_rows(write(tmp_path / "a.csv", 'sep=;\nid;name\n1;"a"b\n2;c\n'))
+    assert broken.unreadable.startswith("broken CSV in line 3: ';' expected after '\"'; a quotation mark inside")
+    assert (good.number, good.record["id"]) == (2, "2")
+
+
+def test_unicode_text_of_excel_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", 'id\tname\r\n1\t"Caf\u00e9, ""A"""\r\n'.encode("utf-16"))
+    assert records(path) == [{"id": "1", "name": 'Caf\u00e9, "A"'}]
+    assert (column_names(path), count_rows(path)) == (["id", "name"], 1)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -189,11 +235,37 @@ def test_the_progress_bar_knows_what_to_expect(tmp_path: Path) -> None:
 def test_rejects_keep_row_reason_and_content_even_of_broken_text(tmp_path: Path) -> None:
     with RejectsFile(tmp_path / "r.jsonl") as rejects:
         rejects.add(Row(number=3, record={"name": "caf\udce9"}), "name: broken")
-    entry = json.loads((tmp_path / "r.jsonl").read_text())
-    assert entry == {"row": 3, "reason": "name: broken", "record": {"name": "caf\udce9"}}
+        rejects.add(Row(number=4, record={"lines": "line 5"}, unreadable="?", raw=b'a,"caf\xe9\n'), "broken CSV")
+    entries = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert entries == [
+        {"row": 3, "reason": "name: broken", "record": {"name": "caf\udce9"}},
+        {"row": 4, "reason": "broken CSV", "record": {"lines": "line 5"}, "text": 'a,"caf\udce9\n'},
+    ]
 
 
 def test_without_rejects_there_is_no_rejects_file(tmp_path: Path) -> None:
     with RejectsFile(tmp_path / "r.jsonl"):
         pass
     assert not (tmp_path / "r.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("rejects", "warnings"),
+    [
+        ("c.csv.rejects.jsonl", "c.csv.warnings.jsonl"),
+        ("bad.jsonl", "bad.warnings.jsonl"),
+        ("bad", "bad.warnings.jsonl"),
+    ],
+)
+def test_ignored_values_are_in_a_file_beside_the_rejects(tmp_path: Path, rejects: str, warnings: str) -> None:
+    with RejectsFile(tmp_path / rejects) as both:
+        both.warn(Row(number=3, record={}), "a", "Staff", "staff: 'many' is not a number")
+    entry = json.loads((tmp_path / warnings).read_text())
+    assert entry == {"row": 3, "id": "a", "column": "Staff", "reason": "staff: 'many' is not a number"}
+    assert [path.name for path in tmp_path.iterdir()] == [warnings]
+    with pytest.raises(InvalidInput, match="which is being read; name another file"):
+        RejectsFile(tmp_path / rejects, source=tmp_path / warnings)
+
+
+def test_no_file_of_warnings_is_made_beside_a_device() -> None:
+    assert RejectsFile(Path("/dev/null")).warnings_path == Path("/dev/null")

@@ -43,7 +43,7 @@ def write_with_endless_line(path: Path, first: bytes, last: bytes) -> None:
     ("name", "first", "last", "why"),
     [
         ("a.jsonl", b'{"id": "a"}\n{"id": "', b'"}\n{"id": "b"}\n', "line 2 is longer than 16 MiB"),
-        ("a.csv", b'id,name\na,A\n1,"', b'"\nb,B\n', "broken CSV in lines 3 to 3: the row is longer than 16 MiB"),
+        ("a.csv", b'id,name\na,A\n1,"', b'"\nb,B\n', "broken CSV in line 3: the row is longer than 16 MiB"),
     ],
 )
 def test_a_line_of_300_mb_is_one_bad_row_and_takes_little_memory(
@@ -66,10 +66,23 @@ def test_a_csv_row_is_as_bounded_as_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     field = '"' + "x" * 996 + '\n",'  # 1,000 characters
     path.write_text("id,name\n" + field * (MAX_LINE // 1000) + "x" * 1_000 + "\nb,B\n")
-    long, short = read_rows(path)
+    long, rest, short = read_rows(path)
     assert "the row is longer than 16 MiB" in long.unreadable
-    assert (long.raw, long.record) == (field[:998].encode(), {"lines": f"lines 2 to {MAX_LINE // 1000 + 2}"})
+    assert (len(long.raw), long.record) == (
+        MAX_LINE // 1000 * 1000 - 2,
+        {"lines": f"lines 2 to {MAX_LINE // 1000 + 1}"},
+    )
+    assert rest.raw == b'",' + b"x" * 1_000 + b"\n"
     assert short.record == {"id": "b", "name": "B"}
+
+
+def test_an_open_quotation_mark_costs_its_line_even_if_the_row_becomes_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = [f"c{number},{'x' * 990}\n" for number in range(MAX_LINE // 900)]
+    path.write_text('id,name\na,"A\n' + "".join(lines) + 'b,"B\n')
+    broken, *good, last = read_rows(path)
+    assert (broken.raw, last.raw) == (b'a,"A\n', b'b,"B\n')
+    assert [row.record["id"] for row in good] == [f"c{number}" for number in range(len(lines))]
 
 
 def test_a_line_of_just_the_longest_length_is_read() -> None:

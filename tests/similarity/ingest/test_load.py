@@ -12,7 +12,7 @@ from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, N
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
-from similarity.ingest.load import LoadReport, check_columns, load_file
+from similarity.ingest.load import LoadReport, load_file
 from similarity.ingest.records import Columns
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
@@ -59,6 +59,7 @@ class Loader:
         self.now = NOW
         self.rejects = folder / "rejects.jsonl"
         self.others: dict[str, CountingEncoder] = {}
+        self.columns = Columns()
 
     def file(self, records: list[object]) -> Path:
         path = self.folder / "companies.jsonl"
@@ -70,7 +71,7 @@ class Loader:
         encoders = {self.encoder.encoder_id: self.encoder, **self.others}
         with RejectsFile(self.rejects) as rejects:
             return load_file(
-                self.file(records), index=self.index, encoders=encoders, columns=Columns(), rejects=rejects,
+                self.file(records), index=self.index, encoders=encoders, columns=self.columns, rejects=rejects,
                 now=self.now, sync=sync, force=force,
             )  # fmt: skip
 
@@ -172,6 +173,22 @@ def test_a_sync_deletes_nothing_if_an_id_in_the_snapshot_is_not_usable(loader: L
 def test_values_that_were_left_out_are_counted_by_field(loader: Loader) -> None:
     report = loader.load([record("a", website="http://"), record("b", website="http://"), record("c")])
     assert report.ignored_values == {"domain": 2}
+
+
+def test_values_that_companies_lose_for_want_of_a_column_are_counted_by_field(loader: Loader) -> None:
+    loader.columns = Columns(attributes={"staff": "staff"})
+    facts = {"country": "Spain", "website": "a.com", "tags": "x;y", "staff": 7}
+    loader.load([record(each, **facts) for each in "abcd"])
+    for attributes, rows, removed in [
+        # The columns are there: the values are gone on purpose.
+        ({"staff": "staff"}, [record("a", country="", domain="", tags="", staff="")], {}),
+        ({"staff": "staff"}, [record("b", **facts), record("c", **facts | {"country": "Chile"})], {}),
+        ({}, [record("b", **facts), record("c", website="c.com")], {"attributes.staff": 2, "country": 1, "tags": 1}),
+        ({}, [record("d"), record("new")], {"attributes.staff": 1, "country": 1, "domain": 1, "tags": 1}),
+        ({}, [record("d", event_time="2020-01-01T00:00:00Z")], {}),  # superseded
+    ]:
+        loader.columns = Columns(attributes=attributes)
+        assert loader.load(rows).removed_values == removed
 
 
 def test_progress_counts_rejected_rows_too(loader: Loader) -> None:
@@ -284,32 +301,3 @@ def test_writing_to_an_empty_index_says_what_to_do(tmp_path: Path) -> None:
     with WriterLease(index) as writer, pytest.raises(NoLiveGeneration, match="create a generation"):
         write_changes(writer, {}, [], now=NOW)
     index.close()
-
-
-def test_a_csv_file_without_rows_is_a_load_of_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "delta.csv"
-    path.write_text("id,name,description\n")
-    check_columns(path, Columns())
-
-
-def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*many(120), record("late", employees=7)]))
-    check_columns(path, Columns(attributes={"employees": "employees"}))
-    with pytest.raises(InvalidInput, match="no column 'employes'"):
-        check_columns(path, Columns(attributes={"employees": "employes"}))
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (Columns(), "give its name with --column name=COLUMN; the file has the columns: id, title, description"),
-        (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
-        (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),
-    ],
-)
-def test_columns_are_checked_before_the_first_row(tmp_path: Path, columns: Columns, message: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id,title,description\n1,a,b\n")
-    with pytest.raises(InvalidInput, match=message):
-        check_columns(path, columns)

@@ -155,8 +155,13 @@ def test_deletes_pass_through_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "number"), [("485", 485), ("-2.5", -2.5), ("1e6", 1e6), (9007199254740993, 9007199254740993), (" 7 ", 7)]
-)
+    ("cell", "number"),
+    [
+        ("485", 485), ("-2.5", -2.5), ("1e6", 1e6), (9007199254740993, 9007199254740993), (" 7 ", 7), (2.5, 2.5),
+        ("12,500", 12_500), ("12 500", 12_500), ("12'500", 12_500), ("12\u2019500", 12_500), ("12\u202f500", 12_500),
+        ("-1,234,567.5", -1_234_567.5), ("1\u00a0234\u00a0567", 1_234_567), ("1.234.567,5", 1_234_567.5),
+    ],
+)  # fmt: skip
 def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> None:
     columns = Columns.from_pairs([], ["employees:number=staff"])
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
@@ -165,13 +170,33 @@ def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> 
     assert parsed.change.company.attributes == {"employees": number}
 
 
-@pytest.mark.parametrize("cell", ["many", "1,000", "1_000", "inf", "1e999", "12 people", "9" * 309, "9" * 20])
-def test_what_is_no_number_is_left_out_with_a_warning(cell: str) -> None:
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "many",
+        "12,5",
+        "0,500",
+        "1,00,000",
+        "1 000,000",
+        "1'000 000",
+        "12.5.1",
+        "1_000",
+        True,
+        "inf",
+        "1e999",
+        "12 people",
+        "9" * 309,
+        "9" * 20,
+    ],
+)
+def test_what_is_no_number_is_left_out_with_a_warning(cell: str | bool) -> None:
     columns = Columns.from_pairs([], ["employees:number=staff"])
     parsed = parse_record(RECORD | {"staff": cell}, columns=columns, now=NOW)
     assert isinstance(parsed.change, VersionedCompany)
     assert parsed.change.company.attributes == {}
-    assert parsed.warnings == (f"attributes.employees: {cell!r:.40} is not a number; ignored",)
+    assert parsed.warnings == (
+        f"attributes.employees: {str(cell)!r:.40} is not a number like 12500, 12,500 or 12.5; ignored",
+    )
     assert parsed.ignored_fields == ("attributes.employees",)
 
 
@@ -203,14 +228,17 @@ def test_an_unknown_type_of_attribute_is_refused(option: str) -> None:
 
 
 def test_an_ordinal_is_one_of_its_levels() -> None:
-    columns = Columns.from_pairs([], ["cap:ordinal=small,large=market_cap"], size="cap")
+    columns = Columns.from_pairs([], ["cap:ordinal=small,large,1=market_cap"], size="cap")
     assert columns.attributes == {"cap": "market_cap"}
-    large, other = (
-        parse_record(RECORD | {"market_cap": cap}, columns=columns, now=NOW) for cap in ("Large Cap", "Huge")
+    large, huge, seven, one = (
+        parse_record(RECORD | {"market_cap": cap}, columns=columns, now=NOW) for cap in ("Large Cap", "Huge", 7, 1)
     )
     assert isinstance(large.change, VersionedCompany)
     assert (large.change.company.attributes, large.warnings) == ({"cap": "Large Cap"}, ())
-    assert other.warnings == ("attributes.cap: 'Huge' is none of small, large; ignored",)
+    assert huge.warnings == ("attributes.cap: 'Huge' is none of small, large, 1; ignored",)
+    assert seven.warnings == ("attributes.cap: '7' is none of small, large, 1; ignored",)
+    assert isinstance(one.change, VersionedCompany)
+    assert one.change.company.attributes == {"cap": 1}
 
 
 @pytest.mark.parametrize("missing", ["NULL", "null", "N/A", "None", "nan", "TBD", "-", "--"])

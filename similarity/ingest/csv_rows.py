@@ -1,0 +1,166 @@
+"""Reads CSV and TSV, where a broken row costs only itself, however many lines its open quotation mark swallowed.
+
+A quoted text may contain line breaks. If a quotation mark is missing, the parser takes the lines behind it for text
+until another quotation mark contradicts, the file ends or the row is too long. Only the lines up to the one with the
+open quotation mark are then rejected; those behind it are read again. A line is read again at most twice: the lines in
+between have no quotation marks but doubled ones, and such lines cannot open a quoted text that goes on.
+"""
+
+import csv
+import itertools
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from similarity.errors import InvalidInput
+from similarity.ingest.lines import KEPT_CHARACTERS, MAX_LINE, TOO_LONG
+from similarity.ingest.rows import Row
+
+IS_UTF_16 = "the file is UTF-16 without a byte order mark; save it as UTF-8 (in Excel: CSV UTF-8)"
+IS_BINARY = "the file is not a text: its first line has control characters; is it a file of another kind?"
+SEPARATOR_HINT = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
+BINARY = re.compile("[\0-\x08\x0e-\x1f]")
+LINE_END = re.compile("\r\n|\r|\n")
+NOT_CLOSED = "its last quoted text is not closed: a quotation mark is missing, or one inside the text is not doubled"
+NOT_DOUBLED = "a quotation mark inside a quoted text must be doubled"
+
+
+class LinesOfRow:
+    """Passes the lines after the column names to a CSV reader, and keeps the lines of the current row."""
+
+    def __init__(self, lines: Iterator[str], *, number: int) -> None:
+        self._lines = lines
+        self._again: deque[str] = deque()
+        self._size = 0
+        self.kept: list[str] = []
+        """The lines of the current row."""
+        self.number = number
+        """The number of the last line that was read."""
+
+    def __iter__(self) -> "LinesOfRow":
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.number += 1
+        self._size += len(line)
+        self.kept.append(line)
+        if self._size > MAX_LINE:
+            # As for any other error of a row, the reader starts a new row with the next line.
+            raise csv.Error(f"the row {TOO_LONG}")
+        return line
+
+    def take(self, count: int) -> tuple[str, bytes]:
+        """End the row after its first `count` lines; the others are read again. Return where they are, and their bytes.
+
+        Of more than MAX_LINE characters, only the beginning is returned.
+        """
+        taken, rest = self.kept[:count], self.kept[count:]
+        last = self.number - len(rest)
+        first = last - len(taken) + 1
+        self._again.extendleft(reversed(rest))
+        self.kept, self._size, self.number = [], 0, last
+        text = "".join(taken)
+        raw = (text if len(text) <= MAX_LINE else text[:KEPT_CHARACTERS]).encode("utf-8", "surrogateescape")
+        return f"line {last}" if len(taken) == 1 else f"lines {first} to {last}", raw
+
+
+def csv_rows(lines: Iterator[str], suffix: str) -> Iterator[Row]:
+    """Yield the rows below the column names. `suffix`: ".tsv" if tabs separate the values, otherwise they are found.
+
+    Raises:
+        InvalidInput: the first line does not name the columns.
+    """
+    csv.field_size_limit(MAX_LINE)
+    header, delimiter, number = csv_header(lines, suffix)
+    kept = LinesOfRow(lines, number=number)
+    reader = csv.reader(kept, delimiter=delimiter, strict=True)
+    for number in itertools.count(1):
+        try:
+            values = next(reader, None)
+        except csv.Error as error:
+            yield _broken_row(number, kept, delimiter, str(error))
+            continue
+        if values is None:
+            return
+        if _has_swallowed(kept.kept, values, len(header), delimiter):
+            where, raw = kept.take(1)
+            yield Row(number=number, record={"lines": where}, unreadable=_reason(where, NOT_CLOSED), raw=raw)
+            continue
+        _, raw = kept.take(len(kept.kept))
+        if values:
+            yield _csv_row(number, header, values, raw)
+
+
+def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
+    """Return the column names in the first line, the delimiter, and how many lines were read.
+
+    A line `sep=;` in front, with which Excel is told the delimiter, is read too.
+    """
+    first_line, count = next(lines, ""), 1
+    hint = SEPARATOR_HINT.fullmatch(first_line)
+    if hint:
+        first_line, count = next(lines, ""), 2
+    if len(first_line) > MAX_LINE:
+        raise InvalidInput(f"the first line, which must name the columns, {TOO_LONG}")
+    if BINARY.search(first_line):
+        is_utf_16 = first_line.count("\0") > len(first_line) / 3  # every second byte of Western letters
+        raise InvalidInput(IS_UTF_16 if is_utf_16 else IS_BINARY)
+    delimiter = "\t" if suffix == ".tsv" else max(",;\t|", key=first_line.count)
+    delimiter = hint[1] if hint else delimiter
+    header = [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])]
+    if not any(header):
+        raise InvalidInput("the file is empty; its first line must name the columns")
+    if len(set(header)) < len(header):
+        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
+    return header, delimiter, count
+
+
+def _broken_row(number: int, kept: LinesOfRow, delimiter: str, error: str) -> Row:
+    """Return the lines up to the one whose quotation mark is not closed as an unreadable row."""
+    lines, count, at_end = kept.kept, 1, "end of data" in error
+    if len(lines) > 1:
+        count = _open_line(lines if at_end else lines[:-1], delimiter) + 1
+        reason = f"the row {TOO_LONG}, or {NOT_CLOSED}" if TOO_LONG in error else NOT_CLOSED
+    elif at_end:
+        reason = NOT_CLOSED
+    else:
+        reason = error if TOO_LONG in error else f"{error}; {NOT_DOUBLED}"
+    where, raw = kept.take(count)
+    return Row(number=number, record={"lines": where}, unreadable=_reason(where, reason), raw=raw)
+
+
+def _open_line(lines: Sequence[str], delimiter: str) -> int:
+    """Return which of the lines opens the quoted text that goes on after the last of them."""
+    open_text = next(csv.reader(lines, delimiter=delimiter))[-1]
+    line_ends = sum(line.endswith(("\n", "\r")) for line in lines)
+    return line_ends - len(LINE_END.findall(open_text))
+
+
+def _has_swallowed(lines: Sequence[str], values: Sequence[str], columns: int, delimiter: str) -> bool:
+    """Return whether a row has too many or too few values because one of them swallowed rows.
+
+    That is so if one value goes from the first line to the last, and the second line is a row by itself.
+    """
+    if len(values) in (0, columns) or len(lines) < 2:
+        return False
+    try:
+        is_row = len(next(csv.reader(lines[1:2], delimiter=delimiter, strict=True), ())) == columns
+    except csv.Error:
+        return False
+    return is_row and any(len(LINE_END.findall(value)) == len(lines) - 1 for value in values)
+
+
+def _reason(where: str, reason: str) -> str:
+    return f"broken CSV in {where}: {reason}"
+
+
+def _csv_row(number: int, header: Sequence[str], values: Sequence[str], raw: bytes) -> Row:
+    if len(values) != len(header):
+        return Row(
+            number=number,
+            record={**dict(zip(header, values, strict=False)), "extra": list(values[len(header) :])},
+            unreadable=f"has {len(values)} values for {len(header)} columns; a text with commas needs quotes",
+            raw=raw,
+        )
+    return Row(number=number, record=dict(zip(header, values, strict=True)))

@@ -1,0 +1,121 @@
+"""Columns are found by their names; those that a user names always win."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from similarity.errors import InvalidInput
+from similarity.index.attributes import parse_schema
+from similarity.ingest.file_columns import KnownAttributes, file_columns
+from similarity.ingest.files import read_rows
+from similarity.ingest.records import Columns
+
+NAMES = Columns()
+
+
+def summary(path: Path, header: str, columns: Columns = NAMES, known: KnownAttributes | None = None) -> str:
+    path.write_text(f"{header}\n")
+    return file_columns(path, columns, known=known).summary
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ("id,name,description", "columns: id, name, description"),
+        ("ID,NAME,About,Description", "columns: id <- ID, name <- NAME, description <- Description; ignored: About"),
+        ("Company_ID,company name,DESCRIPTION,Event Time", "columns: id <- Company_ID, name <- company name, "
+         "description <- DESCRIPTION, event_time <- Event Time"),
+        ("id,name,Name,Company Name,description", "columns: id, name, description; ignored: Name, Company Name"),
+        ("id,name,description,Website", "columns: id, name, description, domain <- Website"),
+        ("id,name,description,Domain,website", "columns: id, name, description, domain <- Domain, domain <- website"),
+    ],
+)  # fmt: skip
+def test_columns_may_differ_in_case_blanks_and_underscores(tmp_path: Path, header: str, text: str) -> None:
+    assert summary(tmp_path / "a.csv", header) == text
+
+
+@pytest.mark.parametrize("website", ["Website", "website", "WEB SITE"])
+def test_a_missing_domain_is_taken_from_the_website_however_they_are_written(tmp_path: Path, website: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"ID,Name,Description,Domain,{website}\na,A,A.,,a.com\nb,B,B.,b.com,x.com\n")
+    columns = file_columns(path, Columns()).columns
+    assert [columns.value(row.record, "domain") for row in read_rows(path)] == ["a.com", "b.com"]
+    columns = file_columns(path, Columns(fields={"domain": "domain"})).columns
+    assert [columns.value(row.record, "domain") for row in read_rows(path)] == ["", "b.com"]
+
+
+def test_columns_that_a_user_names_win(tmp_path: Path) -> None:
+    columns = Columns(fields={"name": "Title", "domain": "Url"}, attributes={"size": "staff"})
+    text = summary(tmp_path / "a.csv", "id,name,title,description,domain,website,url,Staff", columns).partition(", ")[2]
+    assert text == (
+        "name <- title, description, domain <- url, attributes.size <- Staff; ignored: name, domain, website"
+    )
+
+
+def test_attributes_that_the_index_knows_are_found(tmp_path: Path) -> None:
+    known = KnownAttributes(schema=parse_schema(["employees:number", "cap:number"]), stored=["sector", "name"])
+    path = tmp_path / "a.csv"
+    text = summary(path, "id,name,description,Employees,SECTOR,note", known=known)
+    assert text.endswith("description, attributes.employees <- Employees, attributes.sector <- SECTOR; ignored: note")
+    found = file_columns(path, Columns(attributes={"employees": "note"}), known=known).columns
+    assert found.attributes == {"employees": "note", "sector": "SECTOR"}
+    assert set(found.schema.types) == {"employees", "cap"}
+
+
+def test_a_declared_attribute_may_appear_late_in_a_jsonl_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "a", "name": "A", "description": "A."}\n')
+    found = file_columns(path, Columns(), known=KnownAttributes(schema=parse_schema(["cap:number"]), stored=["note"]))
+    assert found.columns.attributes == {"cap": "cap"}
+    assert found.summary == "columns: id, name, description"
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("id,Name,NAME,description", "more than one column could be name: 'Name', 'NAME'; choose with --column name="),
+        ("id,Name,Company Name,description", "'Name', 'Company Name'; choose with --column name=COLUMN"),
+        ("id,name,description,Website,Web Site", "choose with --column domain=COLUMN"),
+        ("id,name,description,Staff,STAFF", "could be staff: 'Staff', 'STAFF'; choose with --attribute staff=COLUMN"),
+    ],
+)
+def test_columns_that_could_be_the_same_are_not_guessed(tmp_path: Path, header: str, message: str) -> None:
+    known = KnownAttributes(stored=["staff"])
+    with pytest.raises(InvalidInput, match=message):
+        summary(tmp_path / "a.csv", header, known=known)
+
+
+def test_many_ignored_columns_are_cut_short(tmp_path: Path) -> None:
+    header = ",".join(["id", "name", "description", *(f"x{number}" for number in range(30))])
+    assert summary(tmp_path / "a.csv", header).endswith("x18, x19 and 10 more")
+
+
+def test_a_csv_file_without_rows_is_a_load_of_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "delta.csv"
+    path.write_text("id,name,description\n")
+    file_columns(path, Columns())
+
+
+def test_an_attribute_may_appear_late_in_a_jsonl_file_but_it_must_appear(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    record: dict[str, object] = dict.fromkeys(("id", "name", "description"), "x")
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*[record] * 120, record | {"employees": 7}]))
+    file_columns(path, Columns(attributes={"employees": "employees"}))
+    with pytest.raises(InvalidInput, match="no column 'employes'"):
+        file_columns(path, Columns(attributes={"employees": "employes"}))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (Columns(), "give its name with --column name=COLUMN; the file has the columns: id, title, description"),
+        (Columns(fields={"name": "nam"}), "no column 'nam' for name"),
+        (Columns(fields={"name": "title"}, attributes={"size": "employees"}), "no column 'employees' for size"),
+    ],
+)
+def test_columns_are_checked_before_the_first_row(tmp_path: Path, columns: Columns, message: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,title,description\n1,a,b\n")
+    with pytest.raises(InvalidInput, match=message):
+        file_columns(path, columns)
