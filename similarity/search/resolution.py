@@ -47,11 +47,11 @@ class ResolvedAnchor:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A reference of a query that matches no company, or several."""
+    """A reference of a query that matches no company, several, or one that has too few words to rank by."""
 
     reference: str
     role: Role
-    error: UnknownCompany | AmbiguousCompany
+    error: UnknownCompany | AmbiguousCompany | TooFewWords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ def resolve_question(
     Similar names, whose search is slow, are searched for at most `max_similar_names` references.
 
     Raises:
-        UnknownCompany, AmbiguousCompany: none of the anchors could be resolved.
-        TooFewWords: an anchor or a negative has too few words to rank by.
+        UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
+        TooFewWords: a text has no word to rank by.
         InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
     """
     both = (*question.anchors, *question.negatives)
@@ -140,7 +140,11 @@ def resolve_question(
 def require_vector(document: EmbeddedCompany) -> None:
     """Raise TooFewWords if the company has no vector."""
     if not document.has_vector:
-        raise TooFewWords(f"the description of {document.company.name} ({document.id})")
+        raise _too_few_words(document)
+
+
+def _too_few_words(document: EmbeddedCompany) -> TooFewWords:
+    return TooFewWords(f"the description of {document.company.name} ({document.id})")
 
 
 def _resolved(
@@ -150,25 +154,30 @@ def _resolved(
     vectors: Mapping[str, Vector],
     unresolved: list[Unresolved],
 ) -> tuple[ResolvedAnchor, ...]:
-    """Return the anchors that match a company or are free text; the others are added to `unresolved`."""
+    """Return the anchors that are free text or a company with a vector; the others are added to `unresolved`."""
     resolved: list[ResolvedAnchor] = []
     for anchor in anchors:
-        reference, found = anchor.reference, None if anchor.company is None else known[anchor.company]
-        if isinstance(found, UnknownCompany | AmbiguousCompany):
-            unresolved.append(Unresolved(reference, role, found))
-            continue
-        if found is None:
-            one = ResolvedAnchor(reference=reference, weight=anchor.weight, document=None, vector=vectors[reference])
-        else:
-            require_vector(found.document)
-            one = ResolvedAnchor(
-                reference=reference,
-                weight=anchor.weight,
-                document=found.document,
-                vector=found.document.vector,
-                confidence=found.confidence,
+        reference, weight = anchor.reference, anchor.weight
+        if anchor.company is None:
+            resolved.append(
+                ResolvedAnchor(reference=reference, weight=weight, document=None, vector=vectors[reference])
             )
-        resolved.append(one)
+            continue
+        found = known[anchor.company]
+        if not isinstance(found, FoundCompany):
+            unresolved.append(Unresolved(reference, role, found))
+        elif not found.document.has_vector:
+            unresolved.append(Unresolved(reference, role, _too_few_words(found.document)))
+        else:
+            resolved.append(
+                ResolvedAnchor(
+                    reference=reference,
+                    weight=weight,
+                    document=found.document,
+                    vector=found.document.vector,
+                    confidence=found.confidence,
+                )
+            )
     return tuple(resolved)
 
 
@@ -181,7 +190,7 @@ def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[Resol
             raise InvalidInput(f"{reference!r} is both an anchor and a negative{also}; remove it from one of the two")
 
 
-def _no_anchor(unresolved: Sequence[Unresolved]) -> UnknownCompany | AmbiguousCompany:
+def _no_anchor(unresolved: Sequence[Unresolved]) -> InvalidInput:
     """Return the error of the first anchor, with the messages of all."""
     error = unresolved[0].error
     error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)
