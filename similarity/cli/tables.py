@@ -91,10 +91,6 @@ def show_ranking(
     """Print the competitors of `anchors` (empty for a description), and `remarks` on standard error."""
     for remark in remarks:
         sys.stderr.write(f"similarity: {printable(remark)}\n")
-    if not lines:
-        sys.stderr.write(
-            "similarity: no company is left; if there are filters, check the names of their fields and values\n"
-        )
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
     show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
 

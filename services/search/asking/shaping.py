@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from similarity.company import Company, time_of_version
 from similarity.preparation.language import detect_language
-from similarity.search import searcher
+from similarity.search import ranking as search
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.location import Location
 from similarity.search.resolution import ResolvedAnchor, Unresolved
@@ -17,7 +17,7 @@ from .answers import company_members, language_warning, model_of, record_of
 from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord
 
 
-def ranking_members(ranking: searcher.Ranking, members: Collection[str] | None) -> dict[str, Any]:
+def ranking_members(ranking: search.Ranking, members: Collection[str] | None) -> dict[str, Any]:
     """The members of a `Ranking` but `next_cursor` and `took_ms`; of each hit's company only `members`, if given."""
     return {
         "anchors": [asked_for(each) for each in ranking.anchors],
@@ -91,7 +91,7 @@ def located_members(location: Location, reference: str) -> dict[str, Any]:
     }
 
 
-def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
+def _hit(hit: search.Hit, members: Collection[str] | None) -> Hit:
     return Hit(
         rank=hit.rank,
         score=round(hit.score, 6),

@@ -12,8 +12,9 @@ from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
 from similarity.feedback.protocol import Workspace
 from similarity.feedback.shortlists import companies_of, shortlists
 from similarity.index.protocol import Generation
+from similarity.search.ranking import Hit
 from similarity.search.resolver import Resolver
-from similarity.search.searcher import Hit, retry_if_retired
+from similarity.search.searcher import retry_if_retired
 
 from ..asking.question_schemas import Anchor, FormatQuery, ListName, Question, Reference
 from ..asking.ranking_tables import FACTS, attribute_names
