@@ -19,7 +19,7 @@ from similarity.cli.context import (
     progress,
 )
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood, unread
 from similarity.errors import InvalidInput
 from similarity.search.rank import Rank
 
@@ -131,6 +131,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
             ),
             *(str(each.error) for each in ranking.unresolved),
             *ranking.warnings,
+            *unread(resolved, ranking.hits),
         ],
     )
 

@@ -72,6 +72,13 @@ class NamedCompany(Protocol):
     def name(self) -> str: ...
 
 
+class WithWarning(Protocol):
+    """The warning on a text that the encoder cannot read, of an anchor or a hit of the library or of a service."""
+
+    @property
+    def warning(self) -> str | None: ...
+
+
 class ScoredHit(Protocol):
     """The common fields of a hit of the library and a hit of a service."""
 
@@ -93,6 +100,16 @@ def show_ranking(
         sys.stderr.write(f"similarity: {printable(remark)}\n")
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
     show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
+
+
+def unread(anchors: Iterable[WithWarning], hits: Sequence[WithWarning]) -> list[str]:
+    """Return the remarks on anchors and negatives, and on hits, that the encoder cannot read."""
+    remarks = list(dict.fromkeys(each.warning for each in anchors if each.warning))
+    if count := sum(each.warning is not None for each in hits):
+        remarks.append(
+            f"hits that are not in English, which the encoder was trained on: {count}; no probability is given for them"
+        )
+    return remarks
 
 
 def understood(typed: str, company: NamedCompany, confidence: float) -> str:

@@ -10,6 +10,7 @@ from similarity.index.protocol import Generation
 from similarity.search.errors import EncoderNotLoaded
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.ranking_page import Position, RankedHit
+from similarity.search.readability import language_warning
 from similarity.search.resolution import ResolvedAnchor, Unresolved
 
 
@@ -17,7 +18,8 @@ class Hit(NamedTuple):
     """A competitor in a ranking.
 
     `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
-    negative; a later hit never has a higher one. None if the generation has no ranker. `duplicates`: ids of
+    negative; a later hit never has a higher one. None if the generation has no ranker, or if the encoder cannot read
+    the description (`warning` says so), an anchor or a negative. `duplicates`: ids of
     lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
     `phrases`: phrases of the description with the largest effect on the cosine, largest effect first; None if they
     were not computed.
@@ -33,6 +35,7 @@ class Hit(NamedTuple):
     duplicates: tuple[str, ...] = ()
     shared: tuple[SharedFact, ...] = ()
     phrases: tuple[ExplainingPhrase, ...] | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +61,26 @@ class Ranking:
 RankingOrError: TypeAlias = Ranking | InvalidInput | EncoderNotLoaded
 
 
-def hit_of(ranked: RankedHit, shared: tuple[SharedFact, ...], phrases: tuple[ExplainingPhrase, ...] | None) -> Hit:
-    """Return the hit of a ranked company, with what explains it."""
+def hit_of(
+    ranked: RankedHit,
+    shared: tuple[SharedFact, ...],
+    phrases: tuple[ExplainingPhrase, ...] | None,
+    *,
+    with_probability: bool,
+) -> Hit:
+    """Return the hit of a ranked company, with what explains it. `with_probability`: the encoder can read the query."""
     hit = ranked.hit
+    warning = language_warning("description", hit.company.description, hit.language)
     return Hit(
         rank=ranked.rank,
         company=hit.company,
         score=hit.score,
-        probability=ranked.probability,
+        probability=ranked.probability if with_probability and warning is None else None,
         version=hit.version,
         embedded_at=hit.embedded_at,
         language=hit.language,
         duplicates=tuple(ranked.duplicates),
         shared=shared,
         phrases=phrases,
+        warning=warning,
     )

@@ -6,12 +6,14 @@ from enum import StrEnum
 
 from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
+from similarity.preparation.language import detect_language
 from similarity.preparation.words import has_content
 from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
 from similarity.search.name_matching import domain_of
 from similarity.search.query_vector import query_vector
 from similarity.search.question import Anchor, Question
+from similarity.search.readability import language_warning
 from similarity.search.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver
 
 MAX_SIMILAR_NAMES = 20
@@ -38,6 +40,18 @@ class ResolvedAnchor:
     vector: Vector
     confidence: float = 1.0
     duplicates: tuple[str, ...] = ()
+
+    @property
+    def language(self) -> str:
+        """The ISO 639 code of the description or the text; `und` if it is too short to tell."""
+        return detect_language(self.reference) if self.document is None else self.document.language
+
+    @property
+    def warning(self) -> str | None:
+        """A warning if the encoder cannot read the description or the text."""
+        if self.document is None:
+            return language_warning("text", self.reference, self.language)
+        return language_warning("description", self.document.company.description, self.language)
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -68,6 +82,11 @@ class ResolvedQuestion:
     excluded: tuple[EmbeddedCompany, ...]
     unresolved: tuple[Unresolved, ...]
     vector: Vector
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings on anchors and negatives that the encoder cannot read; then no hit has a probability."""
+        return tuple(each.warning for each in (*self.anchors, *self.negatives) if each.warning is not None)
 
     @property
     def documents(self) -> list[EmbeddedCompany]:

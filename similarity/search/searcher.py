@@ -30,6 +30,7 @@ from similarity.search.rank import Rank
 from similarity.search.ranking import Ranking, RankingOrError, hit_of
 from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.ranking_warnings import ranking_warnings
+from similarity.search.readability import language_warning
 from similarity.search.reranking import RankedAnchor
 from similarity.search.resolution import (
     MAX_SIMILAR_NAMES,
@@ -114,14 +115,17 @@ class Searcher:
             resolved = self._resolved(question, live, MAX_SIMILAR_NAMES)
             request = self._page_request(question, resolved, live, None)
             company = found.document.company
+            place = place_of(self.index, request, resolved, found.document)
+            if resolved.warnings or language_warning("description", company.description, found.document.language):
+                place = replace(place, probability=None)
             phrases, warnings = self._phrases(resolved, [company], live)
             return Location(
                 generation=live,
                 found=found,
-                place=place_of(self.index, request, resolved, found.document),
+                place=place,
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
                 phrases=phrases[0] if phrases else None,
-                warnings=warnings,
+                warnings=(*resolved.warnings, *warnings),
             )
 
         return retry_if_retired(run_once)
@@ -170,6 +174,7 @@ class Searcher:
         phrases = {ranked.rank: of_hit for ranked, of_hit in zip(explained, found, strict=bool(found))}
         facts = facts_of([_company_or_text(anchor) for anchor in resolved.anchors])
         duplicates = iter(page.query_duplicates)  # of the anchors, then of the negatives
+        is_read = not resolved.warnings
         anchors = _with_duplicates(resolved.anchors, duplicates)
         negatives = _with_duplicates(resolved.negatives, duplicates)
         return Ranking(
@@ -178,7 +183,12 @@ class Searcher:
             negatives=negatives,
             unresolved=resolved.unresolved,
             hits=tuple(
-                hit_of(ranked, shared_facts(facts, ranked.hit.company), phrases.get(ranked.rank))
+                hit_of(
+                    ranked,
+                    shared_facts(facts, ranked.hit.company),
+                    phrases.get(ranked.rank),
+                    with_probability=is_read,
+                )
                 for ranked in page.hits
             ),
             next=_position(page.hits[-1], question, generation) if page.has_next else None,

@@ -105,7 +105,8 @@ class Hit(BaseModel):
     )
     probability: float | None = Field(
         description="How likely it is a competitor of the anchors and of no negative, 0 to 1. No later hit has a "
-        "higher one. null if the encoder's bundle has no weights for it; with `rank=cosine` also with several anchors.",
+        "higher one. null if the encoder's bundle has no weights for it; with `rank=cosine` also with several anchors; "
+        "and if the encoder cannot read the description, an anchor or a negative (see their `warning`).",
         examples=[0.81],
     )
     company: HitCompany

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from similarity.company import Company, time_of_version
-from similarity.preparation.language import detect_language
 from similarity.search import ranking as search
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.location import Location
@@ -13,7 +12,7 @@ from similarity.search.resolution import ResolvedAnchor, Unresolved
 
 from ..wire.failures import problem_of
 from ..wire.problem_documents import CompanyReference
-from .answers import company_members, language_warning, model_of, record_of
+from .answers import company_members, model_of, record_of
 from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord
 
 
@@ -35,14 +34,13 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
     """The model of an anchor or a negative."""
     document = anchor.document
     if document is None:
-        language = detect_language(anchor.reference)
         return AskedFor(
             asked=anchor.reference,
             company=None,
             text=anchor.reference,
             weight=anchor.weight,
-            language=language,
-            warning=language_warning("text", language),
+            language=anchor.language,
+            warning=anchor.warning,
             updated_at=None,
             embedded_at=None,
         )
@@ -52,8 +50,8 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
         weight=anchor.weight,
         redirected_from=None if anchor.reference == document.id else anchor.reference,
         confidence=anchor.confidence,
-        language=document.language,
-        warning=language_warning("description", document.language),
+        language=anchor.language,
+        warning=anchor.warning,
         updated_at=time_of_version(document.version),
         embedded_at=document.embedded_at,
         duplicates=list(anchor.duplicates),
@@ -100,7 +98,7 @@ def _hit(hit: search.Hit, members: Collection[str] | None) -> Hit:
         updated_at=time_of_version(hit.version),
         embedded_at=hit.embedded_at,
         language=hit.language,
-        warning=language_warning("description", hit.language),
+        warning=hit.warning,
         reason=cast("Reason", _reason(hit.shared, hit.phrases)),
         duplicates=list(hit.duplicates),
     )

@@ -146,6 +146,8 @@ def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
     assert "1 of them not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    assert "The description is not in English ('de')" in shell.run("similar", "bahn").stderr
+    assert "hits that are not in English, which the encoder was trained on: 1" in shell.run("similar", "bank").stderr
 
 
 def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
