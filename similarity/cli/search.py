@@ -168,7 +168,10 @@ def export(
 
     with opened(index) as work:
         live = work.index.live()
-        total = work.index.stats(live.name).companies
+        stats = work.index.stats(live.name)
+        total = stats.companies - stats.without_vector
         with progress("companies", total) as on_rows:
             rows = export_neighbours(work.index, live, file, k=k, on_rows=on_rows)
     typer.echo(f"{rows:,} pairs of {total:,} companies written to {file}")
+    if stats.without_vector:
+        typer.echo(f"{stats.without_vector:,} left out: their descriptions have too few words to rank by")
