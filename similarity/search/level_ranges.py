@@ -27,7 +27,7 @@ def with_levels(index: CompanyIndex, generation: str, filters: Sequence[FieldFil
         if each.has_range and declared.levels:
             changed += _by_values(each, declared, index.field_values(generation, each.field))
         else:
-            _refuse_words(each)
+            _refuse_words(each, [name for name, type_ in types.items() if type_.levels])
             changed.append(each)
     return changed
 
@@ -60,10 +60,11 @@ def _listed(declared: AttributeType) -> str:
     return f"its levels, from the lowest, are {', '.join(declared.levels)}"
 
 
-def _refuse_words(asked: FieldFilter) -> None:
+def _refuse_words(asked: FieldFilter, ordinals: Sequence[str]) -> None:
     for limit in asked.limits.values():
         if isinstance(limit, str):
             raise InvalidFilter(
-                f"{limit!r:.80} is not a number, and {asked.field} is not declared as an ordinal; write a number such "
-                "as 100, -2.5 or 1e6, or declare its levels when you load (--attribute NAME:ordinal=LOW,...,HIGH)"
+                f"{limit!r:.80} is not a number, and {asked.field} is not declared as an ordinal (declared: "
+                f"{', '.join(ordinals) or 'none'}); write a number such as 100, -2.5 or 1e6, or declare its levels "
+                "when you load (--attribute NAME:ordinal=LOW,...,HIGH)"
             )

@@ -12,6 +12,8 @@ from similarity.search.ranking_page import Page, PageRequest
 
 ATTRIBUTES = "attributes."
 SUGGESTIONS = 5
+MIN_LIKENESS = 0.75
+"""Of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
 NEIGHBOURS = 50
 """Companies that are read for the names of their attributes, because stores do not list these."""
 
@@ -56,7 +58,7 @@ def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
 
 def _suggested(name: str, known: Collection[str]) -> str:
     """Return the known names nearest to `name`, or else the first of them, as the end of a message."""
-    if near := get_close_matches(name, list(known), n=1):
+    if near := get_close_matches(name, list(known), n=1, cutoff=MIN_LIKENESS):
         return f"; did you mean {near[0]!r}?"
     first = list(known)[:SUGGESTIONS]
     more = ", ..." if len(known) > SUGGESTIONS else ""

@@ -68,7 +68,10 @@ def test_a_body_takes_levels_as_limits(sized: CompanyIndex) -> None:
         ("attributes.size>=tiny", "'tiny' is not a level of attributes.size; .* are nano, small, large, mega"),
         ("attributes.size>=3", "'3' is not a level of attributes.size"),
         ("attributes.size>mega", "no level of attributes.size is in this range"),
-        ("attributes.staff>=many", "'many' is not a number, and attributes.staff is not declared as an ordinal"),
+        (
+            "attributes.staff>=many",
+            "'many' is not a number, and attributes.staff is not declared as an ordinal .declared: size",
+        ),
         ("attributes.other<few", "'few' is not a number"),
     ],
 )
