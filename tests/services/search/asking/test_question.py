@@ -304,6 +304,18 @@ def test_probability_cannot_be_asked_of_a_generation_without_calibration(client:
     problem(client.post("/similar", json=about("acme", min_probability=0.0)), "no-calibration")
 
 
+def test_an_empty_answer_says_which_filter_names_nothing(client: TestClient) -> None:
+    for answer in (
+        client.get("/similar/acme?country=Frnce"),
+        client.post("/similar", json=about("acme", filters=[{"field": "country", "any_of": ["Frnce"]}])),
+    ):
+        assert (answer.status_code, answer.json()["hits"]) == (200, [])
+        assert answer.json()["warnings"] == [
+            "no company has the value 'Frnce' of country; did you mean 'france'?",
+            "no other company passes the filter on country; remove a filter, or allow further values",
+        ]
+
+
 def test_a_query_about_too_few_words_is_refused_by_name(index: SqliteIndex) -> None:
     company = make_embedded("tiny", name="Tiny", description="Sells.", vector=np.zeros(DIMENSION, dtype=np.float32))
     index.upsert("first", [replace(company, text_hash=NO_TEXT)])

@@ -80,6 +80,10 @@ def test_a_query_says_that_it_is_no_shortlist(client: TestClient) -> None:
         ({"companies": [""]}, (422, "invalid-request")),
         ({"companies": ["boots"] * 10_001}, (422, "invalid-request")),
         ({"question": QUESTION | {"exclude_lists": ["nothing"]}}, (404, "unknown-list")),
+        (
+            {"question": QUESTION | {"filters": [{"field": "attributes.size", "at_least": "large"}]}},
+            (422, "invalid-request"),
+        ),
     ],
 )
 def test_what_cannot_be_saved_is_a_problem_and_saves_nothing(
