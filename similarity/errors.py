@@ -46,10 +46,6 @@ class LeaseLost(SimilarityError):
     """The lease has expired, was released, or was taken over by another process."""
 
 
-class InvalidFilter(SimilarityError):
-    """A filter names an unknown field or has no values."""
-
-
 class IndexUnavailable(SimilarityError):
     """The store of the index cannot be opened or does not answer.
 
@@ -67,3 +63,7 @@ class AuditUnavailable(SimilarityError):
 
 class InvalidInput(SimilarityError):
     """An invalid file, column mapping or option."""
+
+
+class InvalidFilter(InvalidInput):
+    """A filter names an unknown field or has no values."""

@@ -50,7 +50,7 @@ FilterOption = Annotated[
     typer.Option(
         "--filter",
         metavar="FIELD=VALUE",
-        help="Only where this holds; also FIELD!=VALUE, and FIELD>=NUMBER and FIELD<=NUMBER of attributes (repeatable)",
+        help="Only where this holds; also !=, and for attributes >=, <=, > and < a number or a level (repeatable)",
     ),
 ]
 RejectsOption = Annotated[

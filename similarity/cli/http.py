@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood, unread
 from similarity.errors import InvalidInput
 from similarity.settings import Settings
 
@@ -71,6 +71,7 @@ def similar_over_http(
             ),
             *(miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses),
             *ranking.warnings,
+            *unread(resolved, ranking.hits),
         ],
     )
 

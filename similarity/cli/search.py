@@ -19,7 +19,7 @@ from similarity.cli.context import (
     progress,
 )
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood
+from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood, unread
 from similarity.errors import InvalidInput
 from similarity.search.rank import Rank
 
@@ -131,6 +131,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
             ),
             *(str(each.error) for each in ranking.unresolved),
             *ranking.warnings,
+            *unread(resolved, ranking.hits),
         ],
     )
 
@@ -167,7 +168,10 @@ def export(
 
     with opened(index) as work:
         live = work.index.live()
-        total = work.index.stats(live.name).companies
+        stats = work.index.stats(live.name)
+        total = stats.companies - stats.without_vector
         with progress("companies", total) as on_rows:
             rows = export_neighbours(work.index, live, file, k=k, on_rows=on_rows)
     typer.echo(f"{rows:,} pairs of {total:,} companies written to {file}")
+    if stats.without_vector:
+        typer.echo(f"{stats.without_vector:,} left out: their descriptions have too few words to rank by")

@@ -73,6 +73,13 @@ class NamedCompany(Protocol):
     def name(self) -> str: ...
 
 
+class WithWarning(Protocol):
+    """The warning on a text that the encoder cannot read, of an anchor or a hit of the library or of a service."""
+
+    @property
+    def warning(self) -> str | None: ...
+
+
 class ScoredHit(Protocol):
     """The common fields of a hit of the library and a hit of a service."""
 
@@ -92,12 +99,18 @@ def show_ranking(
     """Print the competitors of `anchors` (empty for a description), and `remarks` on standard error."""
     for remark in remarks:
         sys.stderr.write(f"similarity: {printable(remark)}\n")
-    if not lines:
-        sys.stderr.write(
-            "similarity: no company is left; if there are filters, check the names of their fields and values\n"
-        )
     names = " and ".join(f"{anchor.name} ({anchor.id})" for anchor in anchors)
     show(lines, output, title=f"Competitors of {names}" if names else "Companies like this description")
+
+
+def unread(anchors: Iterable[WithWarning], hits: Sequence[WithWarning]) -> list[str]:
+    """Return the remarks on anchors and negatives, and on hits, that the encoder cannot read."""
+    remarks = list(dict.fromkeys(each.warning for each in anchors if each.warning))
+    if count := sum(each.warning is not None for each in hits):
+        remarks.append(
+            f"hits that are not in English, which the encoder was trained on: {count}; no probability is given for them"
+        )
+    return remarks
 
 
 def understood(typed: str, company: NamedCompany, confidence: float) -> str:

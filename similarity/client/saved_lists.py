@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from similarity.client.call import Call, as_json, json_reader, path_of
-from similarity.client.question import Question
+from similarity.client.question import Question, Rank
 from similarity.client.ranking import CompanyReference, Ranking
 from similarity.company import AttributeValue
 
@@ -107,17 +107,23 @@ def change_shortlist(name: str, *, add: Sequence[str] = (), remove: Sequence[str
     return Call("POST", path_of("lists", name, "companies"), json_reader(SavedList), body=body)
 
 
-def shortlist(name: str, *, company: str | None = None) -> Call[tuple[Member, ...]]:
-    """Return the companies of a shortlist; with `company`, also their ranks and probabilities in its ranking."""
-    path = path_of("lists", name, "companies", parameters={"company": company})
+def shortlist(name: str, *, company: str | None = None, rank: Rank | None = None) -> Call[tuple[Member, ...]]:
+    """Return the companies of a shortlist; with `company`, also their places in its ranking by `rank`."""
+    path = path_of("lists", name, "companies", parameters={"company": company, "rank": rank})
     return Call("GET", path, json_reader(tuple[Member, ...], member="companies"))
 
 
 def compare_shortlist(
-    name: str, *, company: str | None = None, other: str | None = None, k: int | None = None
+    name: str,
+    *,
+    company: str | None = None,
+    other: str | None = None,
+    k: int | None = None,
+    rank: Rank | None = None,
 ) -> Call[Comparison]:
-    """Compare a shortlist with the first `k` hits of `company`, or with the shortlist `other`."""
-    path = path_of("lists", name, "compare", parameters={"company": company, "other": other, "k": k})
+    """Compare a shortlist with the first `k` hits of `company` (by `rank`), or with the shortlist `other`."""
+    parameters = {"company": company, "other": other, "k": k, "rank": rank}
+    path = path_of("lists", name, "compare", parameters=parameters)
     return Call("GET", path, json_reader(Comparison))
 
 

@@ -90,7 +90,7 @@ def _forgotten_filter(given: Mapping[str, Any], names: CompanyNames) -> Mapping[
     members = ("any_of", "none_of")
     kept = {member: [each for each in given.get(member) or [] if not is_it(each)] for member in members}
     changed = {member: values for member, values in kept.items() if values != list(given.get(member) or [])}
-    has_range = given.get("at_least") is not None or given.get("at_most") is not None
+    has_range = any(given.get(limit) is not None for limit in ("at_least", "at_most", "above", "below"))
     if changed and not has_range and not any(kept.values()):
         return None
     return {**given, **changed} if changed else given

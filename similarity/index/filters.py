@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
 
 from similarity.company import ATTRIBUTE_NAME_PATTERN, Company
 from similarity.errors import InvalidFilter
-from similarity.index.numbers import is_finite, is_number
+from similarity.index.numbers import is_finite, is_number, key_range
 
 FILTER_FIELDS = ("country", "industry", "tags", "domain")
+Limit: TypeAlias = float | str
+"""A limit of a range: a number, or a level of an ordinal attribute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +21,9 @@ class FieldFilter:
     `field`: one of `FILTER_FIELDS` or `attributes.<name>`. Values are compared as text, case-folded
     (`company.name_key`); a list field (tags) matches if any of its values does.
 
-    `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly. Text, true/false and
-    missing attributes are in no range.
+    `at_least`, `at_most`: inclusive limits for attributes, which compare numbers exactly; `above`, `below`: the same
+    limits, exclusive. Text, true/false and missing attributes are in no range. For an attribute that is declared as
+    an ordinal, limits are levels; `Searcher` replaces them by values (`search.level_ranges`).
 
     Raises:
         InvalidFilter: the field is unknown, there are no values, or the range is invalid.
@@ -27,38 +32,66 @@ class FieldFilter:
     field: str
     any_of: tuple[str, ...] = ()
     none_of: tuple[str, ...] = ()
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: Limit | None = None
+    at_most: Limit | None = None
+    above: Limit | None = None
+    below: Limit | None = None
 
     def __post_init__(self) -> None:
         prefix, _, name = self.field.partition(".")
         if self.field not in FILTER_FIELDS and not (prefix == "attributes" and ATTRIBUTE_NAME_PATTERN.fullmatch(name)):
             known = ", ".join(FILTER_FIELDS)
-            raise InvalidFilter(f"unknown filter field {self.field!r}; use {known} or attributes.<name>")
+            meant = f"; did you mean attributes.{self.field}?" if ATTRIBUTE_NAME_PATTERN.fullmatch(self.field) else ""
+            raise InvalidFilter(f"unknown filter field {self.field!r}; use {known} or attributes.<name>{meant}")
         if not self.any_of and not self.none_of and not self.has_range:
-            raise InvalidFilter(f"the filter on {self.field} has no values; give any_of, none_of, at_least or at_most")
+            raise InvalidFilter(f"the filter on {self.field} has no values; give any_of, none_of or a limit")
         if self.has_range:
             self._check_range(of_attribute=bool(name))
 
     @property
     def has_range(self) -> bool:
-        """Whether the filter has a range of numbers."""
-        return self.at_least is not None or self.at_most is not None
+        """Whether the filter has a range."""
+        return bool(self.limits)
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """The limits of the range by their names, without those that are None."""
+        limits = {"at_least": self.at_least, "at_most": self.at_most, "above": self.above, "below": self.below}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def key_range(self) -> tuple[str, str]:
+        """Return the lowest and the highest key (`index.numbers`) of the range, both inclusive.
+
+        Raises:
+            InvalidFilter: a limit is a level.
+        """
+        numbers: dict[str, float] = {}
+        for name, limit in self.limits.items():
+            if isinstance(limit, str):
+                raise InvalidFilter(f"the filter on {self.field} has the limit {limit!r:.80}, which is not a number")
+            numbers[name] = limit
+        return key_range(
+            numbers.get("at_least"), numbers.get("at_most"), above=numbers.get("above"), below=numbers.get("below")
+        )
 
     def _check_range(self, *, of_attribute: bool) -> None:
         if not of_attribute:
             raise InvalidFilter(
                 f"{self.field} is text and has no range; at_least and at_most are for attributes.<name>"
             )
-        for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
-            if bound is not None and not (is_number(bound) and is_finite(bound)):
+        for name, limit in self.limits.items():
+            is_usable = limit.strip() if isinstance(limit, str) else is_number(limit) and is_finite(limit)
+            if not is_usable:
                 raise InvalidFilter(
-                    f"{name} of the filter on {self.field} is not a finite number; give a number such as 10.5"
+                    f"{name} of the filter on {self.field} is not a finite number; give a number such as 10.5, or a "
+                    "level of an ordinal attribute"
                 )
-        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise InvalidFilter(
-                f"the filter on {self.field} has at_least {self.at_least} above at_most {self.at_most}; swap them"
-            )
+        numbers = {name: limit for name, limit in self.limits.items() if not isinstance(limit, str)}
+        for lower, upper in product(("at_least", "above"), ("at_most", "below")):
+            if lower in numbers and upper in numbers and numbers[lower] > numbers[upper]:
+                raise InvalidFilter(
+                    f"the filter on {self.field} has {lower} {numbers[lower]} above {upper} {numbers[upper]}; swap them"
+                )
 
 
 def filter_values(company: Company) -> Mapping[str, tuple[str, ...]]:

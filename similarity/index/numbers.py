@@ -80,10 +80,17 @@ def number_name(attribute: str) -> str:
     return f"{attribute}.number"
 
 
-def key_range(at_least: float | None, at_most: float | None) -> tuple[str, str]:
+def key_range(
+    at_least: float | None, at_most: float | None, *, above: float | None = None, below: float | None = None
+) -> tuple[str, str]:
     """Return the lowest and the highest key of a range, both inclusive; None is no limit."""
     lowest = LOWEST_KEY if at_least is None else number_key(at_least)
-    return lowest, HIGHEST_KEY if at_most is None else number_key(at_most)
+    highest = HIGHEST_KEY if at_most is None else number_key(at_most)
+    if above is not None:
+        lowest = max(lowest, _shifted(number_key(above), 1))
+    if below is not None:
+        highest = min(highest, _shifted(number_key(below), -1))
+    return lowest, highest
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -97,6 +104,10 @@ def is_finite(number: float) -> bool:
         return math.isfinite(number)
     except OverflowError:
         return False
+
+
+def _shifted(key: str, by: int) -> str:
+    return f"{int(key, 16) + by:0{len(key)}x}"
 
 
 def _greatest_float_up_to(number: float) -> float:

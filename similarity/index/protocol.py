@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 NEARER_COUNTED = 1_100
 """Up to so many nearer companies every store counts."""
+MAX_FIELD_VALUES = 1_000
+"""`CompanyIndex.field_values` returns at most so many."""
 ROLLBACK_SECONDS = 10.0
 """How long a rollback waits for writes in flight."""
 
@@ -291,6 +293,12 @@ class CompanyIndex(Protocol):
         """Return how many companies have a cosine above `score` to the unit `vector`, and pass all filters.
 
         None if there are at least NEARER_COUNTED and the store counts no further. The count is as exact as `similar`.
+        """
+
+    def field_values(self, generation: str, field: str, among: Collection[str] = ()) -> list[str]:
+        """Return the values that companies have in a filter field, as `rules.filter_key`, the most frequent first.
+
+        `among`: values as in a filter; return only these. At most MAX_FIELD_VALUES are returned.
         """
 
     def scan(

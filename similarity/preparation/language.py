@@ -1,7 +1,7 @@
 """Detects the language of a description.
 
 The shipped encoder was trained on English. Texts in other languages are embedded too, but their language is shown, so
-that a user knows why the neighbours look wrong.
+that a user knows why the neighbours look wrong, and no probability is given for them (`is_readable`).
 """
 
 import io
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 UNDECIDED = "und"
+READ_LANGUAGES = frozenset({"en", UNDECIDED})
 
 # Shorter texts are names and slogans, whose language cannot be detected reliably.
 MIN_LETTERS = 20
@@ -32,8 +33,19 @@ MAX_CHARACTERS = 400
 MIN_ENGLISH_WORDS = 6
 MIN_ENGLISH_SHARE = 0.1
 
+# A text is not readable with a larger share of letters of other scripts. The tokenizer knows few of them: of Chinese
+# descriptions 59 % of the tokens are unknown, of Japanese ones 26 %, of those in Latin letters none. At most 1 % of the
+# letters of 46,616 English descriptions are of other scripts, and at least 17 % of Chinese and Japanese ones.
+MAX_OTHER_SCRIPTS = 0.2
+# The identifier takes an English text with a long foreign name for another language. Such texts have English words.
+MAX_ENGLISH_SHARE = 0.08
+
 _ENGLISH = re.compile(r"\b(?:the|and|of|with|that|which|from|its|are|their|company|provides)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
+# Not Latin: without its letters, their full-width forms and ligatures.
+_OTHER_SCRIPT = re.compile(
+    r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a]"
+)
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -47,6 +59,22 @@ def detect_language(text: str) -> str:
     # Unpaired surrogates cannot be encoded as UTF-8; leave them out.
     language, probability = _identifier().classify(sample.encode("utf-8", "ignore").decode("utf-8"))
     return str(language) if probability >= MIN_PROBABILITY else UNDECIDED
+
+
+def is_readable(text: str, language: str) -> bool:
+    """Return whether the encoder can read `text`, whose detected language is `language`.
+
+    It cannot if the text is certainly in another language than English, or largely in another script than Latin. It
+    is False for one of 46,616 English descriptions, and for 239 of 240 in six other languages.
+    """
+    sample = text[:MAX_CHARACTERS]
+    if not sample.isascii() and len(_OTHER_SCRIPT.findall(sample)) > MAX_OTHER_SCRIPTS * len(_LETTER.findall(sample)):
+        return False
+    return language in READ_LANGUAGES or _english_share(sample) >= MAX_ENGLISH_SHARE
+
+
+def _english_share(sample: str) -> float:
+    return len(_ENGLISH.findall(sample)) / (sample.count(" ") + 1)
 
 
 def _is_plainly_english(sample: str) -> bool:

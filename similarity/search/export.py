@@ -7,6 +7,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.files import refuse_database
 from similarity.search.neighbours import all_neighbours
@@ -40,9 +41,10 @@ def export_neighbours(
     The file appears under its name only when it is complete; its metadata holds generation and encoder.
 
     Raises:
-        InvalidInput: the file is a database.
+        InvalidInput: the file is a database, its name does not end with .parquet, or its folder does not exist.
     """
     refuse_database(file)
+    _check_name(file)
     names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     draft = file.with_name(f".{file.name}.part")
     written = 0
@@ -59,6 +61,14 @@ def export_neighbours(
         written += _write(writer, rows)
     draft.replace(file)
     return written
+
+
+def _check_name(file: Path) -> None:
+    if file.suffix.lower() != ".parquet":
+        meant = file.with_name(f"{file.name.removesuffix(file.suffix)}.parquet")
+        raise InvalidInput(f"the export is a Parquet file, and {file} does not end with .parquet; name it {meant}")
+    if not file.parent.is_dir():
+        raise InvalidInput(f"the folder {file.parent} does not exist; create it, or name a file in another folder")
 
 
 def _write(writer: pq.ParquetWriter, rows: list[Row]) -> int:

@@ -1,20 +1,23 @@
 """Filters written as short texts, for a command line or a URL.
 
-    country=France   tags!=retail   attributes.employees>=100   attributes.founded<=1999.5
+    country=France   tags!=retail   attributes.employees>=100   attributes.founded<1999.5   attributes.size>=large
 
+Ranges compare numbers, or the levels of an ordinal attribute.
 For one field, several `=` match any of the values, several `!=` none of them, and the narrowest range applies.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from similarity.errors import InvalidFilter
-from similarity.index.filters import FieldFilter
+from similarity.index.filters import FieldFilter, Limit
 from similarity.index.numbers import number_of
 
-FORMS = "FIELD=VALUE, FIELD!=VALUE, FIELD>=NUMBER or FIELD<=NUMBER"
-FILTER_PATTERN = re.compile(r"\s*(?P<field>[^=!<>]*?)\s*(?P<comparison>!=|>=|<=|=)(?P<value>.*)", re.DOTALL)
+FORMS = "FIELD=VALUE, FIELD!=VALUE, or FIELD>=LIMIT (also <=, > and <), where LIMIT is a number or a level"
+FILTER_PATTERN = re.compile(r"\s*(?P<field>[^=!<>]*?)\s*(?P<comparison>!=|>=|<=|=|>|<)(?P<value>.*)", re.DOTALL)
+
+LIMITS = {">=": "at_least", "<=": "at_most", ">": "above", "<": "below"}
 
 
 @dataclass(slots=True)
@@ -23,8 +26,7 @@ class _Conditions:
 
     any_of: list[str] = field(default_factory=list)
     none_of: list[str] = field(default_factory=list)
-    at_least: list[float] = field(default_factory=list)
-    at_most: list[float] = field(default_factory=list)
+    limits: dict[str, list[Limit]] = field(default_factory=dict)
 
     def add(self, comparison: str, value: str) -> None:
         if comparison == "=":
@@ -32,7 +34,8 @@ class _Conditions:
         elif comparison == "!=":
             self.none_of.append(value)
         else:
-            (self.at_least if comparison == ">=" else self.at_most).append(_number(value))
+            number = number_of(value)
+            self.limits.setdefault(LIMITS[comparison], []).append(value if number is None else number)
 
 
 def parse_filters(texts: Iterable[str]) -> list[FieldFilter]:
@@ -61,13 +64,16 @@ def _filter(name: str, conditions: _Conditions) -> FieldFilter:
         field=name,
         any_of=tuple(conditions.any_of),
         none_of=tuple(conditions.none_of),
-        at_least=max(conditions.at_least, default=None),
-        at_most=min(conditions.at_most, default=None),
+        **{limit: _narrowest(name, limit, given) for limit, given in conditions.limits.items()},
     )
 
 
-def _number(text: str) -> float:
-    number = number_of(text)
-    if number is None:
-        raise InvalidFilter(f"{text!r:.80} is not a number; write a number such as 100, -2.5 or 1e6")
-    return number
+def _narrowest(name: str, limit: str, given: Sequence[Limit]) -> Limit:
+    """Return the narrowest of several limits of one kind. Only the index knows the order of levels."""
+    numbers = [each for each in given if not isinstance(each, str)]
+    if len(numbers) == len(given):
+        return max(numbers) if limit in {"at_least", "above"} else min(numbers)
+    if len(set(given)) > 1:
+        listed = ", ".join(map(str, given))
+        raise InvalidFilter(f"the filter on {name} has several limits of one kind ({listed:.80}); give one of them")
+    return given[0]

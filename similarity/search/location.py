@@ -8,7 +8,7 @@ import numpy as np
 
 from similarity.company import Company, EmbeddedCompany, SimilarCompany
 from similarity.index.filters import FieldFilter, filter_values
-from similarity.index.numbers import is_finite, is_number
+from similarity.index.numbers import is_finite, is_number, number_key
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.rules import filter_key
 from similarity.search.duplicates import identity_keys
@@ -162,4 +162,5 @@ def _passes(company: Company, asked: FieldFilter) -> bool:
     number = company.attributes.get(asked.field.removeprefix("attributes."))
     if not is_number(number) or not is_finite(number):
         return False
-    return (asked.at_least is None or number >= asked.at_least) and (asked.at_most is None or number <= asked.at_most)
+    lowest, highest = asked.key_range()
+    return lowest <= number_key(number) <= highest

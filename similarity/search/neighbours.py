@@ -11,6 +11,7 @@ from similarity.company import DeletedCompany
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.ranker import Ranker
+from similarity.preparation.language import is_readable
 from similarity.search.duplicates import DuplicateMerger, IdentityKey, identity_keys
 from similarity.search.pair_features import CompanyFeatures, Floats, company_features, pair_features
 from similarity.search.rank import Rank
@@ -23,7 +24,10 @@ BLOCK_ROWS = 512
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A neighbour: cosine, probability before rounding, and the ids of lower-ranked companies that are the same."""
+    """A neighbour: cosine, probability before rounding, and the ids of lower-ranked companies that are the same.
+
+    The probability is None without a ranker, or if the encoder cannot read one of the two descriptions.
+    """
 
     id: str
     name: str
@@ -41,6 +45,7 @@ class _Corpus:
     keys: list[tuple[IdentityKey, ...]]
     vectors: NDArray[np.float32]
     features: list[CompanyFeatures]
+    readable: list[bool]
 
 
 def all_neighbours(
@@ -87,7 +92,13 @@ def _neighbours(
         order, known = in_order(known, cosines, [corpus.ids[each] for each in rows], head=len(first))
         rows, probabilities = [rows[each] for each in order], known.tolist()
     return [
-        Neighbour(corpus.ids[each], corpus.names[each], float(scores[each]), probability, unique[each])
+        Neighbour(
+            corpus.ids[each],
+            corpus.names[each],
+            float(scores[each]),
+            probability if corpus.readable[row] and corpus.readable[each] else None,
+            unique[each],
+        )
         for each, probability in zip(rows[:k], probabilities[:k], strict=True)
     ]
 
@@ -139,6 +150,7 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
     keys: list[tuple[IdentityKey, ...]] = []
     vectors: list[NDArray[np.float32]] = []
     features: list[CompanyFeatures] = []
+    readable: list[bool] = []
     for batch in index.scan(generation):
         for document in batch:
             if not isinstance(document, DeletedCompany) and document.has_vector:
@@ -147,5 +159,6 @@ def _load(index: CompanyIndex, generation: str) -> _Corpus:
                 keys.append(tuple((kind, _digest(value)) for kind, value in identity_keys(document.company)))
                 vectors.append(document.vector)
                 features.append(company_features(document.company, AttributeSchema()))
+                readable.append(is_readable(document.company.description, document.language))
     stacked = np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
-    return _Corpus(ids, names, keys, stacked, features)
+    return _Corpus(ids, names, keys, stacked, features, readable)

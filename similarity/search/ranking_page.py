@@ -83,13 +83,17 @@ class RankedHit:
 class Page:
     """Consecutive hits of a ranking. `has_next`: the ranking continues on another page.
 
-    `query_duplicates`: for each of `PageRequest.query_companies`, the ids of its duplicates.
+    `query_duplicates`: for each of `PageRequest.query_companies`, the ids of its duplicates. `candidates`: how many
+    companies the index returned. `highest`: the highest probability among those that are no duplicates; None without
+    any, or without a ranker.
     """
 
     hits: list[RankedHit]
     has_next: bool
     query_duplicates: list[list[str]]
     approximate: bool
+    candidates: int
+    highest: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,13 @@ class PageBuilder:
         fetch = min(needed, limit)
         while True:
             candidates = second_stage.candidates(fetch)
-            hits, merged = self._ranked(second_stage, candidates)
+            scored, merged = self._ranked(second_stage, candidates)
+            hits = self._probable(scored)
             remaining = _hits_after(request.after, hits, by_score=second_stage.keeps_order)
             # Behind a hit that is too improbable, all others are: they are in the order of their probabilities.
             is_complete = request.min_probability is not None and len(hits) < len(merged.unique)
             if len(remaining) > size or is_complete or len(candidates.hits) < fetch or fetch >= limit:
-                return self._page(remaining, size, merged, approximate=candidates.approximate)
+                return self._page(remaining, size, merged, candidates, scored)
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:
@@ -130,17 +135,24 @@ class PageBuilder:
         return second_stage.probability_of(hit)
 
     def _ranked(self, second_stage: "SecondStage", candidates: SimilarCompanies) -> tuple[list[ScoredHit], MergedHits]:
-        """Return the ranking of the candidates, without those below `min_probability`, and their duplicates."""
+        """Return the ranking of the candidates, and their duplicates."""
         request = self.request
         head, tail = second_stage.split(candidates.hits)
         merged = merge_duplicates([*head, *tail], [*request.query_companies, *request.excluded_companies])
-        scored = second_stage.scored(merged.unique, head={each.company.id for each in head})
-        minimum = request.min_probability
-        if minimum is not None:
-            scored = [each for each in scored if (each.probability or 0.0) >= minimum]
-        return scored, merged
+        return second_stage.scored(merged.unique, head={each.company.id for each in head}), merged
 
-    def _page(self, remaining: Sequence[ScoredHit], size: int, merged: MergedHits, *, approximate: bool) -> Page:
+    def _probable(self, scored: list[ScoredHit]) -> list[ScoredHit]:
+        minimum = self.request.min_probability
+        return scored if minimum is None else [each for each in scored if (each.probability or 0.0) >= minimum]
+
+    def _page(
+        self,
+        remaining: Sequence[ScoredHit],
+        size: int,
+        merged: MergedHits,
+        candidates: SimilarCompanies,
+        scored: Sequence[ScoredHit],
+    ) -> Page:
         """Return the page of the first `size` of the `remaining` hits, which follow the previous page."""
         request = self.request
         return Page(
@@ -150,7 +162,9 @@ class PageBuilder:
             ],
             has_next=len(remaining) > size and request.previous_rank + size < MAX_RANK,
             query_duplicates=merged.duplicates_of_given[: len(request.query_companies)],
-            approximate=approximate,
+            approximate=candidates.approximate,
+            candidates=len(candidates.hits),
+            highest=scored[0].probability if scored else None,
         )
 
 

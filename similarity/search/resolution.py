@@ -6,12 +6,14 @@ from enum import StrEnum
 
 from similarity.company import EmbeddedCompany, Vector
 from similarity.errors import InvalidInput
+from similarity.preparation.language import detect_language
 from similarity.preparation.words import has_content
 from similarity.search.duplicates import SHARED_HOSTS
 from similarity.search.errors import AmbiguousCompany, TooFewWords, UnknownCompany
 from similarity.search.name_matching import domain_of
 from similarity.search.query_vector import query_vector
 from similarity.search.question import Anchor, Question
+from similarity.search.readability import language_warning
 from similarity.search.resolver import CANDIDATES_SHOWN, FoundCompany, Resolved, Resolver
 
 MAX_SIMILAR_NAMES = 20
@@ -40,6 +42,18 @@ class ResolvedAnchor:
     duplicates: tuple[str, ...] = ()
 
     @property
+    def language(self) -> str:
+        """The ISO 639 code of the description or the text; `und` if it is too short to tell."""
+        return detect_language(self.reference) if self.document is None else self.document.language
+
+    @property
+    def warning(self) -> str | None:
+        """A warning if the encoder cannot read the description or the text."""
+        if self.document is None:
+            return language_warning("text", self.reference, self.language)
+        return language_warning("description", self.document.company.description, self.language)
+
+    @property
     def identity(self) -> tuple[str, str]:
         """A key: equal for two references to the same company, and for two equal texts."""
         return ("text", self.reference) if self.document is None else ("company", self.document.id)
@@ -47,11 +61,11 @@ class ResolvedAnchor:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A reference of a query that matches no company, or several."""
+    """A reference of a query that matches no company, several, or one that has too few words to rank by."""
 
     reference: str
     role: Role
-    error: UnknownCompany | AmbiguousCompany
+    error: UnknownCompany | AmbiguousCompany | TooFewWords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +82,11 @@ class ResolvedQuestion:
     excluded: tuple[EmbeddedCompany, ...]
     unresolved: tuple[Unresolved, ...]
     vector: Vector
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings on anchors and negatives that the encoder cannot read; then no hit has a probability."""
+        return tuple(each.warning for each in (*self.anchors, *self.negatives) if each.warning is not None)
 
     @property
     def documents(self) -> list[EmbeddedCompany]:
@@ -87,8 +106,8 @@ def resolve_question(
     Similar names, whose search is slow, are searched for at most `max_similar_names` references.
 
     Raises:
-        UnknownCompany, AmbiguousCompany: none of the anchors could be resolved.
-        TooFewWords: an anchor or a negative has too few words to rank by.
+        UnknownCompany, AmbiguousCompany, TooFewWords: none of the anchors could be resolved.
+        TooFewWords: a text has no word to rank by.
         InvalidInput: a company is both anchor and negative, or anchors and negatives cancel out.
     """
     both = (*question.anchors, *question.negatives)
@@ -140,7 +159,11 @@ def resolve_question(
 def require_vector(document: EmbeddedCompany) -> None:
     """Raise TooFewWords if the company has no vector."""
     if not document.has_vector:
-        raise TooFewWords(f"the description of {document.company.name} ({document.id})")
+        raise _too_few_words(document)
+
+
+def _too_few_words(document: EmbeddedCompany) -> TooFewWords:
+    return TooFewWords(f"the description of {document.company.name} ({document.id})")
 
 
 def _resolved(
@@ -150,25 +173,30 @@ def _resolved(
     vectors: Mapping[str, Vector],
     unresolved: list[Unresolved],
 ) -> tuple[ResolvedAnchor, ...]:
-    """Return the anchors that match a company or are free text; the others are added to `unresolved`."""
+    """Return the anchors that are free text or a company with a vector; the others are added to `unresolved`."""
     resolved: list[ResolvedAnchor] = []
     for anchor in anchors:
-        reference, found = anchor.reference, None if anchor.company is None else known[anchor.company]
-        if isinstance(found, UnknownCompany | AmbiguousCompany):
-            unresolved.append(Unresolved(reference, role, found))
-            continue
-        if found is None:
-            one = ResolvedAnchor(reference=reference, weight=anchor.weight, document=None, vector=vectors[reference])
-        else:
-            require_vector(found.document)
-            one = ResolvedAnchor(
-                reference=reference,
-                weight=anchor.weight,
-                document=found.document,
-                vector=found.document.vector,
-                confidence=found.confidence,
+        reference, weight = anchor.reference, anchor.weight
+        if anchor.company is None:
+            resolved.append(
+                ResolvedAnchor(reference=reference, weight=weight, document=None, vector=vectors[reference])
             )
-        resolved.append(one)
+            continue
+        found = known[anchor.company]
+        if not isinstance(found, FoundCompany):
+            unresolved.append(Unresolved(reference, role, found))
+        elif not found.document.has_vector:
+            unresolved.append(Unresolved(reference, role, _too_few_words(found.document)))
+        else:
+            resolved.append(
+                ResolvedAnchor(
+                    reference=reference,
+                    weight=weight,
+                    document=found.document,
+                    vector=found.document.vector,
+                    confidence=found.confidence,
+                )
+            )
     return tuple(resolved)
 
 
@@ -181,7 +209,7 @@ def _refuse_overlap(anchors: Sequence[ResolvedAnchor], negatives: Sequence[Resol
             raise InvalidInput(f"{reference!r} is both an anchor and a negative{also}; remove it from one of the two")
 
 
-def _no_anchor(unresolved: Sequence[Unresolved]) -> UnknownCompany | AmbiguousCompany:
+def _no_anchor(unresolved: Sequence[Unresolved]) -> InvalidInput:
     """Return the error of the first anchor, with the messages of all."""
     error = unresolved[0].error
     error.args = ("; ".join(dict.fromkeys(str(each.error) for each in unresolved)),)

@@ -11,10 +11,9 @@ the generation is retired while the query runs, the query is run once more.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeVar
 
 from similarity.company import Company
 from similarity.errors import InvalidInput, UnknownGeneration
@@ -22,18 +21,21 @@ from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.model.encoder_protocol import Encoder
 from similarity.search.errors import EncoderNotLoaded, NotCalibrated, RankingExpired
-from similarity.search.explanation import ExplainingPhrase, SharedFact, facts_of, shared_facts
+from similarity.search.explanation import ExplainingPhrase, facts_of, shared_facts
+from similarity.search.level_ranges import with_levels
 from similarity.search.location import Location, place_of
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
 from similarity.search.rank import Rank
+from similarity.search.ranking import Ranking, RankingOrError, hit_of
 from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
+from similarity.search.ranking_warnings import ranking_warnings
+from similarity.search.readability import language_warning
 from similarity.search.reranking import RankedAnchor
 from similarity.search.resolution import (
     MAX_SIMILAR_NAMES,
     ResolvedAnchor,
     ResolvedQuestion,
-    Unresolved,
     require_vector,
     resolve_question,
 )
@@ -45,50 +47,6 @@ FOUND_TO_ORDER = 200
 """Companies that a search box reads, to show the largest of them first."""
 
 T = TypeVar("T")
-
-
-class Hit(NamedTuple):
-    """A competitor in a ranking.
-
-    `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
-    negative; a later hit never has a higher one. None if the generation has no ranker. `duplicates`: ids of
-    lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
-    `phrases`: phrases of the description with the largest effect on the cosine, largest effect first; None if they
-    were not computed.
-    """
-
-    rank: int
-    company: Company
-    score: float
-    probability: float | None
-    version: int
-    embedded_at: datetime
-    language: str
-    duplicates: tuple[str, ...] = ()
-    shared: tuple[SharedFact, ...] = ()
-    phrases: tuple[ExplainingPhrase, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """One page of the hits of a query, best first, all from one `generation`.
-
-    `unresolved`: references that match no company or several companies; the query was run without them. `next`: pass
-    it as `after` to get the next page; None on the last page. `warnings`: messages about skipped parts of the query.
-    `approximate`: the index searched a graph, and a few of the nearest companies may be missing.
-    """
-
-    generation: Generation
-    anchors: tuple[ResolvedAnchor, ...]
-    negatives: tuple[ResolvedAnchor, ...]
-    unresolved: tuple[Unresolved, ...]
-    hits: tuple[Hit, ...]
-    next: Position | None
-    warnings: tuple[str, ...]
-    approximate: bool
-
-
-RankingOrError: TypeAlias = Ranking | InvalidInput | EncoderNotLoaded
 
 
 class Searcher:
@@ -118,8 +76,7 @@ class Searcher:
         `after`: the `next` of the previous page of the same query; None for the first page.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: no anchor could be resolved.
-            TooFewWords: an anchor or a negative has too few words to rank by.
+            UnknownCompany, AmbiguousCompany, TooFewWords: no anchor could be resolved.
             EncoderNotLoaded: the query has free text, and the generation's encoder is not among the encoders.
             NotCalibrated: `min_probability` is given, and the generation has no calibrator.
             RankingExpired: the generation of the previous page was retired.
@@ -158,14 +115,17 @@ class Searcher:
             resolved = self._resolved(question, live, MAX_SIMILAR_NAMES)
             request = self._page_request(question, resolved, live, None)
             company = found.document.company
+            place = place_of(self.index, request, resolved, found.document)
+            if resolved.warnings or language_warning("description", company.description, found.document.language):
+                place = replace(place, probability=None)
             phrases, warnings = self._phrases(resolved, [company], live)
             return Location(
                 generation=live,
                 found=found,
-                place=place_of(self.index, request, resolved, found.document),
+                place=place,
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
                 phrases=phrases[0] if phrases else None,
-                warnings=warnings,
+                warnings=(*resolved.warnings, *warnings),
             )
 
         return retry_if_retired(run_once)
@@ -207,12 +167,14 @@ class Searcher:
         max_similar_names: int = MAX_SIMILAR_NAMES,
     ) -> Ranking:
         resolved = self._resolved(question, generation, max_similar_names)
-        page = PageBuilder(self.index, self._page_request(question, resolved, generation, after)).page()
+        request = self._page_request(question, resolved, generation, after)
+        page = PageBuilder(self.index, request).page()
         explained = page.hits[: question.explain]
         found, warnings = self._phrases(resolved, [ranked.hit.company for ranked in explained], generation)
         phrases = {ranked.rank: of_hit for ranked, of_hit in zip(explained, found, strict=bool(found))}
         facts = facts_of([_company_or_text(anchor) for anchor in resolved.anchors])
         duplicates = iter(page.query_duplicates)  # of the anchors, then of the negatives
+        is_read = not resolved.warnings
         anchors = _with_duplicates(resolved.anchors, duplicates)
         negatives = _with_duplicates(resolved.negatives, duplicates)
         return Ranking(
@@ -221,10 +183,16 @@ class Searcher:
             negatives=negatives,
             unresolved=resolved.unresolved,
             hits=tuple(
-                _hit(ranked, shared_facts(facts, ranked.hit.company), phrases.get(ranked.rank)) for ranked in page.hits
+                hit_of(
+                    ranked,
+                    shared_facts(facts, ranked.hit.company),
+                    phrases.get(ranked.rank),
+                    with_probability=is_read,
+                )
+                for ranked in page.hits
             ),
             next=_position(page.hits[-1], question, generation) if page.has_next else None,
-            warnings=warnings,
+            warnings=(*ranking_warnings(self.index, request, page), *warnings),
             approximate=page.approximate,
         )
 
@@ -259,7 +227,7 @@ class Searcher:
             query_companies=[document.company for document in resolved.documents],
             excluded_companies=[document.company for document in resolved.excluded],
             excluded_ids=resolved.excluded_ids,
-            filters=question.filters,
+            filters=with_levels(self.index, generation.name, question.filters),
             min_probability=question.min_probability,
             schema=self.index.attributes() if question.rank is Rank.COMPARABLE else AttributeSchema(),
             after=after,
@@ -309,22 +277,6 @@ def _with_duplicates(anchors: Sequence[ResolvedAnchor], duplicates: Iterator[lis
     """Return the anchors with their duplicates; `duplicates` yields those of each anchor that is a company."""
     return tuple(
         anchor if anchor.document is None else replace(anchor, duplicates=tuple(next(duplicates))) for anchor in anchors
-    )
-
-
-def _hit(ranked: RankedHit, shared: tuple[SharedFact, ...], phrases: tuple[ExplainingPhrase, ...] | None) -> Hit:
-    hit = ranked.hit
-    return Hit(
-        rank=ranked.rank,
-        company=hit.company,
-        score=hit.score,
-        probability=ranked.probability,
-        version=hit.version,
-        embedded_at=hit.embedded_at,
-        language=hit.language,
-        duplicates=tuple(ranked.duplicates),
-        shared=shared,
-        phrases=phrases,
     )
 
 

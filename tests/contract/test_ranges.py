@@ -78,6 +78,12 @@ RANGES: dict[str, tuple[FieldFilter, set[str]]] = {
     "just below a huge one": (size(1e299, int(1e300) - 1), set()),
     "open above": (size(at_least=2**63), {"2.0**63", "highest"}),
     "open below": (size(at_most=-5e-324), {"lowest", "int-lowest", "debt", "below-zero"}),
+    "above": (FieldFilter(field="attributes.size", above=10, at_most=2**53), {"ten-and-half", "hundred", "2**53"}),
+    "below": (FieldFilter(field="attributes.size", above=-0.0, below=9), {"above-zero", "tenth"}),
+    "above what no float tells apart": (
+        FieldFilter(field="attributes.size", above=2**53, below=2**53 + 2),
+        {"2**53+1"},
+    ),
     "every number": (size(at_least=-1e308), set(NUMBERS)),
     "nothing": (size(20, 30), set()),
     "an attribute nobody has": (FieldFilter(field="attributes.nothing", at_least=-1e308), set()),
@@ -99,6 +105,8 @@ def test_each_number_parts_what_is_above_it_from_what_is_below(index: CompanyInd
         below = {name for name, number in NUMBERS.items() if number <= bound}
         assert names_found(index, sizes, size(at_least=bound)) == above, f"from {bound}"
         assert names_found(index, sizes, size(at_most=bound)) == below, f"up to {bound}"
+        exclusive = FieldFilter(field="attributes.size", above=bound)
+        assert names_found(index, sizes, exclusive) == set(NUMBERS) - below, f"above {bound}"
 
 
 def test_values_and_a_range_must_both_hold(index: CompanyIndex, sizes: str) -> None:

@@ -185,3 +185,26 @@ def test_filtered_search_ranks_as_brute_force_does(index: CompanyIndex, live: st
     kept = [FieldFilter(field="country", any_of=("in",))]
     result = index.similar(live, unit_vector(999), k=10, filters=kept, exclude={inside[0].id})
     assert found(result) == expected
+
+
+def test_the_values_of_a_field_are_listed_the_most_frequent_first(index: CompanyIndex, live: str) -> None:
+    kept = [
+        make_embedded("a", country="France", tags=("Retail", "Shoes"), attributes={"size": "Large", "staff": 12}),
+        make_embedded("b", country="FRANCE", tags=("retail",), attributes={"size": "small", "listed": True}),
+        make_embedded("c", country="Chad", attributes={"size": "large"}),
+    ]
+    index.upsert(live, [*kept, make_embedded("gone", country="Peru")])
+    index.upsert(live, [DeletedCompany(id="gone", version=3)])
+    index.stats(live)
+    expected = {
+        "country": ["france", "chad"],
+        "tags": ["retail", "shoes"],
+        "attributes.size": ["large", "small"],
+        "attributes.staff": ["12"],
+        "attributes.listed": ["true"],
+        "attributes.nothing": [],
+    }
+    assert {field: index.field_values(live, field) for field in expected} == expected
+    assert index.field_values(live, "tags", ["SHOES", "boats"]) == ["shoes"]
+    assert index.field_values(live, "attributes.size", ["Small", "tiny"]) == ["small"]
+    assert index.field_values(live, "country", ["Peru"]) == []

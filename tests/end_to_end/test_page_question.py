@@ -96,7 +96,7 @@ def test_a_shared_address_shows_the_same_view(page: Any) -> None:
 
 def test_filters_that_leave_nothing_can_be_removed(page: Any) -> None:
     page.goto("/?company=acme&country=Atlantis")
-    page.get_by_text("No company passes these filters.").wait_for()
+    page.get_by_text("No company is left.").wait_for()
     page.get_by_role("button", name="Remove the filters").click()
     page.get_by_text("Boots GmbH").first.wait_for()
     assert len(names(page)) == 5

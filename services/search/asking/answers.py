@@ -4,11 +4,10 @@ from typing import Any
 
 from similarity.company import Company, time_of_version
 from similarity.index.protocol import Generation
+from similarity.search.readability import language_warning
 from similarity.search.resolver import FoundCompany
 
 from .schemas import CompanyRecord, Model
-
-UNFLAGGED_LANGUAGES = frozenset({"en", "und"})
 
 
 def company_members(found: FoundCompany, reference: str, live: Generation) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def company_members(found: FoundCompany, reference: str, live: Generation) -> di
         "updated_at": time_of_version(anchor.version),
         "embedded_at": anchor.embedded_at,
         "language": anchor.language,
-        "warning": language_warning("description", anchor.language),
+        "warning": language_warning("description", anchor.company.description, anchor.language),
         "redirected_from": None if reference == anchor.id else reference,
         "confidence": found.confidence,
         "generation": live.name,
@@ -35,10 +34,3 @@ def record_of(company: Company) -> CompanyRecord:
 def model_of(generation: Generation) -> Model:
     """Return the ids of the model that made a generation's vectors."""
     return Model(encoder_id=generation.encoder_id, bundle_id=generation.bundle_id)
-
-
-def language_warning(what: str, language: str) -> str | None:
-    """Return a warning if `what` (a description or text) is not English; None if it is, or is too short to tell."""
-    if language in UNFLAGGED_LANGUAGES:
-        return None
-    return f"The {what} is not in English ({language!r}), which the encoder was trained on; judge its scores with care."

@@ -10,8 +10,9 @@ from pydantic import BaseModel, Field
 
 from similarity.company import Vector
 from similarity.search.projection import project
+from similarity.search.ranking import Ranking
 from similarity.search.resolution import ResolvedAnchor
-from similarity.search.searcher import Ranking, retry_if_retired
+from similarity.search.searcher import retry_if_retired
 
 from .answers import model_of
 from .question_schemas import Anchor, Question, SimilarQuery

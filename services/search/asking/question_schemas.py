@@ -44,6 +44,8 @@ Number = (
     Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
     | Annotated[float, Field(strict=True, ge=-1e300, le=1e300)]
 )
+Limit = Number | Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+LIMIT = "limit of an attribute: a number, or a level if it is declared as an ordinal (`GET /attributes`)."
 ONE_OF_BOTH: dict[str, Any] = {
     "oneOf": [
         {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
@@ -122,8 +124,10 @@ class Filter(_Body):
     )
     any_of: Words = Field(default=[], description="Upper and lower case are equal; one matching tag is enough.")
     none_of: Words = Field(default=[])
-    at_least: Number | None = Field(default=None, description="Inclusive limit of a numeric attribute.")
-    at_most: Number | None = Field(default=None, description="Inclusive limit of a numeric attribute.")
+    at_least: Limit | None = Field(default=None, description=f"Inclusive {LIMIT}", examples=[100, "large"])
+    at_most: Limit | None = Field(default=None, description=f"Inclusive {LIMIT}")
+    above: Limit | None = Field(default=None, description=f"Exclusive {LIMIT}")
+    below: Limit | None = Field(default=None, description=f"Exclusive {LIMIT}")
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
@@ -257,8 +261,9 @@ class SimilarQuery(FormatQuery):
     tag: Words = Field(default=[], description="Only with this tag; repeat it for several.")
     filter: Conditions = Field(
         default=[],
-        description="A condition: `FIELD=VALUE`, `FIELD!=VALUE`, and for numeric attributes `FIELD>=NUMBER` and "
-        f"`FIELD<=NUMBER`. FIELD is {FIELD_NAMES}. Repeat it: several `FIELD=VALUE` of one field mean any of them; "
+        description="A condition: `FIELD=VALUE`, `FIELD!=VALUE`, and for attributes `FIELD>=LIMIT`, `FIELD<=LIMIT`, "
+        "`FIELD>LIMIT` and `FIELD<LIMIT`, where LIMIT is a number, or a level of an ordinal attribute. "
+        f"FIELD is {FIELD_NAMES}. Repeat it: several `FIELD=VALUE` of one field mean any of them; "
         "all other conditions must hold.",
         examples=[["attributes.employees>=100"]],
     )

@@ -42,11 +42,13 @@ class AskedFor(BaseModel):
 
 
 class Miss(BaseModel):
-    """A reference of the query that names no company, or several; the rest of the query was answered."""
+    """A reference of the query that names no company, several, or one without a vector; the rest was answered."""
 
     asked: str = Field(description="The reference in the query.", examples=["nikee"])
     role: Literal["anchor", "negative", "exclude"]
-    problem: Literal["unknown-company", "contested-name"] = Field(description="As in a problem document.")
+    problem: Literal["unknown-company", "contested-name", "too-few-words"] = Field(
+        description="As in a problem document."
+    )
     detail: str = Field(description="What is wrong, and what to do.")
     suggestions: list[CompanyReference] = Field(
         default=[], description="Companies that may be meant; only for the first few misses."
@@ -103,7 +105,8 @@ class Hit(BaseModel):
     )
     probability: float | None = Field(
         description="How likely it is a competitor of the anchors and of no negative, 0 to 1. No later hit has a "
-        "higher one. null if the encoder's bundle has no weights for it; with `rank=cosine` also with several anchors.",
+        "higher one. null if the encoder's bundle has no weights for it; with `rank=cosine` also with several anchors; "
+        "and if the encoder cannot read the description, an anchor or a negative (see their `warning`).",
         examples=[0.81],
     )
     company: HitCompany
@@ -122,7 +125,9 @@ class Ranking(Source):
 
     anchors: list[AskedFor] = Field(description="What the hits are similar to, without misses.")
     negatives: list[AskedFor] = Field(default=[], description="What they are not similar to.")
-    misses: list[Miss] = Field(default=[], description="References that name no company, or several.")
+    misses: list[Miss] = Field(
+        default=[], description="References that name no company, several, or one with too few words to rank by."
+    )
     hits: list[Hit]
     next_cursor: str | None = Field(default=None, description="The `cursor` of the next page.")
     warnings: list[str] = Field(default=[], description="What could not be done, and why.")

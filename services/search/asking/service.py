@@ -11,9 +11,9 @@ from similarity.feedback.labels import latest_verdicts
 from similarity.feedback.protocol import UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, shortlists
 from similarity.search.question import Question as LibraryQuestion
+from similarity.search.ranking import Ranking as LibraryRanking
 from similarity.search.resolution import MAX_SIMILAR_NAMES, Role
 from similarity.search.resolver import FoundCompany, Resolved, Resolver
-from similarity.search.searcher import Ranking as LibraryRanking
 from similarity.search.searcher import Searcher, retry_if_retired
 
 from ..wire.failures import problem_of
@@ -67,8 +67,8 @@ class SearchService:
         """Return the competitors of the company that `reference` names.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: no company matches `reference`, or several do, even if the query has other
-                valid anchors.
+            UnknownCompany, AmbiguousCompany, TooFewWords: no company matches `reference`, several do, or it has too few
+                words to rank by, even if the query has other valid anchors.
         """
         started = time.perf_counter()
         question = query.question(Anchor(company=reference))
@@ -178,7 +178,7 @@ class SearchService:
         """Return the ranking of a question whose anchor `reference` must be known.
 
         Raises:
-            UnknownCompany, AmbiguousCompany: it names no company, or several.
+            UnknownCompany, AmbiguousCompany, TooFewWords: it names no company, several, or one with too few words.
         """
         ranking = self.ranking(question)
         for each in ranking.unresolved:

@@ -5,19 +5,18 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from similarity.company import Company, time_of_version
-from similarity.preparation.language import detect_language
-from similarity.search import searcher
+from similarity.search import ranking as search
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.location import Location
 from similarity.search.resolution import ResolvedAnchor, Unresolved
 
 from ..wire.failures import problem_of
 from ..wire.problem_documents import CompanyReference
-from .answers import company_members, language_warning, model_of, record_of
+from .answers import company_members, model_of, record_of
 from .ranking_schemas import AskedFor, Hit, HitCompany, Miss, Reason, RemovalRecord
 
 
-def ranking_members(ranking: searcher.Ranking, members: Collection[str] | None) -> dict[str, Any]:
+def ranking_members(ranking: search.Ranking, members: Collection[str] | None) -> dict[str, Any]:
     """The members of a `Ranking` but `next_cursor` and `took_ms`; of each hit's company only `members`, if given."""
     return {
         "anchors": [asked_for(each) for each in ranking.anchors],
@@ -35,14 +34,13 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
     """The model of an anchor or a negative."""
     document = anchor.document
     if document is None:
-        language = detect_language(anchor.reference)
         return AskedFor(
             asked=anchor.reference,
             company=None,
             text=anchor.reference,
             weight=anchor.weight,
-            language=language,
-            warning=language_warning("text", language),
+            language=anchor.language,
+            warning=anchor.warning,
             updated_at=None,
             embedded_at=None,
         )
@@ -52,8 +50,8 @@ def asked_for(anchor: ResolvedAnchor) -> AskedFor:
         weight=anchor.weight,
         redirected_from=None if anchor.reference == document.id else anchor.reference,
         confidence=anchor.confidence,
-        language=document.language,
-        warning=language_warning("description", document.language),
+        language=anchor.language,
+        warning=anchor.warning,
         updated_at=time_of_version(document.version),
         embedded_at=document.embedded_at,
         duplicates=list(anchor.duplicates),
@@ -91,7 +89,7 @@ def located_members(location: Location, reference: str) -> dict[str, Any]:
     }
 
 
-def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
+def _hit(hit: search.Hit, members: Collection[str] | None) -> Hit:
     return Hit(
         rank=hit.rank,
         score=round(hit.score, 6),
@@ -100,7 +98,7 @@ def _hit(hit: searcher.Hit, members: Collection[str] | None) -> Hit:
         updated_at=time_of_version(hit.version),
         embedded_at=hit.embedded_at,
         language=hit.language,
-        warning=language_warning("description", hit.language),
+        warning=hit.warning,
         reason=cast("Reason", _reason(hit.shared, hit.phrases)),
         duplicates=list(hit.duplicates),
     )

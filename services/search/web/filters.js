@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { nameOfField } from "./attributes.js";
 import { button, byId, el } from "./dom.js";
-import { RANKS, RANK_WORDS, current, go, requestFor } from "./state.js";
+import { LIMITS, RANKS, RANK_WORDS, current, go, requestFor } from "./state.js";
 
 const FEW = 6; // values of a facet that are shown before "more"
 const MOST_VALUES = 40; // of an attribute; one with more is no facet but free text
@@ -120,13 +120,13 @@ function change(filter) {
 
 // What one filter says, each part with the way to take it back.
 function partsOf(filter) {
-  const { field, any_of = [], none_of = [], at_least, at_most } = filter;
+  const { field, any_of = [], none_of = [] } = filter;
   const without = (side, value) => () => change({ ...filter, [side]: filter[side].filter((each) => each !== value) });
   return [
     ...any_of.map((value) => ({ words: value, drop: without("any_of", value) })),
     ...none_of.map((value) => ({ words: `not ${value}`, drop: without("none_of", value) })),
-    ...(at_least === undefined ? [] : [{ words: `${nameOfField(field)} ≥ ${at_least}`, drop: () => change({ ...filter, at_least: undefined }) }]),
-    ...(at_most === undefined ? [] : [{ words: `${nameOfField(field)} ≤ ${at_most}`, drop: () => change({ ...filter, at_most: undefined }) }]),
+    ...LIMITS.filter(({ name }) => filter[name] !== undefined).map(({ name, words }) => (
+      { words: `${nameOfField(field)} ${words} ${filter[name]}`, drop: () => change({ ...filter, [name]: undefined }) })),
   ];
 }
 

@@ -106,7 +106,7 @@ function showAnswer(found, signal) {
   say(`${counted(found.hits.length, "company", "companies")} like ${title}`);
   showQuestion(found);
   showApplied();
-  showMisses(found.misses ?? [], removeMisses);
+  showMisses(found.misses ?? [], removeMisses, found.warnings);
   clearLocated();
   showHits(found, { onWanted: (page, place, reasons) => softly(findReasons)(page, place, reasons, signal) });
   showView(found);

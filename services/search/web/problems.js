@@ -24,12 +24,12 @@ const offences = ({ errors = [] }) => errors.length > 0
 
 export const clearProblem = () => byId("message").replaceChildren();
 
-// Part of the answer may be missing (a company among several that nobody knows); the rest stands.
+// Part of the answer may be missing (a company among several that nobody knows); the rest stands. Warnings come first.
 // Of exclusions only the number is told: a pasted list may hold thousands that are not in the index.
-export function showMisses(misses, remove) {
+export function showMisses(misses, remove, warnings = []) {
   const excluded = misses.filter(({ role }) => role === "exclude");
   const others = misses.filter(({ role }) => role !== "exclude");
-  byId("misses").replaceChildren(...others.map((miss) =>
+  byId("misses").replaceChildren(...warnings.map((each) => el("p", { class: "note" }, each)), ...others.map((miss) =>
     el("div", { class: "miss" },
       el("p", {}, el("strong", {}, miss.asked), ` is left out: ${miss.detail} `, button("Remove it", () => remove([miss]), { class: "link" })),
       (miss.suggestions ?? []).length > 0 && el("p", { class: "chips" }, miss.suggestions.map(companyChip)))));

@@ -16,6 +16,7 @@ let pages = []; // {cursor, reasons}: how many reasons each page has been asked 
 let chosen = null; // the current row
 let isNew = new Set(); // ids that a saved list has not shown before
 let wanted = () => {}; // (page, reasons)
+let said = []; // the warnings of the ranking, which are shown above it
 const onScreen = new IntersectionObserver(seen, { rootMargin: "120px" });
 
 export const shownHits = () => rows.map(({ hit }) => hit);
@@ -27,6 +28,7 @@ const isTable = () => current().view === "table";
 
 export function showHits(answer, { onWanted }) {
   wanted = onWanted;
+  said = answer.warnings ?? [];
   rows = [];
   pages = [];
   chosen = null;
@@ -76,9 +78,10 @@ const happening = (row) => ({
 
 // The same hits again, now with their phrases.
 export function addReasons(page, { hits, warnings = [] }) {
-  if (warnings.length) {
+  const further = warnings.filter((each) => !said.includes(each));
+  if (further.length) {
     wanted = () => {}; // it would only be said again
-    byId("provenance").append(` · ${warnings.join(" ")}`);
+    byId("provenance").append(` · ${further.join(" ")}`);
   }
   for (const hit of hits) {
     const row = rows.find((each) => each.page === page && each.hit.company.id === hit.company.id);

@@ -65,7 +65,7 @@ export const openShortlist = softly(async (name, other = "", company = about) =>
   shown = { name, other };
   about = company;
   const path = `${pathOf(name)}/${other || about ? "compare" : "companies"}`;
-  const params = other ? { other } : about ? { company: about, k: COMPARED } : {};
+  const params = other ? { other } : about ? { company: about, k: COMPARED, rank: current().rank } : {};
   const found = await ask(path, { params });
   byId("shortlist-title").textContent = name;
   byId("shortlist-about").textContent = other ? `Beside the list “${other}”`
@@ -133,7 +133,7 @@ function excludeShown() {
 }
 
 const downloadShown = (format) => softly(async () => {
-  const params = about ? { format, company: about } : { format };
+  const params = about ? { format, company: about, rank: current().rank } : { format };
   await download(`${pathOf(shown.name)}/companies`, { params, name: `list.${format}` });
   toast(`“${shown.name}” downloaded.`);
 });

@@ -1,7 +1,7 @@
 // The question on the page. The address carries all of it, so every view can be shared and gone back to:
 //   ?company=ID | text=WORDS   an anchor (repeatable); weight=2 after it is its weight
 //   unlike=ID | unlike_text=   a negative
-//   country= industry= tag=    any of these; filter= takes FIELD=VALUE, !=, >= and <=, like the API
+//   country= industry= tag=    any of these; filter= takes FIELD=VALUE, !=, >=, <=, > and <, like the API
 //   exclude_list=              a saved list of companies that are left out; repeatable
 //   exclude=                   repeatable; more than a few go into the part after #, which browsers
 //                              send to no server, so that no limit on addresses is met
@@ -11,6 +11,11 @@
 const FEW_EXCLUSIONS = 20;
 const LONGEST_GET = 2_000; // characters; longer questions are posted, and so are those with more than these
 const [MOST_CONDITIONS, MOST_EXCLUDED] = [20, 100];
+// The limits of a range: numbers, or levels of an ordinal attribute.
+export const LIMITS = [
+  { name: "at_least", sign: ">=", words: "≥" }, { name: "at_most", sign: "<=", words: "≤" },
+  { name: "above", sign: ">", words: ">" }, { name: "below", sign: "<", words: "<" },
+];
 const DIRECT = { country: "country", industry: "industry", tag: "tags" };
 
 export const MAX_ANCHORS = 10;
@@ -130,7 +135,7 @@ function readAddress({ search, hash } = location) {
 }
 
 function readCondition(filters, condition) {
-  const parts = /^([A-Za-z0-9_.-]+?)(=|!=|>=|<=)(.*)$/s.exec(condition);
+  const parts = /^([A-Za-z0-9_.-]+?)(=|!=|>=|<=|>|<)(.*)$/s.exec(condition);
   if (parts) addCondition(filters, parts[1], parts[2], parts[3]);
 }
 
@@ -138,18 +143,17 @@ function addCondition(filters, field, sign, value) {
   const filter = filters.get(field) ?? { field, any_of: [], none_of: [] };
   if (sign === "=") filter.any_of.push(value);
   else if (sign === "!=") filter.none_of.push(value);
-  else if (value !== "" && Number.isFinite(Number(value))) filter[sign === ">=" ? "at_least" : "at_most"] = Number(value);
+  else if (value.trim() !== "") filter[LIMITS.find((each) => each.sign === sign).name] = Number.isFinite(Number(value)) ? Number(value) : value;
   filters.set(field, filter);
 }
 
 function filterParams(filters) {
   const params = [];
-  for (const { field, any_of = [], none_of = [], at_least, at_most } of filters) {
+  for (const { field, any_of = [], none_of = [], ...limits } of filters) {
     const direct = Object.keys(DIRECT).find((name) => DIRECT[name] === field);
     for (const value of any_of) params.push(direct ? [direct, value] : ["filter", `${field}=${value}`]);
     for (const value of none_of) params.push(["filter", `${field}!=${value}`]);
-    if (at_least !== undefined) params.push(["filter", `${field}>=${at_least}`]);
-    if (at_most !== undefined) params.push(["filter", `${field}<=${at_most}`]);
+    for (const { name, sign } of LIMITS) if (limits[name] !== undefined) params.push(["filter", `${field}${sign}${limits[name]}`]);
   }
   return params;
 }
@@ -174,9 +178,9 @@ export function stateOf(question) {
     ...asSeen(), exclude, excludeLists: exclude_lists, rank, k, minProbability: min_probability,
     anchors: anchors.map((anchor) => ({ ...filled(anchor), weight: anchor.weight ?? 1 })),
     negatives: negatives.map(filled),
-    filters: filters.map(({ field, any_of, none_of, at_least, at_most }) => ({
+    filters: filters.map(({ field, any_of, none_of, ...limits }) => ({
       field, any_of: any_of ?? [], none_of: none_of ?? [],
-      ...(at_least === null || at_least === undefined ? {} : { at_least }), ...(at_most === null || at_most === undefined ? {} : { at_most }),
+      ...Object.fromEntries(LIMITS.map(({ name }) => [name, limits[name]]).filter(([, limit]) => limit !== null && limit !== undefined)),
     })),
   };
 }

@@ -253,7 +253,7 @@ TOO_FEW_WORDS = Kind(
     422,
     "too-few-words",
     "Too few words to rank by",
-    "A company of the query has fewer than three words that say something, or a text has none. Write a longer "
+    "The company asked about has fewer than three words that say something, or a text has none. Write a longer "
     "description, or ask with other words.",
 )
 

@@ -9,8 +9,8 @@ from similarity.feedback.labels import LatestVerdicts, latest_verdicts
 from similarity.feedback.protocol import Workspace
 from similarity.search.question import Anchor, Question
 from similarity.search.rank import Rank
+from similarity.search.ranking import Ranking
 from similarity.search.resolution import require_vector
-from similarity.search.searcher import Ranking
 from similarity.search.second_stage import HEAD
 
 from ..asking.answers import model_of

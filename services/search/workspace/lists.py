@@ -13,6 +13,7 @@ from similarity.errors import InvalidInput
 from similarity.feedback.protocol import MAX_SEEN, Look, SavedList, UnknownList, Workspace
 from similarity.feedback.shortlists import WrongKindOfList, companies_of
 from similarity.search.errors import EncoderNotLoaded
+from similarity.search.level_ranges import with_levels
 
 from ..asking.question_schemas import MAX_EXCLUDED, Question
 from ..asking.ranking_schemas import Hit, Ranking
@@ -180,7 +181,9 @@ class ListsService:
 
     def _with_ids(self, question: ListQuestion) -> dict[str, Any]:
         """Return the query to store: with ids, so that a list keeps its companies when their names change."""
-        self.search.asked(question)  # refuses lists to exclude that do not exist
+        asked = self.search.asked(question)  # refuses lists to exclude that do not exist
+        searcher = self.search.searcher
+        with_levels(searcher.index, searcher.live().name, asked.filters)  # refuses unknown levels
         kept = question.model_dump(mode="json", exclude_none=True)
         for asked in (*kept["anchors"], *kept["negatives"]):
             if "company" in asked:

@@ -12,10 +12,11 @@ from similarity.company import AttributeValue, Company, EmbeddedCompany, Vector
 from similarity.feedback.protocol import Workspace
 from similarity.feedback.shortlists import companies_of, shortlists
 from similarity.index.protocol import Generation
+from similarity.search.ranking import Hit
 from similarity.search.resolver import Resolver
-from similarity.search.searcher import Hit, retry_if_retired
+from similarity.search.searcher import retry_if_retired
 
-from ..asking.question_schemas import Anchor, FormatQuery, ListName, Question, Reference
+from ..asking.question_schemas import RANK, Anchor, FormatQuery, ListName, Question, RankName, Reference
 from ..asking.ranking_tables import FACTS, attribute_names
 from ..asking.schemas import MAX_HITS
 from ..asking.service import SearchService
@@ -32,6 +33,7 @@ class MembersQuery(FormatQuery):
         description="Also return rank, score and probability in the ranking of this company, and your verdicts.",
         examples=["nike"],
     )
+    rank: RankName = RANK
 
 
 class ComparisonQuery(Closed):
@@ -41,6 +43,7 @@ class ComparisonQuery(Closed):
         default=None, description="Compare with the ranking of this company.", examples=["nike"]
     )
     other: ListName | None = Field(default=None, description="Compare with this list of companies.")
+    rank: RankName = RANK
     k: int = Field(default=50, ge=1, le=MAX_HITS, description="How many hits of the ranking to compare with.")
 
     @model_validator(mode="after")
@@ -121,7 +124,7 @@ class ShortlistService:
         ids = companies_of(self.workspace.saved_list(name))
 
         def run_once() -> Members:
-            live, ranked = self._ranked(query.company, caller)
+            live, ranked = self._ranked(query.company, query.rank, caller)
             members = self._of(ids, live, ranked)
             return Members(
                 name=name,
@@ -144,7 +147,7 @@ class ShortlistService:
         lists = shortlists(self.workspace, names)
 
         def run_once() -> Comparison:
-            live, ranked = self._ranked(query.company, caller)
+            live, ranked = self._ranked(query.company, query.rank, caller)
             here = self._of(lists[name], live, ranked)
             if ranked is None:
                 others = set(lists[names[-1]])
@@ -167,11 +170,11 @@ class ShortlistService:
 
         return retry_if_retired(run_once)
 
-    def _ranked(self, reference: str | None, caller: Caller) -> tuple[Generation, _Ranked | None]:
+    def _ranked(self, reference: str | None, rank: RankName, caller: Caller) -> tuple[Generation, _Ranked | None]:
         """Return the generation, and the ranking of the company; its hits by their own ids and their duplicates'."""
         if reference is None:
             return self.search.searcher.live(), None
-        question = Question(anchors=[Anchor(company=reference)], k=MAX_HITS, reasons=0)
+        question = Question(anchors=[Anchor(company=reference)], rank=rank, k=MAX_HITS, reasons=0)
         ranking = self.search.ranking_about(reference, question)
         anchor = ranking.anchors[0]
         assert anchor.document is not None  # noqa: S101  # the anchor is a company, and it was resolved

@@ -26,17 +26,23 @@ from similarity.errors import (
 )
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.records import Change, ParsedRecord
+from similarity.preparation.words import MIN_CONTENT_WORDS
+from similarity.text import text_to_rank_by
 
 from ..wire import problems
 from ..wire.problem_documents import Problem
 from ..wire.problems import Kind
-from .group_commit import GroupCommit, Written
+from .group_commit import STORED, GroupCommit, Written
 from .write_records import Line, company_of_body, deletion, read_line
 from .write_schemas import MAX_BULK_LINES, BulkResult, Outcome, WriteAnswer, WriteStatus
 
 BULK_LINES_AT_ONCE = 128
 SUPERSEDED = "a newer version of this company is stored, so this write changed nothing"
 OVERTAKEN = "other writes of this company were stored at every attempt; send it again, or give it an event_time"
+NO_VECTOR = (
+    f"the description has fewer than {MIN_CONTENT_WORDS} words that say what the company does, so the company is in no "
+    "ranking, and nothing can be compared with it; write a longer description"
+)
 SEND_AGAIN = "it may or may not be stored: send it again, which is harmless"
 
 log = logging.getLogger(__name__)
@@ -171,7 +177,7 @@ def _result(line: Line, parsed: ParsedRecord, written: Written) -> BulkResult:
         line=line.number,
         id=line.id,
         outcome=written.outcome,
-        reason=written.reason or "; ".join(parsed.warnings),
+        reason=written.reason or "; ".join(_warnings(parsed, written)),
         status=_status_address(parsed.change, written),
     )
 
@@ -247,12 +253,20 @@ def _version(change: Change, written: Written) -> int:
     return written.version
 
 
+def _warnings(parsed: ParsedRecord, written: Written) -> list[str]:
+    """Return what was ignored of a record, and whether its company is in no ranking."""
+    change = parsed.change
+    if isinstance(change, DeletedCompany) or written.outcome not in STORED or text_to_rank_by(change.company):
+        return list(parsed.warnings)
+    return [*parsed.warnings, NO_VECTOR]
+
+
 def _answer(parsed: ParsedRecord, written: Written) -> WriteAnswer:
     superseded = [SUPERSEDED] if written.outcome is Outcome.SUPERSEDED else []
     return WriteAnswer(
         id=parsed.change.id,
         outcome=written.outcome,
         version=_version(parsed.change, written),
-        warnings=[*superseded, *parsed.warnings],
+        warnings=[*superseded, *_warnings(parsed, written)],
         status=_status_address(parsed.change, written),
     )

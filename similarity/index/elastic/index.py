@@ -222,6 +222,10 @@ class ElasticIndex:
                 self._cluster, entry, vector, score=score, filters=filters, exclude=frozenset(exclude)
             )
 
+    def field_values(self, generation: str, field: str, among: Collection[str] = ()) -> list[str]:
+        with self._entry(generation) as entry:
+            return reading.field_values(self._cluster, entry.index, field, among)
+
     def scan(
         self, generation: str, *, after: str = "", batch_size: int = 1000
     ) -> Iterator[list[EmbeddedCompany | DeletedCompany]]:

@@ -5,7 +5,8 @@ from typing import TypeAlias
 
 from similarity.index.elastic.mapping import NUMBERS_KEPT, Body
 from similarity.index.filters import FieldFilter
-from similarity.index.numbers import key_range, number_name
+from similarity.index.numbers import number_name
+from similarity.index.protocol import MAX_FIELD_VALUES
 from similarity.index.rules import filter_key, fold, storable
 
 QueryVector: TypeAlias = str | list[float]
@@ -35,7 +36,7 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
             dropped.append({"terms": {path: _keys(each.none_of)}})
         if each.has_range:
             # Always both ends: Elasticsearch 9.2 does not accept an open range in a flattened field.
-            lowest, highest = key_range(each.at_least, each.at_most)
+            lowest, highest = each.key_range()
             kept.append({"range": {number_name(path): {"gte": lowest, "lte": highest}}})
     if exclude:
         dropped.append({"terms": {"id": sorted(exclude)}})
@@ -45,6 +46,19 @@ def matching(filters: Sequence[FieldFilter], exclude: Collection[str] = ()) -> B
 def count(query: Body, *, up_to: int) -> Body:
     """Return the body that counts matching documents, up to `up_to` + 1."""
     return {"query": query, "size": 0, "track_total_hits": up_to + 1}
+
+
+def values_of(field: str, among: Collection[str]) -> Body:
+    """Return the body that counts the values of a filter field, the most frequent first; only those `among`, if any."""
+    terms: Body = {"field": f"filters.{field}", "size": MAX_FIELD_VALUES}
+    if among:
+        terms["include"] = _keys(among)
+    return {
+        "query": {"term": {"deleted": False}},
+        "size": 0,
+        "track_total_hits": False,
+        "aggs": {"values": {"terms": terms}},
+    }
 
 
 def without_numbers() -> Body:

@@ -52,6 +52,12 @@ def version_pages(cluster: Cluster, index: str, *, after: str, batch_size: int) 
         yield [DocumentVersion(id=hit["_id"], version=hit["fields"]["version"][0]) for hit in hits]
 
 
+def field_values(cluster: Cluster, index: str, field: str, among: Collection[str]) -> list[str]:
+    """Return the values of a filter field, most frequent first; see `CompanyIndex.field_values`."""
+    answer = cluster.search(index, queries.values_of(field, among))
+    return [bucket["key"] for bucket in answer["aggregations"]["values"]["buckets"]]
+
+
 def stats(cluster: Cluster, index: str) -> GenerationStats:
     """Return the counts of one generation."""
     living = {"term": {"deleted": False}}

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from similarity.company import Company
 from similarity.index.filters import FieldFilter
-from similarity.index.numbers import key_range, number_name
+from similarity.index.numbers import number_name
 from similarity.index.rules import filter_key
 from similarity.index.sqlite.files import DamagedRow
 from similarity.index.sqlite.rows import lookup_values
@@ -62,7 +62,7 @@ def _lies_in(keys: KeyRange, field: str, value: str) -> bool:
 
 
 def _key_range(held: FieldFilter) -> KeyRange | None:
-    return KeyRange(number_name(held.field), *key_range(held.at_least, held.at_most)) if held.has_range else None
+    return KeyRange(number_name(held.field), *held.key_range()) if held.has_range else None
 
 
 def _stored(values: Collection[str]) -> tuple[str, ...]:

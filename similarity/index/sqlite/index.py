@@ -231,6 +231,10 @@ class SqliteIndex:
                 connection, generation, vector, score, conditions=conditions(filters), exclude=exclude
             )
 
+    def field_values(self, generation: str, field: str, among: Collection[str] = ()) -> list[str]:
+        with self._reading(generation) as (connection, stored):
+            return reading.field_values(connection, stored, field, among)
+
     def scan(self, generation: str, *, after: str = "", batch_size: int = 1000) -> DocumentPages:
         """Each batch is a transaction of its own: documents that are written meanwhile may or may not be included."""
         return self._pages(generation, reading.documents_after, after=after, batch_size=batch_size)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany
-from similarity.index.protocol import DocumentVersion, GenerationStats
+from similarity.index.protocol import MAX_FIELD_VALUES, DocumentVersion, GenerationStats
+from similarity.index.rules import filter_key
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
     HEADER_COLUMNS,
@@ -52,6 +53,20 @@ class CompanyFacts:
             embedded_at=self.embedded_at,
             language=self.language,
         )
+
+
+def field_values(
+    connection: sqlite3.Connection, generation: StoredGeneration, field: str, among: Collection[str]
+) -> list[str]:
+    """Return the values of a filter field, most frequent first; see `CompanyIndex.field_values`."""
+    keys = sorted({filter_key(value) for value in among})
+    chosen = "AND value IN (SELECT value FROM json_each(?))" if keys else ""
+    found = connection.execute(
+        f"SELECT value FROM lookups WHERE generation = ? AND field = ? {chosen} "
+        "GROUP BY value ORDER BY count(*) DESC, value LIMIT ?",
+        (generation.number, field, *([json.dumps(keys)] if keys else []), MAX_FIELD_VALUES),
+    )
+    return [value for (value,) in found]
 
 
 def documents_with_ids(

@@ -66,6 +66,7 @@ def test_filter_values_with_a_name_in_them_go(workspace: Workspace) -> None:
         {"field": "domain", "none_of": ["nike.com", "puma.com"]},
         {"field": "attributes.parent", "any_of": ["NIKE, Inc."]},
         {"field": "attributes.size", "any_of": ["Nike Inc"], "at_least": 1},
+        {"field": "attributes.rank", "any_of": ["Nike Inc"], "above": "low"},
         {"field": "tags", "any_of": ["nikes", "likes Nike"]},
     ]
     workspace.save_list(make_list(anchors=[{"company": "puma"}], filters=filters))
@@ -73,6 +74,7 @@ def test_filter_values_with_a_name_in_them_go(workspace: Workspace) -> None:
     assert workspace.saved_list("shoes").question["filters"] == [
         {"field": "domain", "none_of": ["puma.com"]},
         {"field": "attributes.size", "any_of": [], "at_least": 1},
+        {"field": "attributes.rank", "any_of": [], "above": "low"},
         {"field": "tags", "any_of": ["nikes"]},
     ]
 

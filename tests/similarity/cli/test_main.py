@@ -106,6 +106,9 @@ def test_a_company_with_too_few_words_is_counted_and_has_no_ranking(shell: Shell
     assert "6 companies, 0 deleted, 1 without a vector" in shell("info")
     assert "the description of Tiny (tiny) has too few words to rank by" in shell("similar", "tiny", fails=True)
     assert "Tiny" in shell("find", "tiny")
+    text = shell("export", "n.parquet", "-k", "2")
+    assert "10 pairs of 5 companies" in text
+    assert "1 left out: their descriptions have too few words to rank by" in text
 
 
 def test_only_if_new_loads_once_and_never_touches_what_came_since(shell: Shell) -> None:
@@ -185,6 +188,8 @@ def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
     assert "1 of them not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    assert "The description is not in English ('de')" in shell.run("similar", "bahn").stderr
+    assert "hits that are not in English, which the encoder was trained on: 1" in shell.run("similar", "bank").stderr
 
 
 def test_sync_deletes_what_is_missing_only_when_it_is_little_or_forced(shell: Shell) -> None:
@@ -301,7 +306,9 @@ def test_a_folder_that_is_not_there_is_told_before_the_load(shell: Shell) -> Non
 
 
 def test_an_export_into_a_folder_that_is_not_there_is_one_line(filled: Shell) -> None:
-    assert "nowhere/.out.parquet.part" in filled("export", "nowhere/out.parquet", fails=True)
+    assert "the folder nowhere does not exist; create it" in filled("export", "nowhere/out.parquet", fails=True)
+    for name in ("out.csv", "out"):
+        assert "name it out.parquet" in filled("export", name, fails=True)
 
 
 def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from similarity.preparation.language import UNDECIDED, detect_language
+from similarity.preparation.language import UNDECIDED, detect_language, is_readable
 
 TEXTS = {
     "en": "The company develops software for hospitals and sells it to clinics across the region.",
@@ -78,3 +78,23 @@ def test_a_few_english_words_do_not_make_a_text_english() -> None:
     assert (
         detect_language(TEXTS["de"].replace("ü", "ue").replace("ä", "ae") + " The Art of the Deal and the Rest") != "en"
     )
+
+
+def test_only_english_can_be_read() -> None:
+    assert [language for language, text in TEXTS.items() if is_readable(text, detect_language(text))] == ["en"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("insulin pumps", True),
+        ("Caisse Régionale de Crédit Agricole Mutuel Sud Rhône Alpes provides banking services in the region.", True),
+        ("Toyota (トヨタ自動車) makes passenger cars, trucks and engines.", True),
+        ("软件", False),
+        ("Ανελκυστήρες", False),
+        ("12345", True),
+        ("", True),
+    ],
+)
+def test_short_texts_are_read_by_their_script_and_english_words(text: str, expected: bool) -> None:
+    assert is_readable(text, detect_language(text)) is expected

@@ -30,9 +30,7 @@ def test_a_value_may_hold_signs() -> None:
     assert filters_of(["industry=a>=b!=c=d"]) == [FieldFilter(field="industry", any_of=("a>=b!=c=d",))]
 
 
-@pytest.mark.parametrize(
-    "condition", ["", "country", "=Spain", "attributes.=1", "name=x", "country>Spain", "Country=x"]
-)
+@pytest.mark.parametrize("condition", ["", "country", "=Spain", "attributes.=1", "name=x", "Country=x"])
 def test_what_is_no_condition_is_refused(condition: str) -> None:
     with pytest.raises(InvalidFilter, match="is not a condition; write FIELD=VALUE"):
         filters_of([condition])

@@ -304,6 +304,18 @@ def test_probability_cannot_be_asked_of_a_generation_without_calibration(client:
     problem(client.post("/similar", json=about("acme", min_probability=0.0)), "no-calibration")
 
 
+def test_an_empty_answer_says_which_filter_names_nothing(client: TestClient) -> None:
+    for answer in (
+        client.get("/similar/acme?country=Frnce"),
+        client.post("/similar", json=about("acme", filters=[{"field": "country", "any_of": ["Frnce"]}])),
+    ):
+        assert (answer.status_code, answer.json()["hits"]) == (200, [])
+        assert answer.json()["warnings"] == [
+            "no company has the value 'Frnce' of country; did you mean 'france'?",
+            "no other company passes the filter on country; remove a filter, or allow further values",
+        ]
+
+
 def test_a_query_about_too_few_words_is_refused_by_name(index: SqliteIndex) -> None:
     company = make_embedded("tiny", name="Tiny", description="Sells.", vector=np.zeros(DIMENSION, dtype=np.float32))
     index.upsert("first", [replace(company, text_hash=NO_TEXT)])
@@ -311,7 +323,7 @@ def test_a_query_about_too_few_words_is_refused_by_name(index: SqliteIndex) -> N
     refused = [
         client.get("/similar/tiny"),
         client.get("/map/Tiny"),
-        client.post("/similar", json=about("acme", "tiny")),
+        client.get("/similar/tiny?also=acme"),
         client.post("/similar/locate", json={"anchors": [{"company": "acme"}], "company": "tiny"}),
     ]
     for answer in refused:
@@ -319,6 +331,14 @@ def test_a_query_about_too_few_words_is_refused_by_name(index: SqliteIndex) -> N
             "the description of Tiny (tiny) has too few words to rank by; write a description of at least 3 words that "
             "say what the company does, or ask with such words as a text"
         )
+    for answer in (
+        client.get("/similar/acme?also=tiny&unlike=Tiny"),
+        client.post("/similar", json=about("acme", "tiny")),
+    ):
+        assert answer.status_code == 200
+        assert {(each["problem"], each["asked"].lower()) for each in answer.json()["misses"]} == {
+            ("too-few-words", "tiny")
+        }
     text = client.get("/similar", params={"text": "of the"})
     assert problem(text, "too-few-words")["detail"].startswith("the text 'of the' has too few words to rank by")
     assert client.get("/companies/tiny").status_code == 200
@@ -424,7 +444,7 @@ def test_hundreds_of_mistakes_are_told_in_a_short_answer(asking: TestClient) -> 
     ("query", "detail"),
     [
         ("filter=colour=red", "filter: 'colour=red' is not a condition; write FIELD=VALUE, FIELD!=VALUE, "),
-        ("filter=attributes.x>=much", "filter: 'much' is not a number; write it like 100 or -2.5"),
+        ("filter=attributes.x>=much", "'much' is not a number, and attributes.x is not declared"),
         ("filter=country>=1", "filter: country is text and has no range"),
         ("filter=attributes.x>=2&filter=attributes.x<=1", "filter: the filter on attributes.x has at_least 2"),
         ("fields=name,age", "fields: String should match pattern"),

@@ -89,11 +89,17 @@ def test_a_name_with_a_slash_is_found(client: TestClient) -> None:
     assert client.get("/companies/A%2FS Nord").json()["company"]["id"] == "as-nord"
 
 
-def test_a_description_that_is_not_english_carries_a_warning(client: TestClient) -> None:
-    warning = "The description is not in English ('es'), which the encoder was trained on; judge its scores with care."
-    assert client.get("/companies/zapatos").json()["warning"] == warning
+def test_a_description_that_is_not_english_carries_a_warning_and_no_probability(index: SqliteIndex) -> None:
+    spanish = "Fabrica y vende zapatos de piel en toda la región."
+    index.upsert("first", [company("zapatos-dos", 0.4, 4, description=spanish, language="es")])
+    client = TestClient(create_app(index=index))
+    warning = (
+        "The description is not in English ('es'), which the encoder was trained on; judge its scores with care. "
+        "No probability is given for it."
+    )
+    assert client.get("/companies/zapatos-dos").json()["warning"] == warning
     hits = client.get("/similar/acme").json()["hits"]
-    assert {hit["company"]["id"]: hit["warning"] for hit in hits if hit["warning"]} == {"zapatos": warning}
+    assert {hit["company"]["id"]: hit["warning"] for hit in hits if hit["warning"]} == {"zapatos-dos": warning}
 
 
 def test_free_text_is_encoded_and_compared_with_every_company(read_only_index: SqliteIndex) -> None:

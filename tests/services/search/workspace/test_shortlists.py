@@ -14,6 +14,9 @@ from services.search.app import create_app
 from similarity.company import DeletedCompany, EmbeddedCompany
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
+from similarity.model.ranker import ComparableWeights, Ranker
+from tests.contract.steps import add_live
+from tests.factories import ENCODER_ID
 from tests.services.search.corpus import CALIBRATION, VERSION, add_generation, companies, company
 from tests.services.search.workspace.test_lists import QUESTION, hits, kind, save
 from tests.workspace_records import make_shortlist
@@ -77,6 +80,10 @@ def test_a_query_says_that_it_is_no_shortlist(client: TestClient) -> None:
         ({"companies": [""]}, (422, "invalid-request")),
         ({"companies": ["boots"] * 10_001}, (422, "invalid-request")),
         ({"question": QUESTION | {"exclude_lists": ["nothing"]}}, (404, "unknown-list")),
+        (
+            {"question": QUESTION | {"filters": [{"field": "attributes.size", "at_least": "large"}]}},
+            (422, "invalid-request"),
+        ),
     ],
 )
 def test_what_cannot_be_saved_is_a_problem_and_saves_nothing(
@@ -295,6 +302,26 @@ def test_a_list_is_compared_with_the_first_hits_of_a_company(client: TestClient,
         ("as-nord", None),
     ]
     assert (answer["company"]["name"], answer["other"]) == ("Acme Shoes, Inc.", None)
+
+
+@pytest.mark.parametrize("rank", [None, "business", "comparable", "cosine"])
+def test_a_list_is_placed_in_the_ranking_that_is_asked_for(
+    whole: TestClient, index: SqliteIndex, rank: str | None
+) -> None:
+    weights = ComparableWeights(
+        business=1.0, size_gap=0.0, size_unknown=0.0, same_country=9.0, slope=1.0, intercept=0.0
+    )
+    add_live(index, "second", ranker=Ranker(encoder_id=ENCODER_ID, cosine=5.0, intercept=-3.0, comparable=weights))
+    index.upsert("second", companies())
+    keep(whole, ids=["boots", "clogs"])
+    query = {} if rank is None else {"rank": rank}
+    ranking = whole.get("/similar/acme", params={"reasons": 0, **query}).json()["hits"]
+    expected = {hit["company"]["id"]: (hit["rank"], hit["probability"]) for hit in ranking}
+    assert expected["clogs"][0] == (1 if rank == "comparable" else 2)
+    for each in members(whole, company="acme", **query)["companies"]:
+        assert (each["rank"], each["probability"]) == expected[each["id"]]
+    compared = whole.get(f"/lists/{NAME}/compare", params={"company": "acme", "k": 1, **query}).json()
+    assert [each["id"] for each in compared["in_both"]] == ["clogs" if rank == "comparable" else "boots"]
 
 
 def test_a_member_that_is_a_duplicate_of_a_hit_counts_as_that_hit(client: TestClient, index: SqliteIndex) -> None:

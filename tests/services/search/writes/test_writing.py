@@ -105,6 +105,16 @@ def test_other_content_at_the_same_time_is_rejected(client: TestClient) -> None:
     assert "send this content with a newer version" in problem(answer, "write-rejected")["detail"]
 
 
+def test_a_description_with_too_few_words_is_stored_with_a_warning(client: TestClient, index: SqliteIndex) -> None:
+    answer = put(client, description="Acme makes anvils.", event_time=NOON.isoformat())
+    assert "fewer than 3 words that say what the company does" in answer.json()["warnings"][0]
+    assert not stored(index).has_vector
+    [line] = bulk(client, '{"id":"tiny","name":"Tiny","description":"Sells."}').text.splitlines()
+    assert "is in no ranking" in json.loads(line)["reason"]
+    older = put(client, description="Sells.", event_time="2020-01-01T00:00:00Z").json()
+    assert [warning for warning in older["warnings"] if "words" in warning] == []
+
+
 def test_a_website_without_a_host_is_left_out_with_a_warning(client: TestClient) -> None:
     assert "left empty" in put(client, domain="not a website").json()["warnings"][0]
 

@@ -1,0 +1,86 @@
+"""A ranking as the library returns it: one page of hits, with what the query was understood to mean."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from similarity.company import Company
+from similarity.errors import InvalidInput
+from similarity.index.protocol import Generation
+from similarity.search.errors import EncoderNotLoaded
+from similarity.search.explanation import ExplainingPhrase, SharedFact
+from similarity.search.ranking_page import Position, RankedHit
+from similarity.search.readability import language_warning
+from similarity.search.resolution import ResolvedAnchor, Unresolved
+
+
+class Hit(NamedTuple):
+    """A competitor in a ranking.
+
+    `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
+    negative; a later hit never has a higher one. None if the generation has no ranker, or if the encoder cannot read
+    the description (`warning` says so), an anchor or a negative. `duplicates`: ids of
+    lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
+    `phrases`: phrases of the description with the largest effect on the cosine, largest effect first; None if they
+    were not computed.
+    """
+
+    rank: int
+    company: Company
+    score: float
+    probability: float | None
+    version: int
+    embedded_at: datetime
+    language: str
+    duplicates: tuple[str, ...] = ()
+    shared: tuple[SharedFact, ...] = ()
+    phrases: tuple[ExplainingPhrase, ...] | None = None
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """One page of the hits of a query, best first, all from one `generation`.
+
+    `unresolved`: references that match no company or several, and anchors and negatives with too few words to rank by;
+    the query was run without them. `next`: pass
+    it as `after` to get the next page; None on the last page. `warnings`: messages about skipped parts of the query.
+    `approximate`: the index searched a graph, and a few of the nearest companies may be missing.
+    """
+
+    generation: Generation
+    anchors: tuple[ResolvedAnchor, ...]
+    negatives: tuple[ResolvedAnchor, ...]
+    unresolved: tuple[Unresolved, ...]
+    hits: tuple[Hit, ...]
+    next: Position | None
+    warnings: tuple[str, ...]
+    approximate: bool
+
+
+RankingOrError: TypeAlias = Ranking | InvalidInput | EncoderNotLoaded
+
+
+def hit_of(
+    ranked: RankedHit,
+    shared: tuple[SharedFact, ...],
+    phrases: tuple[ExplainingPhrase, ...] | None,
+    *,
+    with_probability: bool,
+) -> Hit:
+    """Return the hit of a ranked company, with what explains it. `with_probability`: the encoder can read the query."""
+    hit = ranked.hit
+    warning = language_warning("description", hit.company.description, hit.language)
+    return Hit(
+        rank=ranked.rank,
+        company=hit.company,
+        score=hit.score,
+        probability=ranked.probability if with_probability and warning is None else None,
+        version=hit.version,
+        embedded_at=hit.embedded_at,
+        language=hit.language,
+        duplicates=tuple(ranked.duplicates),
+        shared=shared,
+        phrases=phrases,
+        warning=warning,
+    )

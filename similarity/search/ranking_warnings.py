@@ -1,0 +1,95 @@
+"""Warnings on the first page of a ranking: filters that name nothing, and the reason why a ranking is empty."""
+
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
+from functools import partial
+
+from similarity.company import SimilarCompany
+from similarity.index.filters import FILTER_FIELDS, filter_values
+from similarity.index.protocol import CompanyIndex
+from similarity.index.rules import filter_key
+from similarity.search.ranking_page import Page, PageRequest
+
+ATTRIBUTES = "attributes."
+SUGGESTIONS = 5
+MIN_LIKENESS = 0.75
+"""Of a suggestion (`difflib`): 'Frnace' and 'france' are .83 alike."""
+NEIGHBOURS = 50
+"""Companies that are read for the names of their attributes, because stores do not list these."""
+
+
+def ranking_warnings(index: CompanyIndex, request: PageRequest, page: Page) -> list[str]:
+    """Return the warnings on a page; the pages after the first have none."""
+    if request.after is not None:
+        return []
+    warnings = list(_unused_filters(index, request, [ranked.hit for ranked in page.hits]))
+    if not page.hits:
+        warnings.append(_why_empty(index, request, page))
+    return warnings
+
+
+def _unused_filters(index: CompanyIndex, request: PageRequest, hits: Sequence[SimilarCompany]) -> Iterator[str]:
+    """Yield a warning for each attribute, and for each value of a filter, that no company has."""
+    held = partial(index.field_values, request.generation.name)
+    seen = [filter_values(hit.company) for hit in hits]
+    for each in request.filters:
+        known = {filter_key(value) for values in seen for value in values.get(each.field, ())}
+        doubtful = [value for value in (*each.any_of, *each.none_of) if filter_key(value) not in known]
+        if doubtful:
+            known.update(held(each.field, doubtful))
+        unused = list(dict.fromkeys(value for value in doubtful if filter_key(value) not in known))
+        if not unused and not (each.has_range and not known):
+            continue
+        values = held(each.field)
+        name = each.field.removeprefix(ATTRIBUTES)
+        if values:
+            yield from (_unused_value(each.field, value, values) for value in unused[:SUGGESTIONS])
+            if (more := len(unused) - SUGGESTIONS) > 0:
+                yield f"no company has {more:,} further values of the filter on {each.field}"
+        elif each.field in FILTER_FIELDS:
+            yield f"no company has a value of {name}"
+        else:
+            yield f"no company has the attribute {name!r}{_suggested(name, _attribute_names(index, request))}"
+
+
+def _unused_value(field: str, value: str, values: Sequence[str]) -> str:
+    return f"no company has the value {value!r:.80} of {field}{_suggested(filter_key(value), values)}"
+
+
+def _suggested(name: str, known: Collection[str]) -> str:
+    """Return the known names nearest to `name`, or else the first of them, as the end of a message."""
+    if near := get_close_matches(name, list(known), n=1, cutoff=MIN_LIKENESS):
+        return f"; did you mean {near[0]!r}?"
+    first = list(known)[:SUGGESTIONS]
+    more = ", ..." if len(known) > SUGGESTIONS else ""
+    return f"; there are {', '.join(map(repr, first))}{more}" if first else ""
+
+
+def _attribute_names(index: CompanyIndex, request: PageRequest) -> list[str]:
+    """Return the attributes that are declared, and those of the nearest companies."""
+    nearest = index.similar(request.generation.name, request.vector, k=NEIGHBOURS).hits
+    return sorted({*index.attributes().types, *(name for hit in nearest for name in hit.company.attributes)})
+
+
+def _why_empty(index: CompanyIndex, request: PageRequest, page: Page) -> str:
+    if page.highest is not None:
+        return (
+            f"no company has a probability of at least {request.min_probability:g}; the highest is {page.highest:.2g}: "
+            "lower min_probability"
+        )
+    if page.candidates:
+        return (
+            "every other company that could be a hit is the same company as an anchor, a negative or an exclusion, "
+            "under another id"
+        )
+    asked = {company.id for company in request.query_companies}
+    passing = index.similar(
+        request.generation.name, request.vector, k=1, filters=request.filters, exclude=request.excluded_ids & asked
+    ).hits
+    fields = " and ".join(dict.fromkeys(each.field for each in request.filters))
+    if passing:
+        which = f"company that passes the filter on {fields}" if fields else "company of the index"
+        return f"every other {which} is excluded"
+    if fields:
+        return f"no other company passes the filter on {fields}; remove a filter, or allow further values"
+    return "the index holds no other company that can be ranked"

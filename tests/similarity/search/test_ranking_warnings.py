@@ -1,0 +1,97 @@
+"""A ranking says which filters name nothing, and why it is empty."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from similarity.index.attributes import AttributeSchema, AttributeType
+from similarity.index.filters import FieldFilter
+from similarity.index.sqlite import SqliteIndex
+from similarity.model.calibration import Calibration
+from similarity.search.filter_text import parse_filters
+from similarity.search.question import Anchor, Question
+from similarity.search.searcher import Searcher
+from tests.contract.steps import add_live
+from tests.factories import make_embedded, unit_vector
+
+EMPTY = "no other company passes the filter on "
+
+
+@pytest.fixture
+def searcher(tmp_path: Path) -> Iterator[Searcher]:
+    index = SqliteIndex(tmp_path / "index.db")
+    add_live(index, "first", calibration=Calibration(slope=8, intercept=-4))
+    index.declare(AttributeSchema({"size": AttributeType(("small", "large"))}))
+    companies = [
+        make_embedded("a", name="Alpha", country="France", domain="alpha.com", attributes={"size": "small"}),
+        make_embedded("b", name="Beta", country="Germany", attributes={"size": "large", "staff": 12}),
+        make_embedded("c", name="Gamma", country="France"),
+    ]
+    index.upsert("first", companies)
+    yield Searcher(index)
+    index.close()
+
+
+FILTERS: dict[str, tuple[list[str], list[str]]] = {
+    "used": (["country=france"], []),
+    "used by the anchor only": (["attributes.size=small"], [EMPTY + "attributes.size"]),
+    "an unused value": (
+        ["country=Frnace"],
+        ["no company has the value 'Frnace' of country; did you mean 'france'?", EMPTY + "country"],
+    ),
+    "one unused value of two": (["country=France", "country=Peru"], ["no company has the value 'Peru' of country"]),
+    "an unused value to leave out": (["country!=Germny"], ["value 'Germny' of country; did you mean 'germany'?"]),
+    "an unknown attribute": (
+        ["attributes.siz=large"],
+        ["no company has the attribute 'siz'; did you mean 'size'?", EMPTY + "attributes.siz"],
+    ),
+    "a range of an unknown attribute": (["attributes.staf>=3"], ["attribute 'staf'; did you mean 'staff'?", EMPTY]),
+    "an empty range": (["attributes.staff>=100"], [EMPTY + "attributes.staff"]),
+    "a field that no company has": (["tags=x"], ["no company has a value of tags", EMPTY + "tags"]),
+    "two that exclude each other": (["country=Germany", "attributes.size=small"], [EMPTY + "country and attributes"]),
+}
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERS.values(), ids=FILTERS)
+def test_filters_that_name_nothing_are_reported(searcher: Searcher, filters: list[str], expected: list[str]) -> None:
+    ranking = searcher.search(Question(anchors=[Anchor(company="a")], filters=parse_filters(filters)))
+    assert len(ranking.warnings) == len(expected)
+    for warning, part in zip(ranking.warnings, expected, strict=True):
+        assert part in warning
+
+
+EMPTY_RANKINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "all excluded": ({"exclude": ["b", "c"]}, "every other company of the index is excluded"),
+    "all that pass excluded": (
+        {"exclude": ["b"], "filters": [FieldFilter(field="country", any_of=("Germany",))]},
+        "every other company that passes the filter on country is excluded",
+    ),
+    "all improbable": ({"min_probability": 0.999}, "no company has a probability of at least 0.999; the highest is 0."),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), EMPTY_RANKINGS.values(), ids=EMPTY_RANKINGS)
+def test_an_empty_ranking_says_why(searcher: Searcher, options: dict[str, Any], expected: str) -> None:
+    ranking = searcher.search(Question(anchors=[Anchor(company="a")], **options))
+    [warning] = ranking.warnings
+    assert not ranking.hits
+    assert expected in warning
+
+
+def test_a_ranking_of_one_company_under_several_ids_says_so(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "twins.db")
+    add_live(index, "first")
+    index.upsert("first", [make_embedded(each, domain="twin.com", vector=unit_vector(1)) for each in "xy"])
+    [warning] = Searcher(index).search("x").warnings
+    assert "is the same company as an anchor" in warning
+    index.close()
+
+
+def test_a_question_without_other_companies_says_so(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "alone.db")
+    add_live(index, "first")
+    index.upsert("first", [make_embedded("x")])
+    assert Searcher(index).search("x").warnings == ("the index holds no other company that can be ranked",)
+    index.close()
