@@ -17,9 +17,10 @@ import json
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.company import Company
@@ -34,6 +35,7 @@ SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "companies.jsonl"
 LEAST_F1 = 0.5
 COMMON = 0.03
 """A phrase whose content words are each in more than this share of the descriptions is generic."""
+FAULTS = ("a side is missing", "own name", "history", "generic", "contradiction")
 _WORD = re.compile(r"\w{3,}")
 _HISTORY = re.compile(
     r"\b(?:1[5-9]|20)\d\d\b|\b(?:founded|founders?|established|incorporated|headquarter\w*|head office|seat|began|"
@@ -50,6 +52,10 @@ _OPPOSITES = tuple(
         ("heavy", "light"),
     )
 )
+
+
+Reason: TypeAlias = tuple[ExplainingPhrase | None, ExplainingPhrase | None]
+"""A phrase of the anchor and one of the hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +120,13 @@ def judged(companies: dict[str, Company]) -> list[Judged]:
     ]
 
 
-def first_reason(phrases: Sequence[ExplainingPhrase]) -> tuple[ExplainingPhrase | None, ExplainingPhrase | None]:
+def first_reason(phrases: Sequence[ExplainingPhrase]) -> Reason:
     """Return the first phrase of the anchor and the first phrase of the hit."""
-    return tuple(next((each for each in phrases if each.of is side), None) for side in (Side.ANCHOR, Side.HIT))  # type: ignore[return-value]
+    anchor, hit = (next((each for each in phrases if each.of is side), None) for side in (Side.ANCHOR, Side.HIT))
+    return anchor, hit
 
 
-def hit_by(
-    pair: Judged, first: tuple[ExplainingPhrase | None, ExplainingPhrase | None], picked: tuple[str, str]
-) -> bool:
+def hit_by(pair: Judged, first: Reason, picked: tuple[str, str]) -> bool:
     """Return whether the first reason overlaps a picked pair on both sides."""
     return all(
         shown is not None and f1(company.description, (shown.start, shown.end), phrase) >= LEAST_F1
@@ -143,7 +148,7 @@ def content(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
             yield match.start(), word
 
 
-def common_words(companies: Sequence[Company]) -> frozenset[str]:
+def common_words(companies: Collection[Company]) -> frozenset[str]:
     """Return the words that are in more than `COMMON` of the descriptions."""
     counts = Counter(
         word for each in companies for word in {word for _, word in content(each.description, 0, len(each.description))}
@@ -151,21 +156,15 @@ def common_words(companies: Sequence[Company]) -> frozenset[str]:
     return frozenset(word for word, count in counts.items() if count > COMMON * len(companies))
 
 
-FAULTS = ("a side is missing", "own name or history", "generic", "contradiction")
-
-
-def faults_of(
-    pair: Judged, first: tuple[ExplainingPhrase | None, ExplainingPhrase | None], common: frozenset[str]
-) -> Iterator[str]:
+def faults_of(pair: Judged, first: Reason, common: frozenset[str]) -> Iterator[str]:
     """Yield the faults of a first reason, each at most once."""
     shown = [(phrase, company) for phrase, company in zip(first, (pair.anchor, pair.hit), strict=True) if phrase]
     if len(shown) < len(first):
         yield "a side is missing"
-    if any(
-        _HISTORY.search(phrase.text) or mask_names(phrase.text, (company.name, *company.aliases)) != phrase.text
-        for phrase, company in shown
-    ):
-        yield "own name or history"
+    if any(mask_names(phrase.text, (company.name, *company.aliases)) != phrase.text for phrase, company in shown):
+        yield "own name"
+    if any(_HISTORY.search(phrase.text) for phrase, _ in shown):
+        yield "history"
     if any(
         common.issuperset(word for _, word in content(company.description, phrase.start, phrase.end))
         for phrase, company in shown
@@ -184,7 +183,7 @@ def contradict(one: str, other: str) -> bool:
     )
 
 
-def print_miss(pair: Judged, first: tuple[ExplainingPhrase | None, ExplainingPhrase | None]) -> None:
+def print_miss(pair: Judged, first: Reason) -> None:
     """Print what was shown beside what was picked."""
     print(f"{pair.anchor.id} -> {pair.hit.id}")
     print("  shown   " + "  <->  ".join(each.text if each else "-" for each in first))

@@ -53,8 +53,8 @@ class Hit(NamedTuple):
     `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
     negative; a later hit never has a higher one. None if the generation has no ranker. `duplicates`: ids of
     lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
-    `phrases`: phrases of the description with the largest effect on the cosine, largest effect first; None if they
-    were not computed.
+    `phrases`: the best matching pair of phrases, then those with the largest effect on the cosine; None if they were
+    not computed.
     """
 
     rank: int

@@ -61,7 +61,7 @@ class SharedFactRecord(BaseModel):
 
 
 class PhraseRecord(BaseModel):
-    """A phrase that carries the match: without it the cosine of the two descriptions falls by `weight`."""
+    """A phrase that says why the two are alike: without it the cosine of the two descriptions falls by `weight`."""
 
     text: str = Field(examples=["operates cable cars"])
     of: Literal["anchor", "hit"] = Field(description="Whose description contains it.")
@@ -76,7 +76,9 @@ class Reason(BaseModel):
 
     shared: list[SharedFactRecord] = Field(default=[], description="Facts in common with the anchors.")
     phrases: list[PhraseRecord] | None = Field(
-        default=None, description="The strongest first; null if they were not computed (see `reasons`)."
+        default=None,
+        description="The pair of both sides that matches best, then the strongest; null if they were not computed "
+        "(see `reasons`).",
     )
 
 
