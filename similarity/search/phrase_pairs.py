@@ -23,8 +23,9 @@ BESIDE_THE_POINT = 0.3
 """How much lower the salience is for each: history or ownership, the company's own name, only general words."""
 
 _HISTORY = re.compile(
-    r"\b(?:1[5-9]|20)\d\ds?\b|\b(?:acquired|acquisition|bought|founded|founders?|began|belongs? to|formerly|joined|"
-    r"listed|merged|merger|owned by|renamed|separated|shareholders?|spun off|takeover|took over)\b",
+    r"\b(?:1[5-9]|20)\d\ds?\b|\b(?:acquir(?:ed|es|ing)|acquisition|bought|founded|founders?|began|"
+    r"belongs? to|formerly|joined|listed|merged|merger|owned by|renamed|separated|"
+    r"shareholders?|spun off|takeover|took over)\b",
     re.IGNORECASE,
 )
 # Words that many descriptions have (most of these 4 % or more of 46,616) and that name no business.

@@ -27,6 +27,7 @@ from similarity.search.location import Location, place_of
 from similarity.search.query_encoders import QueryEncoders
 from similarity.search.question import Anchor, Question
 from similarity.search.rank import Rank
+from similarity.search.rank_facts import RankFact
 from similarity.search.ranking_page import PageBuilder, PageRequest, Position, RankedHit
 from similarity.search.reranking import RankedAnchor
 from similarity.search.resolution import (
@@ -53,8 +54,8 @@ class Hit(NamedTuple):
     `score`: cosine to the query vector. `probability`: that the company is a competitor of the anchors and of no
     negative; a later hit never has a higher one. None if the generation has no ranker. `duplicates`: ids of
     lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
-    `phrases`: the best matching pair of phrases, then those with the largest effect on the cosine; None if they were
-    not computed.
+    `moved`: facts that moved its rank. `phrases`: the best matching pair of phrases, then those with the largest effect
+    on the cosine; None if they were not computed.
     """
 
     rank: int
@@ -66,6 +67,7 @@ class Hit(NamedTuple):
     language: str
     duplicates: tuple[str, ...] = ()
     shared: tuple[SharedFact, ...] = ()
+    moved: tuple[RankFact, ...] = ()
     phrases: tuple[ExplainingPhrase, ...] | None = None
 
 
@@ -164,6 +166,7 @@ class Searcher:
                 found=found,
                 place=place_of(self.index, request, resolved, found.document),
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
+                moved=PageBuilder(self.index, request).facts_of(company),
                 phrases=phrases[0] if phrases else None,
                 warnings=warnings,
             )
@@ -324,6 +327,7 @@ def _hit(ranked: RankedHit, shared: tuple[SharedFact, ...], phrases: tuple[Expla
         language=hit.language,
         duplicates=tuple(ranked.duplicates),
         shared=shared,
+        moved=ranked.facts,
         phrases=phrases,
     )
 
