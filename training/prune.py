@@ -48,11 +48,12 @@ def chosen_tokens(vocabulary: Sequence[tuple[str, float]], *, special: int, scri
     Raises:
         InvalidInput: special tokens and single characters alone are more than `count`.
     """
-    allowed = [number for number, (token, _) in enumerate(vocabulary) if number < special or scripts_of(token) <= scripts]
-    needed = [number for number in allowed if number < special or len(vocabulary[number][0].removeprefix(WORD_START)) <= 1]
+    numbers = range(len(vocabulary))
+    allowed = [each for each in numbers if each < special or scripts_of(vocabulary[each][0]) <= scripts]
+    needed = [each for each in allowed if each < special or len(vocabulary[each][0].removeprefix(WORD_START)) <= 1]
     if len(needed) > count:
         raise InvalidInput(f"special tokens and single characters are {len(needed):,}; give at least as many --tokens")
-    others = sorted(set(allowed) - set(needed), key=lambda number: -vocabulary[number][1])
+    others = sorted(set(allowed) - set(needed), key=lambda each: -vocabulary[each][1])
     return sorted([*needed, *others[: count - len(needed)]])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood, unread
+from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, understood, unread
 from similarity.errors import InvalidInput
 from similarity.settings import Settings
 
@@ -50,7 +50,7 @@ def similar_over_http(
             "filters": question.filters,
             "rank": question.rank.value,
             "k": question.k,
-            "reasons": 0,
+            "reasons": question.explain,
         }
         if question.exact:
             options["resolve"] = "exact"
@@ -60,7 +60,14 @@ def similar_over_http(
         )
     resolved = (*ranking.anchors, *ranking.negatives)
     show_ranking(
-        [Line.of_hit(hit, hit.company.as_company()) for hit in ranking.hits],
+        [
+            Line.of_hit(
+                hit,
+                hit.company.as_company(),
+                because=None if hit.reason.phrases is None else because(hit.reason.moved, hit.reason.phrases),
+            )
+            for hit in ranking.hits
+        ],
         output,
         anchors=[each.company for each in ranking.anchors if each.company],
         remarks=[

@@ -19,7 +19,7 @@ from similarity.cli.context import (
     progress,
 )
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
-from similarity.cli.tables import Line, OutputFormat, show, show_ranking, understood, unread
+from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, understood, unread
 from similarity.errors import InvalidInput
 from similarity.search.rank import Rank
 
@@ -50,6 +50,9 @@ def similar(
     ] = Rank.BUSINESS,
     exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
     k: CountOption = 10,
+    reasons: Annotated[
+        int, typer.Option(min=0, max=50, help="Say why the first hits are hits, for so many (loads the model)")
+    ] = 0,
     country: Annotated[list[str] | None, typer.Option(help="Only from this country (repeatable)")] = None,
     industry: Annotated[list[str] | None, typer.Option(help="Only of this industry (repeatable)")] = None,
     only: FilterOption = None,
@@ -85,6 +88,7 @@ def similar(
         rank=rank,
         exact=exact,
         k=k,
+        explain=reasons,
     )
     if address := service_address(url, index=index):
         similar_over_http(address, question, output, exclude_lists=exclude_list or ())
@@ -111,8 +115,8 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
     from similarity.search.searcher import Searcher
 
     # Stored vectors are compared without the encoder, which takes a second to load.
-    has_text = any(anchor.text is not None for anchor in question.anchors)
-    encoder = work.encoder(work.bundle()) if has_text else None
+    needs_encoder = question.explain > 0 or any(anchor.text is not None for anchor in question.anchors)
+    encoder = work.encoder(work.bundle()) if needs_encoder else None
     try:
         ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
     except UnknownCompany as error:
@@ -120,7 +124,10 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
         raise InvalidInput(f"{error}{hint}") from None
     resolved = (*ranking.anchors, *ranking.negatives)
     show_ranking(
-        [Line.of_hit(hit, hit.company) for hit in ranking.hits],
+        [
+            Line.of_hit(hit, hit.company, because=None if hit.phrases is None else because(hit.moved, hit.phrases))
+            for hit in ranking.hits
+        ],
         output,
         anchors=[each.document.company for each in ranking.anchors if each.document],
         remarks=[

@@ -37,12 +37,18 @@ class Line:
     score: float | None = None
     probability: float | None = None
     duplicates: tuple[str, ...] | None = None
+    because: str | None = None
 
     @classmethod
-    def of_hit(cls, hit: "ScoredHit", company: Company) -> "Line":
+    def of_hit(cls, hit: "ScoredHit", company: Company, *, because: str | None = None) -> "Line":
         """Return the line of a hit of the library or of a service."""
         return cls(
-            company=company, rank=hit.rank, score=hit.score, probability=hit.probability, duplicates=hit.duplicates
+            company=company,
+            rank=hit.rank,
+            score=hit.score,
+            probability=hit.probability,
+            duplicates=hit.duplicates,
+            because=because,
         )
 
     def row(self) -> dict[str, object]:
@@ -61,7 +67,36 @@ class Line:
             "industry": about.industry,
             "description": about.description,
             **duplicates,
+            **({} if self.because is None else {"because": self.because}),
         }
+
+
+class FactThatMoved(Protocol):
+    """The common members of a fact that moved the rank, of the library or of a service."""
+
+    @property
+    def field(self) -> str: ...
+    @property
+    def relation(self) -> str: ...
+    @property
+    def effect(self) -> float: ...
+
+
+class QuotedPhrase(Protocol):
+    """The common members of a phrase of the library and of a service."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def of(self) -> str: ...
+
+
+def because(moved: Iterable[FactThatMoved], phrases: Sequence[QuotedPhrase]) -> str:
+    """Return a reason in one line: the first phrase of the hit and of the anchor, and the facts that moved the rank."""
+    first = [next((each.text for each in phrases if each.of == side), None) for side in ("hit", "anchor")]
+    quoted = " ↔ ".join(f"“{text}”" for text in first if text)
+    facts = (f"{fact.relation} {fact.field} {fact.effect:+.2f}" for fact in moved)
+    return "; ".join([*([quoted] if quoted else []), *facts])
 
 
 class NamedCompany(Protocol):
@@ -126,11 +161,16 @@ def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream
         stream.write("\n")
     elif output is OutputFormat.CSV:
         rows = [line.row() for line in lines]
+        # Only the first hits have reasons, so the first row has all columns.
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]) if rows else ["id"])
         writer.writeheader()
         writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
     else:
-        Console(file=stream).print(_table(lines, title))
+        console = Console(file=stream)
+        console.print(_table(lines, title))
+        for line in lines:
+            if line.because:
+                console.print(Text(printable(f"{line.rank}  {line.because}")), soft_wrap=True)
 
 
 def _table(lines: Sequence[Line], title: str) -> Table:

@@ -81,6 +81,15 @@ class SharedFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankFact:
+    """A fact (`industry`, `size`, `country`) that moved a hit by `effect`, in log-odds of being a competitor."""
+
+    field: str
+    relation: str
+    effect: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
     """A phrase that explains a hit: without it the cosine of hit and anchor falls by `weight`.
 
@@ -101,6 +110,7 @@ class Reason:
     """Why a company is a hit; `phrases` is None if they were not computed."""
 
     shared: tuple[SharedFact, ...] = ()
+    moved: tuple[RankFact, ...] = ()
     phrases: tuple[Phrase, ...] | None = None
 
 

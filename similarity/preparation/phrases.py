@@ -70,7 +70,10 @@ _LEADING = re.compile(
     r"(?:along with|together with|through) its (?:\w+ )?subsidiaries\b)+",
     re.IGNORECASE,
 )
-_DANGLING = (" and", " and also", " or", " as well as", ",and", ",or")
+# Words at the end of a phrase whose complement was cut off: "form the core of", "a program with".
+_DANGLING = re.compile(
+    r"[\s,](?:and|and also|or|as well as|of|by|from|with|through|via|under|to|for|in|on|at|as|the|an?)$", re.IGNORECASE
+)
 _PUNCTUATION = " \t\r\n\u00a0\u3000,;:，；、：。.!?！？–—-"
 
 
@@ -87,7 +90,7 @@ def split_phrases(description: str, names: Iterable[str] = ()) -> tuple[Phrase, 
     """Return the phrases of a description in order, without overlap, at most `MOST_PHRASES`.
 
     Connecting words and punctuation ("and", "It also", ";") are in no phrase; nor is one of the company's `names` at
-    the beginning of a phrase.
+    the beginning or end of a phrase.
     """
     text = _Text(description[:MOST_CHARACTERS])
     names = tuple(names)
@@ -150,26 +153,40 @@ def _trimmed(text: str, start: int, end: int) -> Phrase:
     leading = _LEADING.match(text, start, end)
     start = leading.end() if leading else start
     body = text[start:end].rstrip(_PUNCTUATION)
-    while body.endswith(_DANGLING):
-        body = body.rsplit(maxsplit=1)[0].rstrip(_PUNCTUATION)
+    while dangling := _DANGLING.search(body):
+        body = body[: dangling.start()].rstrip(_PUNCTUATION)
     return Phrase(body, start, start + len(body))
 
 
 def _without_name(phrase: Phrase, names: tuple[str, ...]) -> Phrase:
-    """Return the phrase without a name at its start, if at least FEWEST_WORDS words remain."""
-    start = _end_of_name(phrase.text, names)
-    shorter = _trimmed(phrase.text, start, len(phrase.text))
-    if len(_WORD.findall(shorter.text)) < FEWEST_WORDS:
+    """Return the phrase without a name at its start or end, if at least FEWEST_WORDS words remain."""
+    masked = mask_names(phrase.text, names)
+    if masked == phrase.text:
         return phrase
-    return Phrase(shorter.text, phrase.start + shorter.start, phrase.start + shorter.end)
+    for start, end in (
+        (_end_of_name(phrase.text, masked, names), len(phrase.text)),
+        (0, _start_of_name(phrase.text, masked, names)),
+    ):
+        shorter = _trimmed(phrase.text, start, end)
+        if len(_WORD.findall(shorter.text)) >= FEWEST_WORDS and (start or end < len(phrase.text)):
+            return _without_name(Phrase(shorter.text, phrase.start + shorter.start, phrase.start + shorter.end), names)
+    return phrase
 
 
-def _end_of_name(text: str, names: tuple[str, ...]) -> int:
+def _end_of_name(text: str, masked: str, names: tuple[str, ...]) -> int:
     """Return the end of the name that `text` begins with; 0 if it does not begin with a name."""
-    masked = mask_names(text, names)
-    if masked == text or not masked.startswith(MASK):
+    if not masked.startswith(MASK):
         return 0
     next_words, _, _ = masked.removeprefix(MASK).partition(MASK)
     end = text.find(next_words, 1) if next_words else 0
     # If nothing follows, the full stop of a legal form also ends the sentence, so masking keeps it.
     return end if end > 0 and mask_names(text[:end], names).rstrip(".") == MASK else 0
+
+
+def _start_of_name(text: str, masked: str, names: tuple[str, ...]) -> int:
+    """Return the start of the name that `text` ends with; its length if it does not end with a name."""
+    if not masked.endswith(MASK):
+        return len(text)
+    _, _, words_before = masked.removesuffix(MASK).rpartition(MASK)
+    start = text.rfind(words_before) + len(words_before) if words_before else 0
+    return start if start > 0 and mask_names(text[start:], names).rstrip(".") == MASK else len(text)

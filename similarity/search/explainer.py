@@ -66,7 +66,7 @@ class Explainer:
         return self._cache.size
 
     def phrases(self, anchors: Sequence[Described], hits: Sequence[Company]) -> list[tuple[ExplainingPhrase, ...]]:
-        """Return, for each hit, the phrases of it and of its nearest anchor with the largest effect, largest first.
+        """Return the explaining phrases of each hit and its nearest anchor, the best matching pair first.
 
         `anchors`: at least one, in the order of the query, without negatives. All texts that are not cached go to
         the encoder in one call.
@@ -185,7 +185,8 @@ class OcclusionCache:
 
 def _bytes_of(occlusions: Occlusions) -> int:
     texts = sum(BYTES_PER_PHRASE + 4 * len(phrase.text) for phrase in occlusions.phrases)
-    return BYTES_PER_PHRASE + texts + occlusions.full.nbytes + occlusions.without.nbytes
+    vectors = occlusions.full.nbytes + occlusions.without.nbytes + occlusions.traits.nbytes
+    return BYTES_PER_PHRASE + texts + vectors
 
 
 def _key(described: Described) -> Key:

@@ -4,6 +4,9 @@ Phrases are weighted by occlusion: remove one from its description, prepare and 
 description, and measure how far the cosine of the two companies falls. Anybody can repeat the measurement:
 delete the phrase, encode again, compare.
 
+First come the two phrases, one of each side, that match each other best (`phrase_pairs`). They are chosen by their own
+vectors, not by their weights.
+
 The weight depends on the remaining text. If two sentences say the same, removing only one changes little, so
 both have a small weight.
 """
@@ -19,7 +22,9 @@ from numpy.typing import NDArray
 
 from similarity.company import Company, Vector, name_key
 from similarity.index.filters import filter_values
+from similarity.preparation.masking import mask_names
 from similarity.preparation.phrases import Phrase, sentence_spans, split_phrases
+from similarity.search.phrase_pairs import PhraseTraits, best_pair, salience, stance
 from similarity.text import TextSettings, embedding_text
 
 Described: TypeAlias = Company | str
@@ -48,11 +53,11 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainingPhrase:
-    """A phrase without which the two descriptions would be less similar.
+    """A phrase that says why the two companies are alike.
 
     It stands at `[start, end)` in the description of the hit or of the anchor. `anchor`: number (from 0) of the
     anchor with the highest cosine, with which the hit is compared; set on both sides. `weight`: decrease of that
-    cosine without the phrase, above 0.
+    cosine without the phrase; in the first pair it may be below `MIN_WEIGHT`, even negative.
     """
 
     text: str
@@ -72,7 +77,7 @@ class SharedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occlusions:
-    """The vectors of one description: `full` `[dimension]`, and `without` each of its phrases.
+    """The vectors of one description: `full` `[dimension]`, and `without` each of its phrases; the `traits` of these.
 
     `without` is float32 `[len(phrases), dimension]`. A phrase in a sentence that preparation drops has the vector
     of the full text, because the encoder never sees it.
@@ -81,19 +86,24 @@ class Occlusions:
     phrases: tuple[Phrase, ...]
     full: Vector
     without: NDArray[np.float32]
+    traits: PhraseTraits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OcclusionTexts:
-    """The texts to encode for one description: the `full` text, and the text `without` each of its phrases."""
+    """The texts to encode for one description: the `full` text, the text `without` each phrase, each phrase `alone`.
+
+    A phrase alone has the company's names masked; one that preparation drops is replaced by the full text.
+    """
 
     phrases: tuple[Phrase, ...]
     full: str
     without: tuple[str, ...]
+    alone: tuple[str, ...]
 
     def distinct(self) -> list[str]:
         """Return the distinct texts. Removing a phrase that preparation drops anyway leaves the full text."""
-        return list(dict.fromkeys((self.full, *self.without)))
+        return list(dict.fromkeys((self.full, *self.without, *self.alone)))
 
 
 def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTexts:
@@ -108,10 +118,15 @@ def occlusion_texts(described: Described, settings: TextSettings) -> OcclusionTe
     # Only sentences with phrases: there may be a thousand others, and each costs a preparation of the whole text.
     concerned = [span for span in sentence_spans(description) if any(_within(phrase, [span]) for phrase in phrases)]
     unread = [span for span in concerned if without(*span) == full]
+    is_masked = settings.mask_names and bool(names)
     return OcclusionTexts(
         phrases=phrases,
         full=full,
         without=tuple(full if _within(phrase, unread) else without(phrase.start, phrase.end) for phrase in phrases),
+        alone=tuple(
+            full if _within(phrase, unread) else mask_names(phrase.text, names) if is_masked else phrase.text
+            for phrase in phrases
+        ),
     )
 
 
@@ -122,37 +137,40 @@ def encode_occlusions(subjects: Sequence[OcclusionTexts], encode: Encode) -> lis
         return []
     row_of = {text: row for row, text in enumerate(texts)}
     vectors = encode(texts)
-    return [
-        Occlusions(
-            phrases=subject.phrases,
-            # Copies, so that one cached description does not keep the vectors of all others in memory.
-            full=vectors[row_of[subject.full]].copy(),
-            without=vectors[[row_of[text] for text in subject.without]],
-        )
-        for subject in subjects
-    ]
+    return [_occlusions(subject, vectors, row_of) for subject in subjects]
 
 
 def explaining_phrases(anchors: Sequence[Occlusions], hit: Occlusions) -> tuple[ExplainingPhrase, ...]:
-    """Return the phrases with the largest effect on the cosine of `hit` and its nearest anchor, largest first.
+    """Return the phrases that explain `hit` beside its nearest anchor.
 
-    At most `MAX_PHRASES_PER_SIDE` of each side, and only phrases with a weight of at least `MIN_WEIGHT`.
+    The best matching pair is first, in the order of their weights. Then follow the phrases with the largest effect on
+    the cosine, largest first, with a weight of at least `MIN_WEIGHT`; of each side at most `MAX_PHRASES_PER_SIDE` in
+    all.
     """
     cosines = [float(anchor.full @ hit.full) for anchor in anchors]
     nearest = int(np.argmax(cosines))
     anchor, cosine = anchors[nearest], cosines[nearest]
+    chosen = best_pair(anchor.traits, hit.traits) or (None, None)
     sides = (
-        (Side.ANCHOR, anchor.phrases, cosine - anchor.without @ hit.full),
-        (Side.HIT, hit.phrases, cosine - hit.without @ anchor.full),
+        (Side.ANCHOR, anchor.phrases, cosine - anchor.without @ hit.full, chosen[0]),
+        (Side.HIT, hit.phrases, cosine - hit.without @ anchor.full, chosen[1]),
     )
     carrying = [
-        ExplainingPhrase(
-            text=phrase.text, of=side, anchor=nearest, start=phrase.start, end=phrase.end, weight=float(weight)
+        (
+            number != first,
+            ExplainingPhrase(
+                text=phrases[number].text,
+                of=side,
+                anchor=nearest,
+                start=phrases[number].start,
+                end=phrases[number].end,
+                weight=float(weights[number]),
+            ),
         )
-        for side, phrases, weights in sides
-        for phrase, weight in _strongest(phrases, weights)
+        for side, phrases, weights, first in sides
+        for number in _strongest(weights, first)
     ]
-    return tuple(sorted(carrying, key=lambda phrase: -phrase.weight))
+    return tuple(phrase for _, phrase in sorted(carrying, key=lambda each: (each[0], -each[1].weight)))
 
 
 def facts_of(anchors: Sequence[Described]) -> Facts:
@@ -179,10 +197,27 @@ def shared_facts(facts: Facts, hit: Company) -> tuple[SharedFact, ...]:
     return tuple(shared)
 
 
-def _strongest(phrases: Iterable[Phrase], weights: NDArray[np.float32]) -> list[tuple[Phrase, float]]:
-    """Return the phrases with the largest weights, largest first; ties in the order of the text."""
-    weighed = [(phrase, float(weight)) for phrase, weight in zip(phrases, weights, strict=True) if weight >= MIN_WEIGHT]
-    return sorted(weighed, key=lambda pair: -pair[1])[:MAX_PHRASES_PER_SIDE]
+def _occlusions(subject: OcclusionTexts, vectors: NDArray[np.float32], row_of: Mapping[str, int]) -> Occlusions:
+    # Copies, so that one cached description does not keep the vectors of all others in memory.
+    full = vectors[row_of[subject.full]].copy()
+    without = vectors[[row_of[text] for text in subject.without]]
+    traits = PhraseTraits(
+        alone=vectors[[row_of[text] for text in subject.alone]],
+        salience=salience(
+            subject.phrases,
+            subject.alone,
+            changes=1 - without @ full,
+            unread=(text == subject.full for text in subject.without),
+        ),
+        stance=stance(phrase.text for phrase in subject.phrases),
+    )
+    return Occlusions(phrases=subject.phrases, full=full, without=without, traits=traits)
+
+
+def _strongest(weights: NDArray[np.float32], first: int | None) -> list[int]:
+    """Return the numbers of `first` and the phrases with the largest weights; ties in the order of the text."""
+    heavy = [number for number in np.argsort(-weights, kind="stable").tolist() if weights[number] >= MIN_WEIGHT]
+    return list(dict.fromkeys(heavy if first is None else [first, *heavy]))[:MAX_PHRASES_PER_SIDE]
 
 
 def _words_of(described: Described) -> tuple[str, tuple[str, ...]]:

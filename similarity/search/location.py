@@ -14,6 +14,7 @@ from similarity.index.rules import filter_key
 from similarity.search.duplicates import identity_keys
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.rank import Rank
+from similarity.search.rank_facts import RankFact
 from similarity.search.ranking_page import CANDIDATES_BEYOND_MAX_RANK, MAX_RANK, PageBuilder, PageRequest, RankedHit
 from similarity.search.resolution import ResolvedQuestion
 from similarity.search.resolver import FoundCompany
@@ -70,6 +71,7 @@ class Location:
     found: FoundCompany
     place: Place
     shared: tuple[SharedFact, ...]
+    moved: tuple[RankFact, ...]
     phrases: tuple[ExplainingPhrase, ...] | None
     warnings: tuple[str, ...]
 

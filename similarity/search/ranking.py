@@ -9,6 +9,7 @@ from similarity.errors import InvalidInput
 from similarity.index.protocol import Generation
 from similarity.search.errors import EncoderNotLoaded
 from similarity.search.explanation import ExplainingPhrase, SharedFact
+from similarity.search.rank_facts import RankFact
 from similarity.search.ranking_page import Position, RankedHit
 from similarity.search.readability import language_warning
 from similarity.search.resolution import ResolvedAnchor, Unresolved
@@ -21,8 +22,8 @@ class Hit(NamedTuple):
     negative; a later hit never has a higher one. None if the generation has no ranker, or if the encoder cannot read
     the description (`warning` says so), an anchor or a negative. `duplicates`: ids of
     lower-ranked companies that are the same company. `shared`: facts that the company has in common with the anchors.
-    `phrases`: phrases of the description with the largest effect on the cosine, largest effect first; None if they
-    were not computed.
+    `moved`: facts that moved its rank. `phrases`: the best matching pair of phrases, then those with the largest effect
+    on the cosine; None if they were not computed.
     """
 
     rank: int
@@ -34,6 +35,7 @@ class Hit(NamedTuple):
     language: str
     duplicates: tuple[str, ...] = ()
     shared: tuple[SharedFact, ...] = ()
+    moved: tuple[RankFact, ...] = ()
     phrases: tuple[ExplainingPhrase, ...] | None = None
     warning: str | None = None
 
@@ -81,6 +83,7 @@ def hit_of(
         language=hit.language,
         duplicates=tuple(ranked.duplicates),
         shared=shared,
+        moved=ranked.facts,
         phrases=phrases,
         warning=warning,
     )

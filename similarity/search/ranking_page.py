@@ -14,6 +14,7 @@ from similarity.index.filters import FieldFilter
 from similarity.index.protocol import CompanyIndex, Generation, SimilarCompanies
 from similarity.search.duplicates import MergedHits, merge_duplicates
 from similarity.search.rank import Rank
+from similarity.search.rank_facts import RankFact
 from similarity.search.reranking import RankedAnchor
 from similarity.search.second_stage import ScoredHit, SecondStage, rounded
 
@@ -71,12 +72,13 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class RankedHit:
-    """A hit with its rank, its probability and the ids of its duplicates."""
+    """A hit with its rank, its probability, the ids of its duplicates and the facts that moved it."""
 
     hit: SimilarCompany
     rank: int
     probability: float | None
     duplicates: list[str]
+    facts: tuple[RankFact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,8 @@ class PageBuilder:
             # Behind a hit that is too improbable, all others are: they are in the order of their probabilities.
             is_complete = request.min_probability is not None and len(hits) < len(merged.unique)
             if len(remaining) > size or is_complete or len(candidates.hits) < fetch or fetch >= limit:
-                return self._page(remaining, size, merged, candidates, scored)
+                facts = second_stage.facts([each.unique.hit.company for each in remaining[:size]])
+                return self._page(remaining, size, merged, facts, candidates=candidates, scored=scored)
             fetch = min(2 * fetch, limit)
 
     def probability_of(self, hit: SimilarCompany) -> float | None:
@@ -145,11 +148,17 @@ class PageBuilder:
         minimum = self.request.min_probability
         return scored if minimum is None else [each for each in scored if (each.probability or 0.0) >= minimum]
 
+    def facts_of(self, company: Company) -> tuple[RankFact, ...]:
+        """Return the facts that move a company in the ranking, wherever it is."""
+        return SecondStage(self.index, self.request).facts([company])[0]
+
     def _page(
         self,
         remaining: Sequence[ScoredHit],
         size: int,
         merged: MergedHits,
+        facts: Sequence[tuple[RankFact, ...]],
+        *,
         candidates: SimilarCompanies,
         scored: Sequence[ScoredHit],
     ) -> Page:
@@ -157,8 +166,8 @@ class PageBuilder:
         request = self.request
         return Page(
             hits=[
-                RankedHit(each.unique.hit, rank, rounded(each.probability), each.unique.duplicates)
-                for rank, each in enumerate(remaining[:size], request.previous_rank + 1)
+                RankedHit(each.unique.hit, rank, rounded(each.probability), each.unique.duplicates, of_hit)
+                for rank, (each, of_hit) in enumerate(zip(remaining, facts, strict=False), request.previous_rank + 1)
             ],
             has_next=len(remaining) > size and request.previous_rank + size < MAX_RANK,
             query_duplicates=merged.duplicates_of_given[: len(request.query_companies)],

@@ -124,6 +124,7 @@ class Searcher:
                 found=found,
                 place=place,
                 shared=shared_facts(facts_of([_company_or_text(anchor) for anchor in resolved.anchors]), company),
+                moved=PageBuilder(self.index, request).facts_of(company),
                 phrases=phrases[0] if phrases else None,
                 warnings=(*resolved.warnings, *warnings),
             )

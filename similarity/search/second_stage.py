@@ -24,6 +24,7 @@ from similarity.search.pair_features import (
     pair_features,
 )
 from similarity.search.rank import Rank
+from similarity.search.rank_facts import RankFact, rank_facts
 from similarity.search.reranking import combined, in_order, knows_only_cosine, logits
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ class SecondStage:
     def head_size(self) -> int:
         """How many candidates the index must return at least."""
         return 0 if self.keeps_order else HEAD[self.request.rank]
+
+    def facts(self, hits: Sequence[Company]) -> list[tuple[RankFact, ...]]:
+        """Return the facts that moved each hit, wherever it is in the ranking; none if only cosines order the hits."""
+        request, ranker = self.request, self.ranker
+        if ranker is None or self.keeps_order or not hits:
+            return [()] * len(hits)
+        return rank_facts(ranker, request.rank, request.anchors, hits, request.schema)
 
     def candidates(self, count: int) -> SimilarCompanies:
         """Return the first `count` candidates of the index."""

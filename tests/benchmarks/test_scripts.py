@@ -18,6 +18,7 @@ LOCAL = {
     "encoder": "--texts 8 --rounds 1 --peers none",
     "index": "--sizes 200 --queries 5",
     "matching": f"--companies {SAMPLE} --rows 10",
+    "reason_phrases": "--part dev",
     "resolving": f"--companies {SAMPLE}",
     "service": "--rounds 1 --requests 3 --seconds 0.2",
 }

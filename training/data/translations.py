@@ -89,7 +89,9 @@ def summary_translations(path: Path) -> Iterator[Translation]:
             original = f"{names.get('C', '')}: {summaries['C']}"
             for language, summary in summaries.items():
                 if language != "C":
-                    yield Translation(original, _code(language), f"{names.get(language, names.get('C', ''))}: {summary}")
+                    yield Translation(
+                        original, _code(language), f"{names.get(language, names.get('C', ''))}: {summary}"
+                    )
 
 
 def sampled(translations: Sequence[Translation], *, most: int, seed: int) -> list[Translation]:
@@ -136,7 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.appstream:
             found += summary_translations(options.appstream)
         wanted = {each for each in found if each.lang in options.languages and each.translation != each.original}
-        chosen = sampled(sorted(wanted, key=lambda each: (each.original, each.lang)), most=options.most, seed=options.seed)
+        chosen = sampled(
+            sorted(wanted, key=lambda each: (each.original, each.lang)), most=options.most, seed=options.seed
+        )
         with options.output.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(asdict(each), ensure_ascii=False) + "\n" for each in chosen)
         originals = len({each.original for each in chosen})

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from similarity.company import AttributeValue
 from similarity.search.location import RemovedBy
+from similarity.search.rank_facts import Relation
 
 from ..wire.problem_documents import (
     CompanyReference,
@@ -62,8 +63,20 @@ class SharedFactRecord(BaseModel):
     values: tuple[str, ...] = Field(examples=[["Germany"]])
 
 
+class RankFactRecord(BaseModel):
+    """A fact that moved the hit up or down."""
+
+    field: Literal["industry", "size", "country"]
+    relation: Relation = Field(description="How the hit compares with the anchors.")
+    effect: float = Field(
+        description="Change of the log-odds of being a competitor, compared with a hit of unknown industry, the same "
+        "size and another country.",
+        examples=[0.47],
+    )
+
+
 class PhraseRecord(BaseModel):
-    """A phrase that carries the match: without it the cosine of the two descriptions falls by `weight`."""
+    """A phrase that says why the two are alike: without it the cosine of the two descriptions falls by `weight`."""
 
     text: str = Field(examples=["operates cable cars"])
     of: Literal["anchor", "hit"] = Field(description="Whose description contains it.")
@@ -77,8 +90,13 @@ class Reason(BaseModel):
     """Why a company is a hit."""
 
     shared: list[SharedFactRecord] = Field(default=[], description="Facts in common with the anchors.")
+    moved: list[RankFactRecord] = Field(
+        default=[], description="Facts that moved its rank, the largest effect first; none with `rank=cosine`."
+    )
     phrases: list[PhraseRecord] | None = Field(
-        default=None, description="The strongest first; null if they were not computed (see `reasons`)."
+        default=None,
+        description="The pair of both sides that matches best, then the strongest; null if they were not computed "
+        "(see `reasons`).",
     )
 
 

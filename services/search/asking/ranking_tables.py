@@ -63,4 +63,5 @@ def _back(hit: Hit, further: Sequence[str]) -> tuple[object, ...]:
 def _words(reason: Reason) -> str:
     shared = [f"{fact.field.removeprefix('attributes.')}: {', '.join(fact.values)}" for fact in reason.shared]
     phrases = [f"\u201c{phrase.text}\u201d" for phrase in reason.phrases or []]
-    return "; ".join([*phrases, *shared])
+    moved = [f"{fact.relation} {fact.field} {fact.effect:+.2f}" for fact in reason.moved]
+    return "; ".join([*phrases, *shared, *moved])

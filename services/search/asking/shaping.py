@@ -8,6 +8,7 @@ from similarity.company import Company, time_of_version
 from similarity.search import ranking as search
 from similarity.search.explanation import ExplainingPhrase, SharedFact
 from similarity.search.location import Location
+from similarity.search.rank_facts import RankFact
 from similarity.search.resolution import ResolvedAnchor, Unresolved
 
 from ..wire.failures import problem_of
@@ -79,7 +80,7 @@ def located_members(location: Location, reference: str) -> dict[str, Any]:
         "nearer": place.nearer,
         "score": round(place.score, 6),
         "probability": place.probability,
-        "reason": _reason(location.shared, location.phrases),
+        "reason": _reason(location.shared, location.moved, location.phrases),
         "removed_by": [
             RemovalRecord(by=each.by, company=each.company_id or None, field=each.field or None)
             for each in place.removals
@@ -99,15 +100,18 @@ def _hit(hit: search.Hit, members: Collection[str] | None) -> Hit:
         embedded_at=hit.embedded_at,
         language=hit.language,
         warning=hit.warning,
-        reason=cast("Reason", _reason(hit.shared, hit.phrases)),
+        reason=cast("Reason", _reason(hit.shared, hit.moved, hit.phrases)),
         duplicates=list(hit.duplicates),
     )
 
 
-def _reason(shared: Sequence[SharedFact], phrases: Sequence[ExplainingPhrase] | None) -> dict[str, Any]:
+def _reason(
+    shared: Sequence[SharedFact], moved: Sequence[RankFact], phrases: Sequence[ExplainingPhrase] | None
+) -> dict[str, Any]:
     # Inner records as plain dicts: the models are then made in one step, which is twice as quick.
     return {
         "shared": [{"field": fact.field, "values": fact.values} for fact in shared],
+        "moved": [{**fact._asdict(), "effect": round(fact.effect, 2)} for fact in moved],
         "phrases": None if phrases is None else [_phrase(each) for each in phrases],
     }
 

@@ -1,6 +1,8 @@
 import io
 
-from similarity.cli.tables import Line, OutputFormat, show
+from similarity.cli.tables import Line, OutputFormat, because, show
+from similarity.search.explanation import ExplainingPhrase, Side
+from similarity.search.rank_facts import RankFact, Relation
 from tests.factories import make_company
 
 
@@ -27,3 +29,19 @@ def test_brackets_of_names_are_no_mark_up() -> None:
     show(lines, OutputFormat.TABLE, title="Competitors of [bold]", stream=stream)
     for word in ("[formerly", "Foo]", "[/formerly]", "[red]Gamma", "[bold]"):
         assert word in stream.getvalue()
+
+
+def test_a_reason_is_one_line_with_the_first_pair_and_the_facts_that_moved_the_rank() -> None:
+    phrases = [
+        ExplainingPhrase(text=text, of=side, anchor=0, start=0, end=1, weight=0.1)
+        for side, text in ((Side.ANCHOR, "brews beer"), (Side.HIT, "brews lager"), (Side.HIT, "sells cider"))
+    ]
+    reason = because([RankFact("industry", Relation.SAME, 0.47), RankFact("size", Relation.SMALLER, -0.9)], phrases)
+    assert reason == "“brews lager” ↔ “brews beer”; same industry +0.47; smaller size -0.90"
+    stream = io.StringIO()
+    lines = [Line(rank=rank, company=make_company(str(rank)), because=reason if rank == 1 else None) for rank in (1, 2)]
+    show(lines, OutputFormat.TABLE, stream=stream)
+    assert stream.getvalue().splitlines()[-1] == f"1  {reason}"
+    for output in (OutputFormat.JSON, OutputFormat.CSV):
+        show(lines, output, stream=stream)
+    assert stream.getvalue().count(reason) == 3

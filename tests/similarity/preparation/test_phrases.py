@@ -57,11 +57,12 @@ def test_a_list_of_places_stays_in_one_piece() -> None:
     )[-1] == ("in China, South Korea, Japan, the United States, and Taiwan")
 
 
-def test_an_own_name_before_a_verb_is_left_out_and_elsewhere_stays() -> None:
+def test_an_own_name_at_the_start_or_end_is_left_out_and_elsewhere_stays() -> None:
     names = ("Acme Shoes, Inc.", "Acme, Inc.")
     description = "Acme Shoes, Inc., together with its subsidiaries, makes shoes and boots. Runners like Acme shoes."
     assert texts(description, *names) == ["makes shoes and boots", "Runners like Acme shoes"]
     assert texts("Acme, Inc. sells the Acme shoe.", *names) == ["sells the Acme shoe"]
+    assert texts("Shoes and boots are made by Acme, Inc.", *names) == ["Shoes and boots are made"]
 
 
 def test_an_own_name_stays_where_too_little_would_be_left() -> None:

@@ -211,7 +211,14 @@ def test_comparable_companies_are_of_like_size_and_of_the_same_place() -> None:
         rank=Rank.COMPARABLE,
         schema=schema,
     )
-    assert ids(page(ListedIndex(corpus), question).hits) == ["peer", "unknown", "far"]
+    hits = page(ListedIndex(corpus), question).hits
+    assert ids(hits) == ["peer", "unknown", "far"]
+    assert [[(fact.field, fact.relation.value, fact.effect) for fact in hit.facts] for hit in hits] == [
+        [("country", "same", 1.0)],
+        [("size", "unknown", -1.0), ("country", "same", 1.0)],
+        [("size", "smaller", -2.0)],
+    ]
+    assert not any(hit.facts for hit in page(ListedIndex(corpus), replace(question, rank=Rank.COSINE)).hits)
 
 
 def test_a_ranking_ends_at_its_depth() -> None:
