@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from similarity.company import ID_PATTERN, Company, name_key
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
-from similarity.search.match_confidence import confidence_of
+from similarity.search.countries import countries_differ, country_code, is_same_country
+from similarity.search.match_confidence import confidence_of, is_sure_part
 from similarity.search.name_matching import (
     How,
     contains_core,
@@ -157,10 +158,14 @@ class RowMatcher:
             if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
                 predicate = f"{verb} {row.name!r}"
                 match = self._choose(fitting, row, how, predicate)
+                longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
                 if match.is_contested:
                     # If several small companies share the name, it may mean a large one whose name begins with it.
-                    longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
-                    match = self._choose([*fitting, *longer], row, how, predicate)
+                    return self._choose([*fitting, *longer], row, how, predicate)
+                larger = [company for company in longer if self._is_prominent(company)]
+                if larger and match.company and not self._is_prominent(match.company) and " " not in core:
+                    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+                    return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
                 return match
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
@@ -188,12 +193,15 @@ class RowMatcher:
         `found`: companies found by words of the name. If no company fits, returns None.
         """
         fitting: dict[str, tuple[Company, How]] = {}
-        for company_id, company in found.items():
+        possible = [] if country_code(core) else found.values()  # "Hong Kong" is no company
+        for company in possible:
             prominent = self._is_prominent(company)
-            if extends_core(core, cores[company_id]) and (prominent or not is_short(core)):
-                fitting[company_id] = company, How.PREFIX
-            elif prominent and contains_core(core, cores[company_id]):
-                fitting[company_id] = company, How.PART
+            if countries_differ(row.country, company.country):
+                continue
+            if extends_core(core, cores[company.id]) and (prominent or not is_short(core)):
+                fitting[company.id] = company, How.PREFIX
+            elif prominent and contains_core(core, cores[company.id]):
+                fitting[company.id] = company, How.PART
         if self.sizes is not None:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
@@ -202,11 +210,15 @@ class RowMatcher:
                 fitting[company.id] = company, How.ID
         if not fitting:
             return None
-        if len(fitting) == 1:
-            ((company, how),) = fitting.values()
-            return Match(company, how)
         companies = [company for company, _ in fitting.values()]
-        return self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
+        match = self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
+        if match.company is None:
+            return match
+        how = fitting[match.company.id][1]
+        if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
+            reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
+            return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+        return replace(match, how=how if len(companies) == 1 else How.SIZE)
 
     def _with_website_name(self, core: str) -> list[Company]:
         """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
@@ -289,8 +301,7 @@ def _most_similar(core: str, companies: Iterable[Company]) -> tuple[Company, ...
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
     """Return the companies of the row's country; if there are none, all companies."""
-    country = name_key(row.country)
-    return [each for each in companies if country and name_key(each.country) == country] or companies
+    return [each for each in companies if is_same_country(each.country, row.country)] or companies
 
 
 def _disagree(by_domain: Match, by_name: Match) -> bool:

@@ -6,7 +6,9 @@ from importlib import import_module
 import pytest
 
 
-@pytest.mark.parametrize("name", ["filter_text", "name_matching", "projection", "query_vector", "question"])
+@pytest.mark.parametrize(
+    "name", ["countries", "filter_text", "name_matching", "projection", "query_vector", "question"]
+)
 def test_the_examples_of_a_module_are_right(name: str) -> None:
     results = doctest.testmod(import_module(f"similarity.search.{name}"))
     assert results.attempted

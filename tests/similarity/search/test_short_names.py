@@ -1,0 +1,146 @@
+"""Parts of the names of the 1,279 companies of the sample, which other companies have in their names too."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from similarity.company import EmbeddedCompany
+from similarity.index.attributes import parse_schema
+from similarity.index.protocol import Generation
+from similarity.index.sqlite import SqliteIndex
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
+from similarity.search.countries import countries_differ, country_code, is_same_country
+from similarity.search.errors import AmbiguousCompany, UnknownCompany
+from similarity.search.list_matching import ListedCompany, RowMatcher
+from similarity.search.resolver import Resolver
+
+SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "companies.jsonl"
+SIZE = parse_schema(["size:ordinal=nano,micro,small,mid,large,mega"], size="size")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+GENERATION = Generation(name="sample", encoder_id="none", bundle_id="none", dimension=4, created_at=START)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteIndex]:
+    columns = Columns(attributes={"size": "size"})
+    with closing(SqliteIndex(tmp_path_factory.mktemp("sample") / "index.db")) as index:
+        index.create_generation(GENERATION)
+        index.register_candidate(GENERATION.name)
+        index.declare(SIZE)
+        changes = [
+            parse_record(json.loads(line), columns=columns, now=START).change
+            for line in SAMPLE.read_text(encoding="utf-8").splitlines()
+        ]
+        index.upsert(
+            GENERATION.name,
+            [
+                EmbeddedCompany(
+                    company=change.company,
+                    version=2,
+                    text_hash="none",
+                    encoder_id="none",
+                    vector=np.array([1, 0, 0, 0], dtype=np.float32),
+                    embedded_at=START,
+                )
+                for change in changes
+                if isinstance(change, VersionedCompany)
+            ],
+        )
+        yield index
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "bank of china",
+        "commercial bank of china",
+        "bank of india",
+        "société générale",
+        "general",
+        "american",
+        "china",
+        "first",
+        "national",
+        "semiconductor",
+        "motor",
+        "oil",
+        "petroleum",
+        "digital",
+        "data",
+        "home",
+        "black",
+        "saudi",
+        "singapore",
+        "hong kong",
+        "united states",
+        "sumitomo",
+    ],
+)
+def test_common_words_of_a_name_open_no_company(sample: SqliteIndex, typed: str) -> None:
+    with pytest.raises((UnknownCompany, AmbiguousCompany)) as refused:
+        Resolver(sample, GENERATION).company(typed)
+    error = refused.value
+    assert isinstance(error, AmbiguousCompany) or error.suggestions
+
+
+@pytest.mark.parametrize(
+    ("typed", "company_id"),
+    [
+        ("bank of america", "bank-of-america"),
+        ("general electric", "ge-aerospace"),
+        ("china mobile", "china-mobile"),
+        ("american express", "american-express"),
+        ("delta", "delta-air-lines"),
+        ("philip morris", "philip-morris-international"),
+        ("british american", "bat"),
+        ("united parcel", "ups"),
+        ("exxon", "exxonmobil"),
+        ("vuitton", "lvmh"),
+        ("hathaway", "berkshire-hathaway"),
+        ("procter", "procter-gamble"),
+        ("squibb", "bristol-myers-squibb"),
+    ],
+)
+def test_distinctive_words_of_a_name_open_its_company(sample: SqliteIndex, typed: str, company_id: str) -> None:
+    assert Resolver(sample, GENERATION).company(typed).document.id == company_id
+
+
+@pytest.mark.parametrize(
+    ("name", "country", "company_id"),
+    [
+        ("Société Générale", "France", None),
+        ("Société Générale", "", None),
+        ("Bank of China", "China", None),
+        ("United Parcel", "USA", "ups"),
+        ("United Parcel", "U.S.", "ups"),
+        ("United Parcel", "", "ups"),
+        ("United Parcel", "somewhere", "ups"),
+        ("United Parcel", "Canada", None),
+        ("British American", "UK", "bat"),
+        ("British American", "GB", "bat"),
+        ("British American", "Indonesia", None),
+    ],
+)
+def test_a_row_is_not_matched_with_a_part_of_a_name_in_another_country(
+    sample: SqliteIndex, name: str, country: str, company_id: str | None
+) -> None:
+    match = RowMatcher(sample, GENERATION.name).match(ListedCompany(name=name, country=country))
+    assert (match.company.id if match.company else None) == company_id
+    assert bool(match.candidates) is (company_id is None)
+
+
+def test_countries_have_many_spellings() -> None:
+    for spelling in ("us", "USA", "U.S.A.", "the United States of America", "États-Unis"):
+        assert country_code(spelling) == "US"
+        assert is_same_country(spelling, "United States")
+    assert countries_differ("UK", "Schweiz")
+    for one, other in (("UK", "Great Britain"), ("China", "Hong Kong"), ("China", "Cayman Islands"), ("", "China")):
+        assert not countries_differ(one, other)
+    assert not countries_differ("Bavaria", "Germany")  # not recognised
+    assert is_same_country("Bavaria", "bavaria")
+    assert not is_same_country("", "")
