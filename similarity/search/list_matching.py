@@ -156,17 +156,8 @@ class RowMatcher:
             (How.WORDS, _has_words, "have a name with the words of"),
         ):
             if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
-                predicate = f"{verb} {row.name!r}"
-                match = self._choose(fitting, row, how, predicate)
                 longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
-                if match.is_contested:
-                    # If several small companies share the name, it may mean a large one whose name begins with it.
-                    return self._choose([*fitting, *longer], row, how, predicate)
-                larger = [company for company in longer if self._is_prominent(company)]
-                if larger and match.company and not self._is_prominent(match.company) and " " not in core:
-                    reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
-                    return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
-                return match
+                return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
         if not self.has_time():
@@ -252,6 +243,19 @@ class RowMatcher:
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
         reason = f"{count} companies {predicate}; choose one, or give its domain"
         return Match(candidates=tuple(companies), miss=reason, is_contested=True)
+
+    def _choose_or_longer(
+        self, companies: Sequence[Company], longer: Sequence[Company], row: ListedCompany, how: How, predicate: str
+    ) -> Match:
+        """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
+        match = self._choose(companies, row, how, predicate)
+        if match.company is None:
+            return self._choose([*companies, *longer], row, how, predicate)
+        larger = [company for company in longer if self._is_prominent(company)]
+        if not larger or self._is_prominent(match.company) or " " in core_of(row.name):
+            return match
+        reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+        return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
 
     def _is_prominent(self, company: Company) -> bool:
         return self.sizes is not None and self.sizes.is_prominent(company)

@@ -162,6 +162,14 @@ def test_similar_finds_the_competitors_by_any_name(filled: Shell, reference: str
     assert rows[0]["score"] >= rows[1]["score"]
 
 
+def test_similar_leaves_out_unlikely_competitors(filled: Shell) -> None:
+    rows = json.loads(filled("similar", "brew", "-f", "json"))
+    probabilities = [row["probability"] for row in rows]
+    least = (min(probabilities) + max(probabilities)) / 2
+    likely = json.loads(filled("similar", "brew", "-f", "json", "--min-probability", str(least)))
+    assert [row["id"] for row in likely] == [row["id"] for row in rows if row["probability"] >= least]
+
+
 def test_similar_prints_a_table(filled: Shell) -> None:
     text = filled("similar", "brew", "-k", "2")
     assert "Competitors of Brew Ltd. (brew)" in text
@@ -195,6 +203,7 @@ def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
 
 def test_find_looks_up_names(filled: Shell) -> None:
     assert "Hops AG" in filled("find", "hop")
+    assert len(json.loads(filled("find", "brew", "-k", "1", "-f", "json"))) == 1
     assert "nothing found" in filled("find", "zzzz", fails=True)
 
 
