@@ -88,7 +88,7 @@ def _key(text: str) -> str:
 
 
 def _codes() -> dict[str, str]:
-    codes = {}
+    codes: dict[str, str] = {}
     for line in _SPELLINGS.split(";"):
         spellings = [" ".join(each.split()) for each in line.split("|")]
         codes |= dict.fromkeys(map(_key, spellings), spellings[0])

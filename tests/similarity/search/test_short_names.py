@@ -1,57 +1,13 @@
 """Parts of the names of the 1,279 companies of the sample, which other companies have in their names too."""
 
-import json
-from collections.abc import Iterator
-from contextlib import closing
-from datetime import UTC, datetime
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-from similarity.company import EmbeddedCompany
-from similarity.index.attributes import parse_schema
-from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.search.countries import countries_differ, country_code, is_same_country
 from similarity.search.errors import AmbiguousCompany, UnknownCompany
 from similarity.search.list_matching import ListedCompany, RowMatcher
 from similarity.search.resolver import Resolver
-
-SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "companies.jsonl"
-SIZE = parse_schema(["size:ordinal=nano,micro,small,mid,large,mega"], size="size")
-START = datetime(2026, 1, 1, tzinfo=UTC)
-GENERATION = Generation(name="sample", encoder_id="none", bundle_id="none", dimension=4, created_at=START)
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteIndex]:
-    columns = Columns(attributes={"size": "size"})
-    with closing(SqliteIndex(tmp_path_factory.mktemp("sample") / "index.db")) as index:
-        index.create_generation(GENERATION)
-        index.register_candidate(GENERATION.name)
-        index.declare(SIZE)
-        changes = [
-            parse_record(json.loads(line), columns=columns, now=START).change
-            for line in SAMPLE.read_text(encoding="utf-8").splitlines()
-        ]
-        index.upsert(
-            GENERATION.name,
-            [
-                EmbeddedCompany(
-                    company=change.company,
-                    version=2,
-                    text_hash="none",
-                    encoder_id="none",
-                    vector=np.array([1, 0, 0, 0], dtype=np.float32),
-                    embedded_at=START,
-                )
-                for change in changes
-                if isinstance(change, VersionedCompany)
-            ],
-        )
-        yield index
+from tests.similarity.search.conftest import GENERATION
 
 
 @pytest.mark.parametrize(
@@ -82,10 +38,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteIndex]:
     ],
 )
 def test_common_words_of_a_name_open_no_company(sample: SqliteIndex, typed: str) -> None:
-    with pytest.raises((UnknownCompany, AmbiguousCompany)) as refused:
-        Resolver(sample, GENERATION).company(typed)
-    error = refused.value
-    assert isinstance(error, AmbiguousCompany) or error.suggestions
+    found = Resolver(sample, GENERATION).companies([typed], max_similar_searches=1)[typed]
+    assert isinstance(found, UnknownCompany | AmbiguousCompany)
+    assert found.candidates if isinstance(found, AmbiguousCompany) else found.suggestions
 
 
 @pytest.mark.parametrize(
