@@ -213,8 +213,24 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
 
 
 def test_a_backup_is_an_index(filled: Shell) -> None:
+    filled("backup", "copy.db")
+    assert "replace it with --overwrite" in filled("backup", "copy.db", fails=True)
     filled("backup", "copy.db", "--overwrite")
     assert "5 companies" in filled("info", "--index", "copy.db")
+
+
+def test_erasing_an_id_that_is_not_stored_says_so(filled: Shell) -> None:
+    filled("backup", "erased.db", "--overwrite")
+    place = ("--index", "erased.db")
+    said = filled("erase", "Brew Ltd.", "--dry-run", *place)
+    assert said == (
+        "No company with the id 'Brew Ltd.' is stored (ids are case-sensitive); a company with that name or domain has "
+        "the id brew\n"
+    )
+    first, second, *_ = filled("erase", "nosuch", *place).splitlines()
+    assert first == "No company with the id 'nosuch' is stored (ids are case-sensitive)"
+    assert second.startswith("Verdicts, notes and lists are searched for it.")
+    assert "brew is in" in filled("erase", "brew", "--dry-run", *place)
 
 
 def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell: Shell) -> None:
