@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, understood, unread
+from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, skipped, understood, unread
 from similarity.errors import InvalidInput
 from similarity.settings import Settings
 
@@ -37,9 +37,18 @@ def service_address(url: str | None, *, index: str | None) -> str | None:
 
 
 def similar_over_http(
-    url: str, question: "Question", output: OutputFormat, *, exclude_lists: Sequence[str] = ()
+    url: str,
+    question: "Question",
+    output: OutputFormat,
+    *,
+    exclude_lists: Sequence[str] = (),
+    skip_unknown: bool = False,
 ) -> None:
-    """Print the ranking of the service at `url`; print unknown companies and warnings on standard error."""
+    """Print the ranking of the service at `url`; print warnings on standard error.
+
+    Raises:
+        InvalidInput: a company is unknown, and `skip_unknown` is false.
+    """
     with connected(url) as client:
         from similarity.client import Anchor
 
@@ -54,10 +63,14 @@ def similar_over_http(
         }
         if question.exact:
             options["resolve"] = "exact"
+        if question.min_probability is not None:
+            options["min_probability"] = question.min_probability
         ranking = client.similar(
             *(Anchor(company=each.company, text=each.text) for each in question.anchors),
             **options,
         )
+    misses = [miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses]
+    left_out = skipped(misses, skip=skip_unknown)
     resolved = (*ranking.anchors, *ranking.negatives)
     show_ranking(
         [
@@ -76,7 +89,7 @@ def similar_over_http(
                 for each in resolved
                 if each.company and each.confidence < 1
             ),
-            *(miss.detail or f"there is no company {miss.asked!r}" for miss in ranking.misses),
+            *left_out,
             *ranking.warnings,
             *unread(resolved, ranking.hits),
         ],

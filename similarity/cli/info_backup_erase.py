@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from similarity.cli.context import BundleOption, IndexOption, fail, opened
+from similarity.cli.context import BundleOption, IndexOption, Opened, fail, opened
 from similarity.errors import InvalidInput
 from similarity.formats.terminal import printable
 
@@ -77,6 +77,8 @@ def erase(
     Feedback about it goes, and its names in notes and saved lists, earlier names too. Its id stays as a mark
     of the deletion, so that a late message cannot bring it back. The end of the output names what is not reached.
 
+    An id that is not stored is no error: the output says so, and the rest is done. Exit status 1: it is not erased.
+
     Example: `similarity erase acme --dry-run`, then `similarity erase acme`
     """
     from similarity.feedback.opening import open_existing_workspace
@@ -87,7 +89,7 @@ def erase(
     with opened(index) as work, ExitStack() as also:
         names = [generation.name for generation in work.index.generations()]
         holding = [name for name in names if work.index.get(name, [company_id])]
-        typer.echo(f"{company_id} is in {', '.join(holding) or 'no generation'}")
+        typer.echo(f"{company_id} is in {', '.join(holding)}" if holding else not_stored(work, company_id))
         if dry_run:
             return
         workspace = open_existing_workspace(work.settings.index, os.environ)
@@ -96,6 +98,8 @@ def erase(
         eraser = Eraser(work.index, workspace)
         with work.audit.recorded(Action.ERASE, who=system_user(), company_id=company_id) as act:
             record = eraser.accept(company_id)
+            if not holding:
+                typer.echo("Verdicts, notes and lists are searched for it. It is marked as deleted for late messages:")
             for name, result in record.results.items():
                 typer.echo(f"{name}: {result.outcome}" + (f" ({result.reason})" if result.reason else ""))
             done = {each.id: each for each in eraser.finish(only=company_id, compact=compact)}
@@ -111,6 +115,14 @@ def erase(
                 act.outcome = FAILED_ACT
         if record.problem:
             fail(f"{company_id} is not erased: {record.problem}")
+
+
+def not_stored(work: Opened, company_id: str) -> str:
+    """Return the line for an id that no generation has; it names the ids of companies with that name or domain."""
+    names = (generation.name for generation in work.index.generations())
+    ids = sorted({found for name in names for found in work.index.resolve(name, company_id)})
+    meant = f"; a company with that name or domain has the id {' or '.join(ids)}" if ids else ""
+    return printable(f"No company with the id {company_id!r} is stored (ids are case-sensitive){meant}")
 
 
 def ranker_lines(manifest: "Manifest") -> list[str]:

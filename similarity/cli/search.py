@@ -19,7 +19,7 @@ from similarity.cli.context import (
     progress,
 )
 from similarity.cli.http import UrlOption, find_over_http, service_address, similar_over_http
-from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, understood, unread
+from similarity.cli.tables import Line, OutputFormat, because, show, show_ranking, skipped, understood, unread
 from similarity.errors import InvalidInput
 from similarity.search.rank import Rank
 
@@ -49,6 +49,12 @@ def similar(
         Rank, typer.Option(help="By what they do; as analysts compare (also size and country); or by cosine")
     ] = Rank.BUSINESS,
     exact: Annotated[bool, typer.Option("--exact", help="Accept no names that are only similar")] = False,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Go on without companies that are not found, and print their names")
+    ] = False,
+    min_probability: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Only with at least this probability of a competitor")
+    ] = None,
     k: CountOption = 10,
     reasons: Annotated[
         int, typer.Option(min=0, max=50, help="Say why the first hits are hits, for so many (loads the model)")
@@ -69,6 +75,8 @@ def similar(
     `similarity similar nike.com --url http://127.0.0.1:8080`,
     `similarity similar nike.com --filter 'attributes.employees>=100' --filter 'tags!=retail'`
 
+    A company that is not found is an error, also with --unlike and --exclude, unless --skip-unknown leaves it out.
+
     For one field, several --filter with = match any of the values; all other filters must match.
     Quote &gt; and &lt;, because the shell interprets them.
     """
@@ -87,16 +95,17 @@ def similar(
         exclude=exclude or (),
         rank=rank,
         exact=exact,
+        min_probability=min_probability,
         k=k,
         explain=reasons,
     )
     if address := service_address(url, index=index):
-        similar_over_http(address, question, output, exclude_lists=exclude_list or ())
+        similar_over_http(address, question, output, exclude_lists=exclude_list or (), skip_unknown=skip_unknown)
         return
     with opened(index, bundle) as work:
         if exclude_list:
             question = replace(question, exclude_lists=_shortlists(work, exclude_list))
-        _similar_in_index(work, question, output)
+        _similar_in_index(work, question, output, skip_unknown=skip_unknown)
 
 
 def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -110,7 +119,7 @@ def _shortlists(work: Opened, names: Sequence[str]) -> Mapping[str, Sequence[str
         return shortlists(workspace, names)
 
 
-def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) -> None:
+def _similar_in_index(work: Opened, question: "Question", output: OutputFormat, *, skip_unknown: bool) -> None:
     from similarity.search.errors import UnknownCompany
     from similarity.search.searcher import Searcher
 
@@ -120,8 +129,10 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
     try:
         ranking = Searcher(work.index, {encoder.encoder_id: encoder} if encoder else None).search(question)
     except UnknownCompany as error:
-        hint = "; to describe a company in your own words, use --text" if " " in error.reference.strip() else ""
+        is_text = error.suggestions and " " in error.reference.strip()
+        hint = "; to describe a company in your own words, use --text" if is_text else ""
         raise InvalidInput(f"{error}{hint}") from None
+    left_out = skipped([str(each.error) for each in ranking.unresolved], skip=skip_unknown)
     resolved = (*ranking.anchors, *ranking.negatives)
     show_ranking(
         [
@@ -136,7 +147,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
                 for each in resolved
                 if each.document and each.confidence < 1
             ),
-            *(str(each.error) for each in ranking.unresolved),
+            *left_out,
             *ranking.warnings,
             *unread(resolved, ranking.hits),
         ],
@@ -146,7 +157,7 @@ def _similar_in_index(work: Opened, question: "Question", output: OutputFormat) 
 @search_commands.command()
 def find(
     query: Annotated[str, typer.Argument(help="A name, the start of one, a domain, or words")],
-    limit: Annotated[int, typer.Option(min=1, max=250)] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-k", min=1, max=250, help="How many companies")] = 10,
     output: FormatOption = OutputFormat.TABLE,
     url: UrlOption = None,
     index: IndexOption = None,

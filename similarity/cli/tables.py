@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from similarity.company import Company
+from similarity.errors import InvalidInput
 from similarity.formats.spreadsheets import spreadsheet_cell
 from similarity.formats.terminal import printable
 
@@ -151,6 +152,17 @@ def unread(anchors: Iterable[WithWarning], hits: Sequence[WithWarning]) -> list[
 def understood(typed: str, company: NamedCompany, confidence: float) -> str:
     """Return the remark for a company that was found by a similar name."""
     return f"{typed!r} is read as {company.name} ({company.id}), {confidence:.0%} sure"
+
+
+def skipped(unknown: Sequence[str], *, skip: bool) -> Sequence[str]:
+    """Return the remarks on companies that could not be resolved, if they are to be skipped.
+
+    Raises:
+        InvalidInput: there are such companies, and `skip` is false.
+    """
+    if unknown and not skip:
+        raise InvalidInput(f"{'; '.join(unknown)}; correct the names, or go on without them with --skip-unknown")
+    return unknown
 
 
 def show(lines: Sequence[Line], output: OutputFormat, *, title: str = "", stream: IO[str] | None = None) -> None:

@@ -10,13 +10,16 @@ from similarity.preparation.words import MIN_CONTENT_WORDS
 class UnknownCompany(InvalidInput):
     """No company matches `reference`. `suggestions`: companies with similar names, best first.
 
-    `are_similar`: whether the first of them is similar enough to be asked for in the message.
+    `is_unlike_all`: whether similar names were searched and none was found.
     """
 
-    def __init__(self, reference: str, suggestions: Sequence[Company] = (), *, are_similar: bool = True) -> None:
-        is_likely = suggestions and are_similar
-        near = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?" if is_likely else ""
-        super().__init__(f"no company has the id, domain, name or alias {reference!r}{near}")
+    def __init__(self, reference: str, suggestions: Sequence[Company] = (), *, is_unlike_all: bool = False) -> None:
+        advice = ""
+        if suggestions:
+            advice = f"; did you mean {suggestions[0].name} ({suggestions[0].id})?"
+        elif is_unlike_all:
+            advice = ", or a similar one; describe what it does in a text instead (--text), or add the company"
+        super().__init__(f"no company has the id, domain, name or alias {reference!r}{advice}")
         self.reference = reference
         self.suggestions = tuple(suggestions)
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from similarity.company import ID_PATTERN, Company, name_key
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
-from similarity.search.match_confidence import confidence_of
+from similarity.search.countries import countries_differ, country_code, is_same_country
+from similarity.search.match_confidence import confidence_of, is_sure_part
 from similarity.search.name_matching import (
     How,
     contains_core,
@@ -155,13 +156,8 @@ class RowMatcher:
             (How.WORDS, _has_words, "have a name with the words of"),
         ):
             if fitting := [company for company_id, company in found.items() if fits(core, cores[company_id])]:
-                predicate = f"{verb} {row.name!r}"
-                match = self._choose(fitting, row, how, predicate)
-                if match.is_contested:
-                    # If several small companies share the name, it may mean a large one whose name begins with it.
-                    longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
-                    match = self._choose([*fitting, *longer], row, how, predicate)
-                return match
+                longer = [company for company_id, company in found.items() if extends_core(core, cores[company_id])]
+                return self._choose_or_longer(fitting, longer, row, how, f"{verb} {row.name!r}")
         if match_by_short_name := self._by_short_name(row, core, found, cores):
             return match_by_short_name
         if not self.has_time():
@@ -188,12 +184,15 @@ class RowMatcher:
         `found`: companies found by words of the name. If no company fits, returns None.
         """
         fitting: dict[str, tuple[Company, How]] = {}
-        for company_id, company in found.items():
+        possible = [] if country_code(core) else found.values()  # "Hong Kong" is no company
+        for company in possible:
             prominent = self._is_prominent(company)
-            if extends_core(core, cores[company_id]) and (prominent or not is_short(core)):
-                fitting[company_id] = company, How.PREFIX
-            elif prominent and contains_core(core, cores[company_id]):
-                fitting[company_id] = company, How.PART
+            if countries_differ(row.country, company.country):
+                continue
+            if extends_core(core, cores[company.id]) and (prominent or not is_short(core)):
+                fitting[company.id] = company, How.PREFIX
+            elif prominent and contains_core(core, cores[company.id]):
+                fitting[company.id] = company, How.PART
         if self.sizes is not None:
             for company in self._with_website_name(core):
                 fitting[company.id] = company, How.WEBSITE_NAME
@@ -202,11 +201,15 @@ class RowMatcher:
                 fitting[company.id] = company, How.ID
         if not fitting:
             return None
-        if len(fitting) == 1:
-            ((company, how),) = fitting.values()
-            return Match(company, how)
         companies = [company for company, _ in fitting.values()]
-        return self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
+        match = self._choose(companies, row, How.SIZE, f"may be meant by {row.name!r}")
+        if match.company is None:
+            return match
+        how = fitting[match.company.id][1]
+        if how in (How.PREFIX, How.PART) and not is_sure_part(how, core, cores[match.company.id]):
+            reason = f"{row.name!r} is only a part of the name of {match.company.name!r}; give more of the name"
+            return Match(candidates=tuple(companies), miss=reason, is_contested=len(companies) > 1)
+        return replace(match, how=how if len(companies) == 1 else How.SIZE)
 
     def _with_website_name(self, core: str) -> list[Company]:
         """Return the companies with the domain `<core>.com`, with the words of the core joined or hyphenated.
@@ -240,6 +243,19 @@ class RowMatcher:
         count = f"{len(companies)}" if len(companies) < MAX_FOUND else f"{MAX_FOUND} or more"
         reason = f"{count} companies {predicate}; choose one, or give its domain"
         return Match(candidates=tuple(companies), miss=reason, is_contested=True)
+
+    def _choose_or_longer(
+        self, companies: Sequence[Company], longer: Sequence[Company], row: ListedCompany, how: How, predicate: str
+    ) -> Match:
+        """Return the match with one of `companies`, unless a large one of `longer`, which begin so, may be meant."""
+        match = self._choose(companies, row, how, predicate)
+        if match.company is None:
+            return self._choose([*companies, *longer], row, how, predicate)
+        larger = [company for company in longer if self._is_prominent(company)]
+        if not larger or self._is_prominent(match.company) or " " in core_of(row.name):
+            return match
+        reason = f"{row.name!r} may also mean a larger company; choose one, or give its domain"
+        return Match(candidates=(match.company, *larger), miss=reason, is_contested=True)
 
     def _is_prominent(self, company: Company) -> bool:
         return self.sizes is not None and self.sizes.is_prominent(company)
@@ -289,8 +305,7 @@ def _most_similar(core: str, companies: Iterable[Company]) -> tuple[Company, ...
 
 def _of_country(companies: Sequence[Company], row: ListedCompany) -> Sequence[Company]:
     """Return the companies of the row's country; if there are none, all companies."""
-    country = name_key(row.country)
-    return [each for each in companies if country and name_key(each.country) == country] or companies
+    return [each for each in companies if is_same_country(each.country, row.country)] or companies
 
 
 def _disagree(by_domain: Match, by_name: Match) -> bool:

@@ -113,8 +113,11 @@ def resolve_question(
     both = (*question.anchors, *question.negatives)
     references = [each.company for each in both if each.company is not None]
     known = resolver.companies(references, max_similar_searches=max_similar_names)
-    # A name that is only similar must not remove a company that nobody named; there may be 10,000 of them.
-    omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=0)
+    # A name that is only similar must not remove a company that nobody named. There may be 10,000 exclusions, so
+    # similar names are suggested only for few.
+    left = max_similar_names - len(references)
+    suggested = len(question.exclude) if len(question.exclude) <= left else 0
+    omitted = replace(resolver, exact=True).companies(question.exclude, max_similar_searches=suggested)
     texts = [each.text for each in both if each.text is not None]
     for text in texts:
         # People who describe what they look for write two words, such as "insulin pumps".

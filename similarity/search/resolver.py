@@ -14,8 +14,6 @@ from similarity.search.name_matching import How
 CANDIDATES_SHOWN = 20
 SUGGESTIONS_SHOWN = 5
 IDS_PER_REQUEST = 1_000
-PREFIX_LETTERS = (3, 2)
-"""Lengths of the last, shortest prefixes of a reference that are searched for suggestions."""
 MIN_CONFIDENCE = 0.75
 """A match with a lower confidence is only suggested."""
 
@@ -79,16 +77,13 @@ class Resolver:
                 resolved[reference] = FoundCompany(by_id[ids[0]])
             elif searches < max_similar_searches:
                 searches += 1
-                resolved[reference] = self._most_similar(reference, ids, suggest_any=len(distinct) == 1)
+                resolved[reference] = self._most_similar(reference, ids)
             else:
                 resolved[reference] = self._error(reference, ids, Match())
         return {reference: resolved[reference] for reference in distinct}
 
-    def _most_similar(self, reference: str, ids: Sequence[str], *, suggest_any: bool) -> Resolved:
-        """Return the company with the most similar name, or the largest of several exact matches `ids`.
-
-        If `suggest_any` is true, the error suggests companies even if no name is similar.
-        """
+    def _most_similar(self, reference: str, ids: Sequence[str]) -> Resolved:
+        """Return the company with the most similar name, or the largest of several exact matches `ids`."""
         sizes = self.index.attributes()
         if len(ids) > 1:
             same_name = self._companies(ids[:CANDIDATES_SHOWN])
@@ -101,9 +96,8 @@ class Resolver:
             if match.company.id in by_id:
                 return FoundCompany(by_id[match.company.id], match.confidence or 0.0)
         error = self._error(reference, ids, match)
-        if suggest_any and isinstance(error, UnknownCompany) and not error.suggestions:
-            return UnknownCompany(reference, self._with_prefix(reference), are_similar=False)
-        return error
+        is_unlike_all = isinstance(error, UnknownCompany) and not error.suggestions
+        return UnknownCompany(reference, is_unlike_all=not self.exact) if is_unlike_all else error
 
     def _error(self, reference: str, ids: Sequence[str], match: Match) -> UnknownCompany | AmbiguousCompany:
         """Return the error for a reference with the exact matches `ids` and the similar names in `match`."""
@@ -112,16 +106,6 @@ class Resolver:
             return AmbiguousCompany(reference, candidates[:CANDIDATES_SHOWN], count=max(len(ids), len(candidates)))
         suggestions = [match.company] if match.company else list(match.candidates)
         return UnknownCompany(reference, suggestions[:SUGGESTIONS_SHOWN])
-
-    def _with_prefix(self, reference: str) -> list[Company]:
-        """Return companies found by `reference`, else by the longest of its prefixes that finds any.
-
-        Their names may be unlike the reference. They only help to choose another spelling.
-        """
-        for length in (len(reference), len(reference) // 2, *PREFIX_LETTERS):
-            if found := self.index.find(self.generation.name, reference[:length], limit=SUGGESTIONS_SHOWN):
-                return found
-        return []
 
     def _companies(self, ids: Sequence[str]) -> list[Company]:
         by_id = self.stored(ids)

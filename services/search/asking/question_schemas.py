@@ -161,7 +161,7 @@ class Criteria(_Body):
         default=[],
         max_length=MAX_EXCLUDED,
         description="Companies to omit: ids, domains, names or aliases.",
-        examples=[["adidas", "puma.com"]],
+        examples=[["adidas", "about.puma.com"]],
     )
     exclude_lists: Listed[ListName] = Field(
         default=[],

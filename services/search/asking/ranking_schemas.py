@@ -107,7 +107,7 @@ class HitCompany(TypedDict, total=False):
     name: Annotated[str, Field(examples=["adidas AG"])]
     description: Annotated[str, Field(examples=["Designs and sells sports shoes and clothing."])]
     aliases: Annotated[tuple[str, ...], Field(description="Other names.")]
-    domain: Annotated[str, Field(description="The bare host name of its website.", examples=["adidas.com"])]
+    domain: Annotated[str, Field(description="The bare host name of its website.", examples=["adidas-group.com"])]
     country: Annotated[str, Field(examples=["Germany"])]
     industry: Annotated[str, Field(examples=["Athletic footwear and apparel"])]
     tags: Annotated[tuple[str, ...], Field(examples=[["sportswear"]])]

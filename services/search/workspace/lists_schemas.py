@@ -53,7 +53,7 @@ class ListGiven(Closed):
         default=None,
         max_length=MAX_EXCLUDED,
         description="The companies of a shortlist: ids, domains, names or aliases, without typing errors.",
-        examples=[["adidas", "puma.com"]],
+        examples=[["adidas", "about.puma.com"]],
     )
 
     @model_validator(mode="after")

@@ -46,7 +46,7 @@ def refuse_target(source: Path, target: Path, *, kind: str, overwrite: bool) -> 
     if not target.exists():
         return
     if not overwrite:
-        raise InvalidInput(f"{target} exists; name another file, or allow it to be overwritten")
+        raise InvalidInput(f"{target} exists; name another file, or replace it with --overwrite (overwrite=True)")
     if target.samefile(source):
         raise InvalidInput(f"{target} is the {kind} itself; name another file")
     if application_id(target) not in (None, application_id(source)):

@@ -104,12 +104,31 @@ def test_the_key_is_that_of_the_environment(run: Run) -> None:
     assert "sim_1" not in said.error
 
 
-def test_several_companies_with_one_unknown_are_answered_with_a_remark(run: Run, url: str) -> None:
-    said = run("similar", "acme", "clogz", "-k", "1", "--format", "csv", "--url", url)
-    assert said.out.splitlines()[1].startswith("1,")
-    assert said.error.startswith("similarity: ")
-    assert "clogz" in said.error
-    assert said.status == 0
+@pytest.mark.parametrize("unknown", [("clogz",), ("--unlike", "clogz"), ("--exclude", "clogz")])
+def test_an_unknown_company_is_skipped_only_if_asked(
+    run: Run, url: str, tmp_path: Path, read_only_index: SqliteIndex, unknown: tuple[str, ...]
+) -> None:
+    read_only_index.backup(tmp_path / "own.db")
+    for place in (("--url", url), ("--index", "own.db")):
+        asked = ("similar", "acme", *unknown, "-k", "1", "--format", "csv", *place)
+        refused = run(*asked)
+        assert (refused.out, refused.status, len(refused.error.splitlines())) == ("", 1, 1)
+        assert "'clogz'; did you mean Clogs" in refused.error
+        assert "--skip-unknown" in refused.error
+        said = run(*asked, "--skip-unknown")
+        assert said.out.splitlines()[1].startswith("1,")
+        assert "clogz" in said.error
+        assert said.status == 0
+
+
+def test_a_least_probability_is_applied_by_a_service_and_from_an_index(
+    run: Run, url: str, tmp_path: Path, read_only_index: SqliteIndex
+) -> None:
+    read_only_index.backup(tmp_path / "own.db")
+    for place in (("--url", url), ("--index", "own.db")):
+        said = run("similar", "acme", "--min-probability", "0.5", *place)
+        assert said.status == 1
+        assert "min_probability needs a calibrator" in said.error
 
 
 def test_a_description_may_be_asked_with_exclusions(run: Run, url: str) -> None:
@@ -150,6 +169,7 @@ def test_an_unknown_company_is_one_line_with_a_suggestion(run: Run, url: str) ->
 
 def test_companies_are_found_by_the_start_of_a_name(run: Run, url: str) -> None:
     assert "Boots GmbH" in run("find", "boo", "--url", url).out
+    assert len(json.loads(run("find", "shoes", "-k", "1", "--format", "json", "--url", url).out)) == 1
     nothing = run("find", "xyzzy", "--url", url)
     assert (nothing.status, nothing.error) == (1, "similarity: nothing found for 'xyzzy'\n")
 

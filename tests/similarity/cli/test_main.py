@@ -206,6 +206,14 @@ def test_similar_finds_the_competitors_by_any_name(filled: Shell, reference: str
     assert rows[0]["score"] >= rows[1]["score"]
 
 
+def test_similar_leaves_out_unlikely_competitors(filled: Shell) -> None:
+    rows = json.loads(filled("similar", "brew", "-f", "json"))
+    probabilities = [row["probability"] for row in rows]
+    least = (min(probabilities) + max(probabilities)) / 2
+    likely = json.loads(filled("similar", "brew", "-f", "json", "--min-probability", str(least)))
+    assert [row["id"] for row in likely] == [row["id"] for row in rows if row["probability"] >= least]
+
+
 def test_similar_prints_a_table(filled: Shell) -> None:
     text = filled("similar", "brew", "-k", "2")
     assert "Competitors of Brew Ltd. (brew)" in text
@@ -239,6 +247,7 @@ def test_filters_of_any_field_narrow_the_answer(shell: Shell) -> None:
 
 def test_find_looks_up_names(filled: Shell) -> None:
     assert "Hops AG" in filled("find", "hop")
+    assert len(json.loads(filled("find", "brew", "-k", "1", "-f", "json"))) == 1
     assert "nothing found" in filled("find", "zzzz", fails=True)
 
 
@@ -248,8 +257,24 @@ def test_export_writes_every_companys_neighbours(filled: Shell) -> None:
 
 
 def test_a_backup_is_an_index(filled: Shell) -> None:
+    filled("backup", "copy.db")
+    assert "replace it with --overwrite" in filled("backup", "copy.db", fails=True)
     filled("backup", "copy.db", "--overwrite")
     assert "5 companies" in filled("info", "--index", "copy.db")
+
+
+def test_erasing_an_id_that_is_not_stored_says_so(filled: Shell) -> None:
+    filled("backup", "erased.db", "--overwrite")
+    place = ("--index", "erased.db")
+    said = filled("erase", "Brew Ltd.", "--dry-run", *place)
+    assert said == (
+        "No company with the id 'Brew Ltd.' is stored (ids are case-sensitive); a company with that name or domain has "
+        "the id brew\n"
+    )
+    first, second, *_ = filled("erase", "nosuch", *place).splitlines()
+    assert first == "No company with the id 'nosuch' is stored (ids are case-sensitive)"
+    assert second.startswith("Verdicts, notes and lists are searched for it.")
+    assert "brew is in" in filled("erase", "brew", "--dry-run", *place)
 
 
 def test_the_model_and_its_folder_are_shown_without_what_no_terminal_takes(shell: Shell) -> None:

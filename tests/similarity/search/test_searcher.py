@@ -89,7 +89,7 @@ def test_a_misspelt_name_is_refused_with_suggestions(searcher: Searcher, typed: 
 
 
 def test_an_unknown_name_without_similar_ones_has_no_suggestions(searcher: Searcher) -> None:
-    with pytest.raises(UnknownCompany, match=r"no company has the id, domain, name or alias 'Xyz'$"):
+    with pytest.raises(UnknownCompany, match=r"'Xyz', or a similar one; describe what it does"):
         searcher.search("Xyz")
 
 

@@ -129,13 +129,14 @@ def test_an_unknown_anchor_among_several_is_a_miss(asking: TestClient) -> None:
         ("zapattas", "exclude", "unknown-company"),
     ]
     suggested = [[each["id"] for each in miss["suggestions"]] for miss in answer["misses"]]
-    assert suggested == [["boots"], ["clogs", "delta-air"], [], []]
+    assert suggested == [["boots"], ["clogs", "delta-air"], [], ["zapatos"]]
     assert answer["misses"][0]["detail"].endswith("did you mean Boots GmbH (boots)?")
 
 
 def test_where_no_anchor_is_left_the_first_ones_problem_is_the_answer(asking: TestClient) -> None:
     document = problem(asking.post("/similar", json=about("nobody", "Delta")), "unknown-company")
-    assert document["detail"].startswith("no company has the id, domain, name or alias 'nobody'; 2 companies match")
+    assert document["detail"].startswith("no company has the id, domain, name or alias 'nobody'")
+    assert "; 2 companies match" in document["detail"]
     problem(asking.post("/similar", json=about("Delta", "nobody")), "contested-name")
 
 
