@@ -66,10 +66,14 @@ def described_packages(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def package_translations(folder: Path) -> Iterator[Translation]:
-    """Yield the translated descriptions of a folder of Translation files."""
-    files = {path.name: path for path in sorted(folder.iterdir())}
-    if "en" not in files:
+    """Yield the translated descriptions of a folder of Translation files.
+
+    Raises:
+        InvalidInput: there are no English ones.
+    """
+    if not (folder / "en").is_file():
         raise InvalidInput(f"{folder} has no file named en, with the English descriptions")
+    files = {path.name: path for path in sorted(folder.iterdir())}
     english = dict(_packages(files.pop("en")))
     for language, path in files.items():
         for key, text in _packages(path):

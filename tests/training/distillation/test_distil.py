@@ -26,6 +26,7 @@ from training.distillation.targets import TeacherTargets, shared_values
 from training.distillation.task import DistillationTask
 from training.distillation.teachers import joint_vectors, load_teachers
 from training.export.bundle_export import FLOAT32, ExportSettings, export
+from training.run.processes import joined_processes
 from training.run.trained_run import read_run
 
 pytestmark = pytest.mark.training
@@ -184,6 +185,33 @@ def test_each_addition_changes_the_targets_and_is_recorded(
     assert run is not None
     added = "industry (+0.05) and shared words (+0.4) and local scaling (0.5)"
     assert f"distillation of best ({teachers[0].name}) and {added}, " in run.method
+
+
+def test_a_translation_has_the_targets_of_its_original(
+    model: Path, teachers: list[Path], files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"original": "The company makes boats.", "lang": "xx", "translation": "tea jam"},
+        {"original": "The company makes boats.", "lang": "yy", "translation": "olives"},
+    ]
+    (files / "translations.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    tasks: list[DistillationTask] = []
+
+    def run(settings: TrainSettings, make_task: Any, *, output: Path) -> None:
+        with joined_processes() as processes:
+            tasks.append(make_task(processes))
+
+    monkeypatch.setattr(distil, "run", run)
+    given = ["--translations", str(files / "translations.jsonl"), "--local-scaling", ".5", "--frozen-embeddings"]
+    main(arguments(files, teachers[:1], model, *given))
+    found = tasks[0]
+    assert "2 translations" in found.data
+    original, *others = found.texts.numbers([rows[0]["original"], *(each["translation"] for each in rows)])
+    among = found.targets.among(np.array([original, *others, 0]))
+    assert among[0, :3] == pytest.approx(np.ones(3) * among[0, 0])
+    assert among[:3, 3] == pytest.approx(np.ones(3) * among[0, 3])
+    frozen = found.load_model(found.settings).transformer.get_input_embeddings().weight
+    assert not frozen.requires_grad
 
 
 @pytest.mark.parametrize(
