@@ -1,6 +1,7 @@
 """The facts that moved the rank of a hit: same industry, size and country, each with its effect on the log-odds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -9,9 +10,16 @@ import numpy as np
 from similarity.company import Company
 from similarity.index.attributes import AttributeSchema
 from similarity.model.ranker import Ranker
-from similarity.search.pair_features import UNKNOWN, CompanyFeatures, company_features, pair_features
+from similarity.search.pair_features import (
+    UNKNOWN,
+    CompanyFeatures,
+    Described,
+    Floats,
+    company_features,
+    pair_features,
+)
 from similarity.search.rank import Rank
-from similarity.search.reranking import RankedAnchor
+from similarity.search.reranking import RankedAnchor, logits
 
 MIN_EFFECT = 0.005
 """Smaller effects are left out; effects are shown to two decimals."""
@@ -41,41 +49,57 @@ class RankFact(NamedTuple):
 
 
 def rank_facts(
-    ranker: Ranker, rank: Rank, anchors: Sequence[RankedAnchor], hits: Sequence[Company], schema: AttributeSchema
+    ranker: Ranker,
+    rank: Rank,
+    anchors: Sequence[RankedAnchor],
+    hits: Sequence[Company],
+    schema: AttributeSchema,
+    *,
+    sparsities: Sequence[float],
 ) -> list[tuple[RankFact, ...]]:
-    """Return, for each hit, the facts that moved it, the largest effect first; free-text anchors have none."""
-    found = [company_features(each, schema) for each in hits]
+    """Return, for each hit, the facts that moved it, the largest effect first; free-text anchors have none.
+
+    `sparsities`: the feature `sparsity` of each anchor.
+    """
+    found = [_without_words(each, schema) for each in hits]
     weights = np.array([each.weight for each in anchors]) / sum(each.weight for each in anchors)
-    compared = [_compared(ranker, rank, company_features(each.described, schema), found) for each in anchors]
+    compared = [
+        _compared(ranker, rank, _without_words(each.described, schema), found, sparsity)
+        for each, sparsity in zip(anchors, sparsities, strict=True)
+    ]
     return [
         _facts([(float(weight), of_anchor[number]) for weight, of_anchor in zip(weights, compared, strict=True)])
         for number in range(len(hits))
     ]
 
 
+def _without_words(described: Described, schema: AttributeSchema) -> CompanyFeatures:
+    """Return the facts only: words move all effects alike, and to compare them takes longer than the rest."""
+    return replace(company_features(described, schema), words=np.zeros(0, dtype=np.int64))
+
+
 def _compared(
-    ranker: Ranker, rank: Rank, anchor: CompanyFeatures, hits: Sequence[CompanyFeatures]
+    ranker: Ranker, rank: Rank, anchor: CompanyFeatures, hits: Sequence[CompanyFeatures], sparsity: float
 ) -> list[tuple[RankFact, ...]]:
     """Return the three facts of each hit beside one anchor, with effect 0 where a fact is unknown or has no weight."""
-    features = pair_features(anchor, hits, np.zeros(len(hits)), neighbour_cosines=())
-    comparable = ranker.comparable if rank is Rank.COMPARABLE else None
-    business = comparable.slope * comparable.business if comparable else 1.0
-    industry = business * ranker.same_industry * (features.same_industry - UNKNOWN)
-    size = country = np.zeros(len(hits))
-    if comparable:
-        size = comparable.slope * (
-            comparable.size_gap * features.size_gap + comparable.size_unknown * features.size_unknown
-        )
-        country = comparable.slope * comparable.same_country * features.same_country
+    zeros = np.zeros(len(hits))
+    features = replace(pair_features(anchor, hits, zeros, neighbour_cosines=()), sparsity=zeros + sparsity)
+    with_all = logits(ranker, features, rank)
+
+    def effect(**without: Floats) -> Floats:
+        return with_all - logits(ranker, replace(features, **without), rank)
+
+    industry = effect(same_industry=zeros + UNKNOWN)
+    size = effect(size_gap=zeros, size_unknown=zeros)
+    country = effect(same_country=zeros)
+    same = features.same_industry == 1
     return [
         (
-            RankFact(
-                "industry", Relation.SAME if features.same_industry[number] == 1 else Relation.OTHER, float(effect)
-            ),
+            RankFact("industry", Relation.SAME if same[number] else Relation.OTHER, float(industry[number])),
             RankFact("size", _size_relation(anchor.size, hit.size), float(size[number])),
             RankFact("country", Relation.SAME, float(country[number])),
         )
-        for number, (hit, effect) in enumerate(zip(hits, industry, strict=True))
+        for number, hit in enumerate(hits)
     ]
 
 

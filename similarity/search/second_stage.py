@@ -53,6 +53,8 @@ class SecondStage:
     _same_industry: tuple[SimilarCompany, ...] | None = None
     _unfiltered: list[float] | None = None
     _vectors: dict[str, Vector] = field(default_factory=dict)
+    _sparsities: list[float] = field(default_factory=list)
+    """Of the anchors, then of the negatives."""
 
     @property
     def ranker(self) -> Ranker | None:
@@ -83,7 +85,10 @@ class SecondStage:
         request, ranker = self.request, self.ranker
         if ranker is None or self.keeps_order or not hits:
             return [()] * len(hits)
-        return rank_facts(ranker, request.rank, request.anchors, hits, request.schema)
+        if not self._sparsities and (neighbours := self.candidates(self.head_size).hits):
+            self._probabilities(neighbours)
+        sparsities = self._sparsities[: len(request.anchors)] or [0.0] * len(request.anchors)
+        return rank_facts(ranker, request.rank, request.anchors, hits, request.schema, sparsities=sparsities)
 
     def candidates(self, count: int) -> SimilarCompanies:
         """Return the first `count` candidates of the index."""
@@ -147,19 +152,17 @@ class SecondStage:
         assert ranker is not None  # noqa: S101  # the callers checked it
         both = (*request.anchors, *request.negatives)
         companies = [company_features(each.company, request.schema) for each in hits]
-        found = [
-            logits(
-                ranker,
-                pair_features(
-                    company_features(each.described, request.schema),
-                    companies,
-                    cosines,
-                    neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity or ranker.comparable else (),
-                ),
-                request.rank,
+        features = [
+            pair_features(
+                company_features(each.described, request.schema),
+                companies,
+                cosines,
+                neighbour_cosines=self._neighbour_cosines(cosines) if ranker.sparsity or ranker.comparable else (),
             )
             for each, cosines in zip(both, self._cosines(hits), strict=True)
         ]
+        self._sparsities = [float(each.sparsity[0]) for each in features]
+        found = [logits(ranker, each, request.rank) for each in features]
         anchors = len(request.anchors)
         return combined(found[:anchors], [each.weight for each in request.anchors], found[anchors:])
 

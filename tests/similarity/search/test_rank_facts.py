@@ -5,7 +5,7 @@ import pytest
 
 from similarity.index.attributes import parse_schema
 from similarity.model.ranker import ComparableWeights, Ranker
-from similarity.search.pair_features import company_features, pair_features
+from similarity.search.pair_features import DENSE, company_features, pair_features
 from similarity.search.rank import Rank
 from similarity.search.rank_facts import rank_facts
 from similarity.search.reranking import RankedAnchor, logits
@@ -45,13 +45,16 @@ def test_each_fact_has_the_effect_that_it_has_on_the_logit(
     rank: Rank, fields: dict[str, object], facts: list[tuple[str, str, float]]
 ) -> None:
     hit, plain = make_company("hit", **fields), make_company("hit", attributes={"size": "mid"})
-    (found,) = rank_facts(RANKER, rank, [RankedAnchor(described=ANCHOR, vector=VECTOR)], [hit], SCHEMA)
+    dense = [DENSE] * 10
+    (found,) = rank_facts(
+        RANKER, rank, [RankedAnchor(described=ANCHOR, vector=VECTOR)], [hit], SCHEMA, sparsities=[0.0]
+    )
     assert [(fact.field, fact.relation.value, round(fact.effect, 6)) for fact in found] == facts
     both = pair_features(
         company_features(ANCHOR, SCHEMA),
         [company_features(each, SCHEMA) for each in (hit, plain)],
         np.zeros(2),
-        neighbour_cosines=(),
+        neighbour_cosines=dense,
     )
     of_hit, of_plain = logits(RANKER, both, rank)
     assert sum(fact.effect for fact in found) == pytest.approx(of_hit - of_plain)
@@ -63,5 +66,16 @@ def test_effects_of_several_anchors_are_averaged_by_weight_and_free_text_has_non
         RankedAnchor(described="a steel mill", vector=VECTOR),
     ]
     hit = make_company("hit", industry="Brewing")
-    (found,) = rank_facts(RANKER, Rank.BUSINESS, anchors, [hit], SCHEMA)
+    (found,) = rank_facts(RANKER, Rank.BUSINESS, anchors, [hit], SCHEMA, sparsities=[0.0, 0.0])
     assert [(fact.field, fact.relation.value, fact.effect) for fact in found] == [("industry", "mixed", 0.75)]
+
+
+def test_facts_move_less_where_neighbours_are_sparse() -> None:
+    hit = make_company("hit", attributes={"size": "small"})
+    anchors = [RankedAnchor(described=ANCHOR, vector=VECTOR)]
+    effects = [
+        found[0].effect
+        for sparsity in (0.0, 0.2, 0.5)
+        if (found := rank_facts(RANKER, Rank.COMPARABLE, anchors, [hit], SCHEMA, sparsities=[sparsity])[0])
+    ]
+    assert effects == [pytest.approx(-2.0), pytest.approx(-1.0)]
