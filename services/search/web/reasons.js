@@ -20,13 +20,24 @@ export function marked(words, phrases) {
 
 export const phrasesOf = (hit, side) => (hit.reason?.phrases ?? []).filter(({ of }) => of === side);
 
-// One line: the strongest phrase of the hit beside the strongest of the anchor.
+const named = ({ field, relation }) => (field === "size" && ["larger", "smaller"].includes(relation) ? relation : `${relation} ${field}`);
+
+// The facts that moved the rank: "up: same industry · down: smaller".
+function moves(hit) {
+  const facts = hit.reason?.moved ?? [];
+  const way = (word, some) => (some.length ? [`${word}: ${some.map(named).join(", ")}`] : []);
+  return [...way("up", facts.filter(({ effect }) => effect > 0)), ...way("down", facts.filter(({ effect }) => effect < 0))].join(" · ");
+}
+
+// One line: the best pair of phrases, one of the hit and one of the anchor, and the facts that moved the rank.
 export function because(hit) {
   const [[own], [other]] = [phrasesOf(hit, "hit"), phrasesOf(hit, "anchor")];
-  if (!own && !other) return null;
+  const facts = moves(hit);
+  if (!own && !other && !facts) return null;
   const quote = (phrase) => phrase && el("q", { title: phrase.text }, phrase.text);
   const between = own && other && el("span", { class: "and" }, el("span", { "aria-hidden": "true" }, " ↔ "), el("span", { class: "hidden" }, " goes with "));
-  return [el("span", { class: "word" }, "because "), quote(own), between, quote(other)].filter(Boolean);
+  const quoted = own || other ? [el("span", { class: "word" }, "because "), quote(own), between, quote(other)] : [];
+  return [...quoted, facts && el("span", { class: "moved" }, facts)].filter(Boolean);
 }
 
 const sharedValues = (hit, field) => (hit.reason?.shared ?? []).filter((each) => each.field === field).flatMap(({ values }) => values);
