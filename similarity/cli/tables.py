@@ -17,7 +17,6 @@ from similarity.errors import InvalidInput
 from similarity.formats.spreadsheets import spreadsheet_cell
 from similarity.formats.terminal import printable
 
-LONGEST_ID = 24
 SCORE_BAR_CELLS = 10
 
 
@@ -201,12 +200,11 @@ def _table(lines: Sequence[Line], title: str) -> Table:
         table.add_column("cosine", no_wrap=True)
         if with_probability:
             table.add_column("probability", justify="right", no_wrap=True)
-    table.add_column("company", min_width=16, style="bold")
-    table.add_column("country", max_width=14)
-    table.add_column("industry", max_width=24)
-    # An id is copied: it is cut last.
-    longest = max((len(line.company.id) for line in lines), default=0)
-    table.add_column("id", no_wrap=True, min_width=min(longest, LONGEST_ID), style="dim")
+    table.add_column("company", style="bold")
+    table.add_column("country", max_width=13)
+    table.add_column("industry", max_width=20)
+    # An id is copied: a long one goes on in the next line, and none is cut.
+    table.add_column("id", overflow="fold", style="dim")
     for line in lines:
         about = line.company
         front = [str(line.rank), *_scores(line, with_probability=with_probability)] if ranked else []

@@ -1,5 +1,7 @@
 import io
 
+import pytest
+
 from similarity.cli.tables import Line, OutputFormat, because, show
 from similarity.search.explanation import ExplainingPhrase, Side
 from similarity.search.rank_facts import RankFact, Relation
@@ -45,3 +47,11 @@ def test_a_reason_is_one_line_with_the_first_pair_and_the_facts_that_moved_the_r
     for output in (OutputFormat.JSON, OutputFormat.CSV):
         show(lines, output, stream=stream)
     assert stream.getvalue().count(reason) == 3
+
+
+def test_no_id_is_cut_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    stream = io.StringIO()
+    company = make_company("x" * 40, name="Iron Works of the North", country="Bolivia", industry="Steel and iron")
+    show([Line(rank=1, score=0.8, probability=0.5, company=company)], OutputFormat.TABLE, stream=stream)
+    assert stream.getvalue().count("x") == 40
