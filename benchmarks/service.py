@@ -81,6 +81,10 @@ class ConstantIndex:
         """The one generation, alone."""
         return [self._live]
 
+    def field_values(self, generation: str, field: str, among: Collection[str] = ()) -> list[str]:
+        """All values that a filter asks for."""
+        return list(among)
+
     def get(self, generation: str, ids: Collection[str]) -> dict[str, EmbeddedCompany]:
         """The anchor, whatever its id."""
         return dict.fromkeys(ids, self._anchor)

@@ -69,14 +69,11 @@ def similar(
 ) -> None:
     """Print the nearest competitors of a company, of several together, or of a description.
 
-    Examples: `similarity similar nike.com`, `similarity similar "Coca-Cola" -k 5 --country Mexico`,
-    `similarity similar nike adidas --unlike inditex`,
+    Examples: `similarity similar "Coca-Cola" -k 5 --country Mexico`, `similarity similar nike adidas --unlike inditex`,
     `similarity similar --text "makes insulin pumps" --format csv`,
-    `similarity similar nike.com --url http://127.0.0.1:8080`,
     `similarity similar nike.com --filter 'attributes.employees>=100' --filter 'tags!=retail'`
 
     A company that is not found is an error, also with --unlike and --exclude, unless --skip-unknown leaves it out.
-
     For one field, several --filter with = match any of the values; all other filters must match.
     Quote &gt; and &lt;, because the shell interprets them.
     """

@@ -31,7 +31,7 @@ def test_an_unknown_field_is_refused_with_those_there_are(field: str) -> None:
 
 
 def test_a_filter_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidFilter, match="country has no values; give any_of, none_of, at_least or at_most"):
+    with pytest.raises(InvalidFilter, match="the filter on country has no values; give any_of, none_of or a limit"):
         FieldFilter(field="country")
 
 
@@ -42,7 +42,7 @@ def test_only_attributes_have_ranges(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bound", [math.nan, math.inf, -math.inf, True, False, "10", pytest.param(10**5000, id="10**5000")]
+    "bound", [math.nan, math.inf, -math.inf, True, False, " ", pytest.param(10**5000, id="10**5000")]
 )
 @pytest.mark.parametrize("end", ["at_least", "at_most"])
 def test_a_bound_is_a_finite_number(end: str, bound: Any) -> None:
