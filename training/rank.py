@@ -46,6 +46,7 @@ from training.data.ranking_pairs import (
     read_fact_corpus,
     read_judgements,
     read_peers,
+    unlabelled_candidates,
 )
 from training.evaluate.bootstrap import Interval, paired_difference, with_bounds
 from training.evaluate.ranks import auc
@@ -62,13 +63,23 @@ FACTS_KEPT = 0.55
 """The share of the fitted weights of facts that *comparable* keeps. Peers are listed for large companies mostly; with
 lower weights, a list is nearer to what the companies do."""
 PENALTY = 1e-4
+UNLABELLED_WEIGHT = 0.1
+"""Weight of the risk of candidates that nobody judged; docs/ranking.md compares it with 0."""
+PRIOR = 0.05
+"""The assumed share of competitors among candidates that nobody judged."""
 
 
-def fit_business(anchors: Sequence[JudgedAnchor], *, encoder_id: str) -> Ranker:
-    """Return the weights of the reading *business* with the highest likelihood; no weight has the wrong sign."""
+def fit_business(
+    anchors: Sequence[JudgedAnchor], unlabelled: Sequence[PairFeatures] = (), *, encoder_id: str
+) -> Ranker:
+    """Return the weights of the reading *business* with the lowest risk; no weight has the wrong sign.
+
+    `unlabelled`: features of candidates that nobody judged.
+    """
     matrix = np.concatenate([_matrix(each.features, BUSINESS) for each in anchors])
     competitor = np.concatenate([each.grades for each in anchors]) == COMPETITOR
-    weights, intercept = fit_logistic(matrix, competitor, rising=[True, True, True, True])
+    unknown = np.concatenate([_matrix(each, BUSINESS) for each in unlabelled]) if unlabelled else None
+    weights, intercept = fit_logistic(matrix, competitor, rising=[True, True, True, True], unlabelled=unknown)
     return Ranker(encoder_id=encoder_id, intercept=intercept, **dict(zip(BUSINESS, weights, strict=True)))
 
 
@@ -132,10 +143,13 @@ def peers_out_of_fold(corpus: FactCorpus, peers: Mapping[str, frozenset[str]], r
     return dict(zip(names, np.mean(measures, axis=0).tolist(), strict=True))
 
 
-def fit_logistic(matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequence[bool]) -> tuple[Floats, float]:
+def fit_logistic(
+    matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequence[bool], unlabelled: Floats | None = None
+) -> tuple[Floats, float]:
     """Return the weights `[features]` and the intercept of a logistic regression whose weights have the given signs.
 
-    A small L2 penalty on the standardised weights keeps them finite.
+    A small L2 penalty on the standardised weights keeps them finite. The risk of `unlabelled` pairs, as in PAUSE
+    (non-negative: Kiryo et al. 2017, https://arxiv.org/abs/1703.00593), counts UNLABELLED_WEIGHT.
 
     Raises:
         InvalidInput: all pairs are of one kind.
@@ -144,16 +158,34 @@ def fit_logistic(matrix: Floats, positive: NDArray[np.bool_], *, rising: Sequenc
         raise InvalidInput("the pairs are all of one kind; give competitors and others")
     scale = matrix.std(axis=0) + 1e-9
     design = np.column_stack([matrix / scale, np.ones(len(matrix))])
+    unknown = None if unlabelled is None else np.column_stack([unlabelled / scale, np.ones(len(unlabelled))])
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         logit = design @ parameters
         penalised = np.append(parameters[:-1], 0.0)
         value = np.mean(np.logaddexp(0, logit) - positive * logit) + PENALTY * float(penalised @ penalised)
-        return float(value), design.T @ (expit(logit) - positive) / len(positive) + 2 * PENALTY * penalised
+        gradient = design.T @ (expit(logit) - positive) / len(positive) + 2 * PENALTY * penalised
+        risk, risk_gradient = _unlabelled_risk(parameters, design[positive], unknown)
+        return float(value + UNLABELLED_WEIGHT * risk), gradient + UNLABELLED_WEIGHT * risk_gradient
 
     bounds = [(0, None) if up else (None, 0) for up in rising] + [(None, None)]
     found = minimize(loss, np.zeros(design.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
     return found[:-1] / scale, float(found[-1])
+
+
+def _unlabelled_risk(parameters: Floats, positives: Floats, unlabelled: Floats | None) -> tuple[float, Floats]:
+    """Return PU risk and gradient: PRIOR E+[l(+)] + max(0, Eu[l(-)] - PRIOR E+[l(-)]), with the logistic loss l."""
+    if unlabelled is None:
+        return 0.0, np.zeros_like(parameters)
+    logit, unknown = positives @ parameters, unlabelled @ parameters
+    negative = np.logaddexp(0, unknown).mean() - PRIOR * np.logaddexp(0, logit).mean()
+    risk = PRIOR * np.logaddexp(0, -logit).mean()
+    gradient = -PRIOR * positives.T @ (1 - expit(logit)) / len(positives)
+    if negative > 0:
+        risk += negative
+        gradient = gradient + unlabelled.T @ expit(unknown) / len(unlabelled)
+        gradient = gradient - PRIOR * positives.T @ expit(logit) / len(positives)
+    return float(risk), gradient
 
 
 def measured(ranker: Ranker, anchors: Sequence[JudgedAnchor]) -> dict[str, float]:
@@ -213,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         judged = judged_anchors(corpus, judgements, shares=SHARES, seed=options.seed)
         if not judged:
             raise InvalidInput(f"the index holds no pair of {options.judged}")
-        ranker = fit_business(judged, encoder_id=bundle.encoder_id)
+        ranker = fit_business(judged, unlabelled_candidates(corpus, judgements), encoder_id=bundle.encoder_id)
         if options.peers:
             ranker = fit_comparable(corpus, read_peers(options.peers), ranker, judged_anchors(corpus, judgements))
         metrics = {"ranker_pairs": float(sum(len(each.grades) for each in judged))}

@@ -110,6 +110,21 @@ def judged_anchors(
     return [each for each in found if each is not None]
 
 
+def unlabelled_candidates(corpus: FactCorpus, judgements: RelevanceLabels) -> list[PairFeatures]:
+    """Return, for each judged anchor, the features of the candidates of a search that nobody judged."""
+    found = []
+    for anchor, grades in judgements.items():
+        if anchor in corpus.row_of:
+            row = corpus.row_of[anchor]
+            cosines = (corpus.vectors @ corpus.vectors[row]).astype(np.float64)
+            cosines[row] = -2.0
+            nearest = _nearest(cosines, HEAD[Rank.BUSINESS])
+            features = _features(corpus, row, nearest, cosines, nearest)
+            unknown = np.array([corpus.companies[each].id not in grades for each in nearest], dtype=bool)
+            found.append(PairFeatures(**{name: getattr(features, name)[unknown] for name in PairFeatures.__slots__}))
+    return found
+
+
 def peer_candidates(corpus: FactCorpus, anchor: str) -> tuple[list[str], PairFeatures]:
     """Return the ids and features of the candidates that a search for comparable companies reads."""
     row = corpus.row_of[anchor]
