@@ -126,7 +126,7 @@ def test_a_bad_row_does_not_fail_the_first_load_that_others_wait_for(shell: Shel
 
 def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
     path = shell.write("companies.csv", [("bad id", "Bad", "Makes bad things.", "", "")])
-    assert "1 rows were rejected" in shell("ingest", path, "--only-if-new", fails=True)
+    assert "1 row was rejected" in shell("ingest", path, "--only-if-new", fails=True)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
         (
             "a.csv",
             b"id,name,description\nbad id,B,B.\n",
-            "no row of a.csv can be used, so nothing was written: 1 rows were",
+            "no row of a.csv can be used, so nothing was written: 1 row was",
         ),
         ("a.jsonl", b"\n", "a.jsonl has no companies: it has no rows with fields"),
         ("a.jsonl", b"\xff\0\n\x01\n", "none of its first 2 rows can be read (not JSON"),
