@@ -1,6 +1,7 @@
 """The command line as a user types it, on real files, the real index and the shipped bundle."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from similarity.cli.context import progress_lines
+from similarity.cli.main import main, serve
+from similarity.errors import SimilarityError
 from similarity.feedback.sqlite import SqliteWorkspace
 from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
@@ -349,3 +353,39 @@ def test_a_file_that_is_no_index_is_not_touched(shell: Shell) -> None:
     (shell.folder / "similarity.db").write_text("my diary" * 1000)
     assert "not an SQLite database" in shell("info", fails=True)
     assert (shell.folder / "similarity.db").read_text().startswith("my diary")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1),
+        (SimilarityError("wrong"), 1),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), 1),
+    ],
+)
+def test_an_error_ends_the_command_with_a_status(
+    error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr("similarity.cli.main.app", app)
+    monkeypatch.setattr(sys, "argv", ["similarity"])
+    for stream in ("stdout", "stderr"):  # Typer replaces them after a broken pipe
+        monkeypatch.setattr(sys, stream, io.StringIO())
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == status
+
+
+def test_only_a_missing_module_means_that_the_service_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: str) -> None:
+        raise ImportError("cannot import name 'app'")
+
+    monkeypatch.setattr("similarity.cli.main.import_module", fails)
+    with pytest.raises(ImportError, match="cannot import name"):
+        serve()

@@ -11,7 +11,7 @@ from similarity.errors import IndexUnavailable
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import DamagedErasure, ErasureState
 from similarity.index.sqlite import SqliteIndex
-from similarity.upkeep.erasure import STORE_AWAY, Eraser
+from similarity.upkeep.erasure import STORE_UNAVAILABLE, Eraser
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 from tests.similarity.index.inspection import tamper
@@ -70,7 +70,7 @@ def test_a_damaged_key_ends_no_erasure_as_if_nothing_were_found(eraser: Eraser) 
     assert set(states(eraser).values()) == {ErasureState.RUNNING}
     record = eraser.index.ledger.erasure("acme")
     assert record is not None
-    assert record.problem == STORE_AWAY
+    assert record.problem == STORE_UNAVAILABLE
     assert len(notes(eraser)) == 3
 
 
