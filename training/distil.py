@@ -14,9 +14,9 @@ Several teachers with different errors may be better than the best of them. Each
 vectors are cached in OUTPUT/teachers. Weak labels and lexical overlap add to the
 teachers' cosine of two companies; local scaling corrects for hubness (distillation/targets.py).
 
-Translations (data/translations.py) teach a multilingual student what the teachers know in English: a translation has the
-teachers' similarities of its English original (Reimers and Gurevych, EMNLP 2020, https://arxiv.org/abs/2004.09813, with
-similarities instead of vectors, so that the student need not have the teachers' dimension).
+Translations (data/translations.py) teach a multilingual student what the teachers know in English: a translation has
+the teachers' similarities of its English original (Reimers and Gurevych, EMNLP 2020, https://arxiv.org/abs/2004.09813,
+with similarities instead of vectors, so that the student need not have the teachers' dimension).
 
 A batch contains neighbourhoods of the corpus by the teachers' similarities; the loss compares the student's cosines
 within a batch with the teachers' (losses/distillation.py). `--pairs` is only used for checkpoint selection, on the

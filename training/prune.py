@@ -4,8 +4,8 @@
         --scripts LATIN CJK HIRAGANA KATAKANA HANGUL CYRILLIC --tokens 100000 --output models/pruned
 
 The vocabulary keeps every token of one character of the scripts, so that no word of them becomes unknown, and then the
-most probable other tokens. A word whose token is left out is split into shorter ones. What the left-out layers did has to
-be learnt again: `python -m training.distil --model models/pruned --translations ...`.
+most probable other tokens. A word whose token is left out is split into shorter ones. What the left-out layers did has
+to be learnt again: `python -m training.distil --model models/pruned --translations ...`.
 
 A script is the first word of the Unicode names of its letters (https://www.unicode.org/charts/).
 """

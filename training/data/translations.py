@@ -3,8 +3,8 @@
     python -m training.data.translations --packages txt/ --appstream dep11.yml --output translations.jsonl
 
 reads the descriptions of Debian's packages, which volunteers have translated (https://www.debian.org/international/l10n/ddtp),
-and the summaries of AppStream. `--packages`: a folder with one file for each language, `en`, `de`, ..., in the format of
-apt's Translation files, uncompressed (`/usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*_Translation-de*`).
+and the summaries of AppStream. `--packages`: a folder with one file for each language, `en`, `de`, ..., in the format
+of apt's Translation files, uncompressed (`/usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*_Translation-de*`).
 """
 
 import argparse

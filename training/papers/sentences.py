@@ -25,7 +25,7 @@ from training.evaluate.encoding import Encode
 from training.evaluate.judged import read_descriptions
 from training.evaluate.ranks import auc
 from training.losses.anchor_losses import sample_entries
-from training.losses.objectives import Log, step_random
+from training.losses.methods import Log, step_random
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
 from training.options import add_settings, settings_of

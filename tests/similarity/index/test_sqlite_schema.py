@@ -57,7 +57,7 @@ def test_a_new_file_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_published_migration_is_not_edited() -> None:
-    """Not even through a constant of live code that its SQL contains. A new migration changes the slice and the hash."""
+    """Not even through a constant of live code in its SQL. A new migration changes the slice and the hash."""
     published = re.sub(r"--.*|\s+", " ", "\n".join(sql for migration in MIGRATIONS[:10] for sql in migration))
     digest = hashlib.sha256(re.sub(r" +", " ", published).encode()).hexdigest()
     assert digest[:16] == "ca03a0d32a5de9f4"

@@ -86,7 +86,7 @@ def test_an_erasure_refuses_an_index_of_ids_that_differs_from_its_rows(eraser: E
     path.write_bytes(content)
     with closing(SqliteIndex(path)) as index:
         damaged = Eraser(index, eraser.workspace)
-        with pytest.raises(IndexUnavailable, match=r"is damaged.*'bolt' of erasures is not what its index says"):
+        with pytest.raises(IndexUnavailable, match=r"is damaged.*row 'bolt' differs from its index;"):
             damaged.accept("bolt")
         assert index.damage()
         assert [each.id for each in damaged.finish()] == ["acme", "cog"]
