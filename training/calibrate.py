@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from similarity.bundle import CARD_FILE, ModelBundle, write_manifest
 from similarity.encoder import TextEncoder
@@ -27,6 +28,7 @@ from similarity.errors import InvalidInput
 from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from training.config import SEED
 from training.console import refusing, say
+from training.data.labels import GradeOne
 from training.evaluate.bootstrap import mean_interval, with_bounds
 from training.evaluate.calibration import (
     HITS_PER_ANCHOR,
@@ -132,7 +134,9 @@ def read_calibration_anchors(options: argparse.Namespace) -> RelevanceLabels:
         InvalidInput: the file is invalid, has too few anchors, or the bundle was trained on one of them.
     """
     if options.selection_anchors is not None:
-        return held_out_judgements(options.judged, seed=options.seed, anchors=options.selection_anchors)
+        return held_out_judgements(
+            options.judged, seed=options.seed, anchors=options.selection_anchors, grade_one=options.grade_one
+        )
     judgements = read_relevance_labels(options.judged)
     leaked = sorted(set(listed_companies(options.bundle)).intersection(judgements))
     if leaked:
@@ -190,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--dev", type=Path, help="judgements of other anchors, to measure the calibration on")
     add("--served", type=int, default=HITS_PER_ANCHOR, help=f"hits per anchor (default: {HITS_PER_ANCHOR})")
     add("--selection-anchors", type=int, help="use only the anchors of --judged that training held out: their number")
+    add("--grade-one", choices=get_args(GradeOne), default="negative", help="as in the training run")
     add("--seed", type=int, default=SEED, help="seed of the training run, of folds and resamples (default: 1)")
     add("--output", type=Path, help="folder in which to write the folder of the bundle (default: replace the bundle)")
     add("--plots", type=Path, help="folder for the reliability plot")

@@ -46,7 +46,7 @@ class TrainSettings:
     frozen_embeddings: bool = False  # token embeddings are not trained, so that tokens not seen keep their meaning
     frozen_layers: int = 0  # number of lowest layers that are not trained; their output is computed once
     # Loss
-    method: str = "pause"  # see training.losses.objectives
+    method: str = "pause"  # see training.losses.methods
     priors: tuple[float, ...] = ()  # share of each class among the unlabelled pairs; () = its share of the labels
     alpha: float = 3.0  # exponent of the annealing; 0 = constant weight
     unlabelled_weight: float = 1.0  # weight of the PU risk at the last step

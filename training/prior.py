@@ -37,20 +37,18 @@ Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
 
-LEAST_POSITIVES = 30
+MIN_PAIRS = 30
 CELLS = 400
 RESAMPLES = 200
 INTERVAL = (0.025, 0.975)
 # An interval wider than this determines little more than the order of magnitude.
 WIDE = 0.2
-# An estimate beyond this has reached a bound of the fit.
-LEAST_PRIOR = 0.001
-BOUNDS = ((-12.0, 12.0), (-40.0, 40.0), (0.0, 40.0))  # of logit of c, a, b
+BOUNDS = ((-12.0, 12.0), (-40.0, 40.0), (0.0, 40.0))  # bounds of the logit of c, of a and of b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorEstimate:
-    """The share of competitors in the pool, with the 95 % bootstrap interval over anchors."""
+    """The share of competitors in the pool, with the 95 % bootstrap interval over anchors (0 to 1 for one anchor)."""
 
     prior: float
     lower: float
@@ -66,12 +64,13 @@ def estimate_prior(
     labelled negatives. The pairs of one anchor are resampled together.
 
     Raises:
-        InvalidInput: there are too few pairs of either kind, or labelled competitors do not score higher than the pool.
+        InvalidInput: there are too few pairs of either kind, or the mean score of labelled competitors is not higher
+            than that of the pool.
     """
-    if positive.sum() < LEAST_POSITIVES or (~positive).sum() < LEAST_POSITIVES:
+    if positive.sum() < MIN_PAIRS or (~positive).sum() < MIN_PAIRS:
         raise InvalidInput(
             f"{int(positive.sum())} labelled competitors and {int((~positive).sum())} unlabelled pairs are too few to "
-            f"estimate a prior from (at least {LEAST_POSITIVES} each); label 100 pairs drawn at random instead"
+            f"estimate a prior from (at least {MIN_PAIRS} each); label 100 pairs drawn at random instead"
         )
     if not scores[positive].mean() > scores[~positive].mean():
         raise InvalidInput(
@@ -82,7 +81,7 @@ def estimate_prior(
 
     def fitted(weights: Floats) -> float:
         positives, unlabelled = (
-            np.bincount(cell[some], weights[some], minlength=CELLS).astype(np.float64) for some in (positive, ~positive)
+            np.bincount(cell[mask], weights[mask], minlength=CELLS).astype(np.float64) for mask in (positive, ~positive)
         )
         return fit(centres, positives, unlabelled)
 
@@ -95,7 +94,8 @@ def estimate_prior(
         weights = picked[anchor].astype(np.float64)
         if weights[positive].any() and weights[~positive].any():
             drawn.append(fitted(weights))
-    lower, upper = np.quantile(drawn, INTERVAL) if drawn else (prior, prior)
+    # All resamples of one anchor are equal, which says nothing about the uncertainty.
+    lower, upper = np.quantile(drawn, INTERVAL) if drawn and anchor.max() > 0 else (0.0, 1.0)
     return PriorEstimate(prior=prior, lower=float(lower), upper=float(upper))
 
 
@@ -125,12 +125,13 @@ def likelihood_loss(values: Floats, scores: Floats, positives: Floats, unlabelle
     """Return the mean negative log-likelihood of (logit of c, a, b), and its gradient."""
     total = positives.sum() + unlabelled.sum()
     c = expit(values[0])
-    curve = expit(values[1] + values[2] * scores)
-    chance = np.clip(c * curve, 1e-12, 1 - 1e-12)
-    loss = -(positives * np.log(chance) + unlabelled * np.log1p(-chance)).sum() / total
-    by_chance = (unlabelled / (1 - chance) - positives / chance) / total
-    by_line = by_chance * c * curve * (1 - curve)
-    gradient = [(by_chance * curve).sum() * c * (1 - c), by_line.sum(), (by_line * scores).sum()]
+    sigmoid = expit(values[1] + values[2] * scores)
+    probability = np.clip(c * sigmoid, 1e-12, 1 - 1e-12)
+    loss = -(positives * np.log(probability) + unlabelled * np.log1p(-probability)).sum() / total
+    # Derivatives of the loss with respect to the probability, and to a + b * score.
+    d_probability = (unlabelled / (1 - probability) - positives / probability) / total
+    d_linear = d_probability * c * sigmoid * (1 - sigmoid)
+    gradient = [(d_probability * sigmoid).sum() * c * (1 - c), d_linear.sum(), (d_linear * scores).sum()]
     return float(loss), np.array(gradient)
 
 
@@ -146,10 +147,10 @@ def score_cells(scores: NDArray[np.floating]) -> tuple[Integers, Floats]:
 def pool_prior(prior: float, *, positives: int, negatives: int, unlabelled: int) -> float:
     """Return the share of competitors in the unlabelled pool; `prior` is their share in all pairs before labelling.
 
-    If only positives were labelled, at the rate s, this is (π − πs) / (1 − πs).
+    If only competitors were labelled, a share s of them, this is (π − πs) / (1 − πs) for the prior π.
 
     Raises:
-        InvalidInput: more are labelled than the prior allows.
+        InvalidInput: by the prior, no competitor or no other company is left in the unlabelled pool.
     """
     left = prior * (positives + negatives + unlabelled) - positives
     if not 0 < left < unlabelled:
@@ -167,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--companies", type=Path, help="JSONL file of the companies that the pairs name")
     parser.add_argument("--bundle", type=Path, help="folder of the encoder's bundle (default: the one that ships)")
     parser.add_argument("--known", type=float, help="share of competitors among all pairs before labelling, if known")
-    parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap resamples (default: 0)")
     options = parser.parse_args(arguments)
     with refusing():
         _report(options)
@@ -176,8 +177,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _report(options: argparse.Namespace) -> None:
     encoder = TextEncoder(ModelBundle.load(options.bundle or seed_folder()))
     pairs = read_pairs(options.pairs, companies=options.companies, text_settings=encoder.text_settings)
-    positive, negative, pool = parts(pairs)
-    positives, negatives, unlabelled = (int(some.sum()) for some in (positive, negative, pool))
+    positive, negative, pool = label_masks(pairs)
+    positives, negatives, unlabelled = (int(mask.sum()) for mask in (positive, negative, pool))
     say(
         f"{len(pairs):,} pairs: {positives:,} labelled competitors, {negatives:,} labelled others, "
         f"{unlabelled:,} unlabelled"
@@ -185,28 +186,30 @@ def _report(options: argparse.Namespace) -> None:
     share = "share of competitors among the unlabelled pairs"
     if options.known is not None:
         known = pool_prior(options.known, positives=positives, negatives=negatives, unlabelled=unlabelled)
-        say(f"{share}: {known:.3f}\n{_option(known, pairs)}")
+        say(f"{share}: {known:.3g}\n{priors_option(known, pairs)}")
         return
     used = np.flatnonzero(positive | pool)
     vectors = encoder.encode(pairs.texts)
     cosines = np.einsum("nd,nd->n", vectors[pairs.left[used]], vectors[pairs.right[used]])
     found = estimate_prior(cosines, positive[used], anchors=pairs.left[used], seed=options.seed)
-    say(f"{share}: {found.prior:.3f} ({found.lower:.3f} to {found.upper:.3f})")
-    if not LEAST_PRIOR <= found.prior <= 1 - LEAST_PRIOR:
+    say(f"{share}: {found.prior:.3g} ({found.lower:.3g} to {found.upper:.3g})")
+    if not 1 <= found.prior * unlabelled <= unlabelled - 1:  # all or none of the pool: the fit has reached a bound
         raise InvalidInput(
             "the cosines do not determine the prior; label 100 pairs drawn at random and use their shares"
         )
-    if found.upper - found.lower > WIDE or found.upper > 1 - WIDE:
+    if found.upper - found.lower > WIDE:
         say("The interval is wide; labelling 100 pairs drawn at random gives a better estimate.")
+    elif found.upper > 1 - WIDE:
+        say("The estimate is unusually high; check it with the labels of 100 pairs drawn at random.")
     if negatives:
         say(
             "If pairs were selected at random for labelling, omit --priors: training uses the share of the labels, "
             f"{positives / (positives + negatives):.3f}.\nIf competitors were selected for labelling, train with"
         )
-    say(_option(found.prior, pairs))
+    say(priors_option(found.prior, pairs))
 
 
-def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
+def label_masks(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
     """Return masks (labelled competitors, labelled others, unlabelled), each bool `[n]`.
 
     Raises:
@@ -224,10 +227,15 @@ def parts(pairs: Pairs) -> tuple[Flags, Flags, Flags]:
     return positive, pairs.labelled & ~positive, pool
 
 
-def _option(prior: float, pairs: Pairs) -> str:
+def priors_option(prior: float, pairs: Pairs) -> str:
     """Return the option for training: one prior, or one for each of two classes, which sum to 1."""
     values = [prior] if len(pairs.classes) == 1 else [prior, 1 - prior]
-    return "  --priors " + " ".join(f"{value:.3f}" for value in values)
+    return "  --priors " + " ".join(map(_share_text, values))
+
+
+def _share_text(share: float) -> str:
+    """Return the share as text, with three significant digits of it or of its complement; it never becomes 0 or 1."""
+    return f"{share:.3g}" if share <= 0.5 else f"{1 - float(f'{1 - share:.3g}'):.9g}"
 
 
 if __name__ == "__main__":

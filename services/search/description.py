@@ -19,58 +19,58 @@ Document: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """The OpenAPI document, and both responses as bytes."""
+class RenderedDescription:
+    """The OpenAPI document, and the bodies of both responses."""
 
     document: Document
     openapi: bytes
     manual: bytes
 
 
-class Description:
-    """Describes an API at the first request: it takes a quarter of a second, which most tests do not need.
+class DescriptionCache:
+    """The description of an API, rendered at the first request: this takes a quarter of a second.
 
-    Thread-safe. Without the lock FastAPI fails now and then if two threads describe at once.
+    Thread-safe. Without the lock, FastAPI sometimes fails if two threads make the OpenAPI document at the same time.
     """
 
     def __init__(self, describe: Callable[[], Document]) -> None:
         self._describe = describe
         self._lock = Lock()
-        self._made: Described | None = None
+        self._rendered: RenderedDescription | None = None
 
-    def made(self) -> Described:
-        """Return the description; the first call makes it."""
+    def get(self) -> RenderedDescription:
+        """Return the description; the first call renders it."""
         with self._lock:
-            if self._made is None:
-                document = _with_problem_media_type(self._describe())
-                self._made = Described(
+            if self._rendered is None:
+                document = _set_problem_media_type(self._describe())
+                self._rendered = RenderedDescription(
                     document, bytes(JSONResponse(document).body), bytes(HTMLResponse(manual_page(document)).body)
                 )
-            return self._made
+            return self._rendered
 
-    async def ready(self) -> Described:
+    async def get_async(self) -> RenderedDescription:
         """Return the description without blocking the event loop."""
-        made = self._made
-        return made if made is not None else await run_sync(self.made)
+        rendered = self._rendered
+        return rendered if rendered is not None else await run_sync(self.get)
 
 
 def add_description(app: FastAPI) -> None:
     """Add the description to `app`, which must have all its routes."""
-    description = Description(app.openapi)
+    cache = DescriptionCache(app.openapi)
     # FastAPI's documented way to change the document.
-    app.openapi = lambda: description.made().document  # type: ignore[method-assign]
+    app.openapi = lambda: cache.get().document  # type: ignore[method-assign]
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:
-        return Response((await description.ready()).openapi, media_type="application/json")
+        return Response((await cache.get_async()).openapi, media_type="application/json")
 
     @app.get("/docs", include_in_schema=False)
     async def manual() -> Response:
-        return HTMLResponse((await description.ready()).manual)
+        return HTMLResponse((await cache.get_async()).manual)
 
 
-def _with_problem_media_type(document: Document) -> Document:
-    """Return the document with the media type of problems; FastAPI describes every answer as plain JSON."""
+def _set_problem_media_type(document: Document) -> Document:
+    """Set the media type of problems in `document`, and return it. FastAPI describes every response as plain JSON."""
     for operations in document["paths"].values():
         for operation in operations.values():
             for status, response in operation["responses"].items():

@@ -4,7 +4,6 @@ Heavy parts are imported inside the command that needs them, so that `--help` is
 """
 
 import os
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated
@@ -64,7 +63,7 @@ def serve(
     package = "similarity.service" if find_spec("similarity.service") else "services.search"
     try:
         service = import_module(f"{package}.__main__")
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise InvalidInput(
             f"the search service is not installed ({error.name} is missing): "
             "pip install 'company-similarity[search]', in a checkout pip install -e '.[search]'"
@@ -87,15 +86,14 @@ app.command()(audit)
 
 
 def main() -> None:
-    """Runs the command line; expected errors are one line on standard error and exit status 1."""
+    """Run the command line; expected errors are one line on standard error and exit status 1.
+
+    Typer ends the process itself with status 130 after Ctrl-C, and with status 1 if the reader of the output (`head`,
+    a pager) closed the pipe.
+    """
     try:
         app()
     except SimilarityError as error:
         fail(str(error))
-    except KeyboardInterrupt:
-        fail("interrupted; acknowledged changes are written; run the same command again to continue")
-    except BrokenPipeError:
-        # The reader (`head`, a pager) closed the pipe. Without this, Python would raise again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:  # a missing folder, a full disk: the message names the file
         fail(str(error))

@@ -44,8 +44,8 @@ class Model:
 class AskedAnchor:
     """An anchor or a negative as the service resolved it; `company` is None for free text.
 
-    `redirected_from`: the requested domain or name; None if the id was requested. `confidence`: how sure it is that
-    this company was meant. `duplicates`: ids that would have been hits but are the same company.
+    `redirected_from`: the requested domain or name; None if the id was requested. `confidence`: measured share of
+    right companies among those found in this way. `duplicates`: ids of the same company, which are therefore not hits.
     """
 
     asked: str = ""
@@ -63,7 +63,10 @@ class AskedAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """A reference that was not found: its `role` in the query, the `problem` and companies with similar names."""
+    """A reference that was not found or that several companies match: its `role` in the query, and the `problem`.
+
+    `suggestions` are companies with similar names.
+    """
 
     asked: str
     role: str
@@ -133,10 +136,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Competitors, nearest first, all from one `generation`.
+    """Competitors in the order of `rank`, all from one `generation`.
 
-    `misses`: anchors, negatives and exclusions that match no company. `next_cursor`: for the next page; None on the
-    last page. `approximate`: if true, some nearer companies may be missing.
+    `misses`: anchors, negatives and exclusions that match no company, or several. `next_cursor`: for the next page;
+    None on the last page. `approximate`: if true, some nearer companies may be missing.
     """
 
     hits: tuple[Hit, ...]

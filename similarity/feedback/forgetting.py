@@ -16,7 +16,7 @@ def forgotten_event(event: FeedbackEvent, names: CompanyNames) -> FeedbackEvent:
     """
 
     def kept(text: str) -> str:
-        return "" if names.are_in(text) else text
+        return "" if names.contained_in(text) else text
 
     shown = replace(event.shown, generation=kept(event.shown.generation), bundle_id=kept(event.shown.bundle_id))
     return replace(event, note=kept(event.note), shown=shown)
@@ -27,7 +27,7 @@ def renamed_lists(lists: Iterable[SavedList], names: CompanyNames) -> dict[str, 
     return {
         saved.name: f"list {names.pseudonym(f'{saved.name} {microseconds(saved.saved_at)}')}"
         for saved in lists
-        if names.are_in(saved.name)
+        if names.contained_in(saved.name)
     }
 
 
@@ -57,10 +57,10 @@ def forgotten_question(
     """
 
     def is_it(anchor: Mapping[str, Any]) -> bool:
-        return names.mean(anchor.get("company")) or names.are_in(anchor.get("text") or "")
+        return names.matches(anchor.get("company")) or names.contained_in(anchor.get("text") or "")
 
     def name_of(other: str) -> str:
-        return renamed.get(other, f"list {names.pseudonym(other)}") if names.are_in(other) else other
+        return renamed.get(other, f"list {names.pseudonym(other)}") if names.contained_in(other) else other
 
     members = ("anchors", "negatives", "exclude", "exclude_lists", "filters", "companies")
     held = {member: list(question.get(member) or []) for member in members}
@@ -79,13 +79,13 @@ def forgotten_question(
 
 
 def _forgotten_filter(given: Mapping[str, Any], names: CompanyNames) -> Mapping[str, Any] | None:
-    if names.are_in(str(given.get("field")).removeprefix("attributes.")):
+    if names.contained_in(str(given.get("field")).removeprefix("attributes.")):
         return None
 
     def is_it(value: str) -> bool:
         if given.get("field") == "domain":
             return names.occur_in(value)
-        return names.are_in(value) and not names.is_anothers(value)
+        return names.contained_in(value) and not names.belongs_to_another(value)
 
     members = ("any_of", "none_of")
     kept = {member: [each for each in given.get(member) or [] if not is_it(each)] for member in members}

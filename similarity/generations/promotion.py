@@ -6,7 +6,7 @@ from similarity.errors import GenerationConflict, NoLiveGeneration
 from similarity.generations.gate import Gate, GateReport, generation_named
 from similarity.generations.leases import REEMBED, RenewedLease
 from similarity.generations.plan import previous_generations
-from similarity.index.comparing import lag_that_stays, lagging
+from similarity.index.comparing import lagging, persistent_lag
 from similarity.index.protocol import CompanyIndex, GenerationState
 from similarity.index.rules import nothing_before
 
@@ -72,7 +72,7 @@ def rollback_plan(index: CompanyIndex, *, wait: float = 0) -> Rollback:
     if not previous:
         raise nothing_before(live.name)
     target = previous[0].name
-    lag = lag_that_stays(index, ahead=live.name, behind=target, wait=wait)
+    lag = persistent_lag(index, ahead=live.name, behind=target, wait=wait)
     return Rollback(live=live.name, target=target, lacking=lag.count, lacks=lag.ids)
 
 

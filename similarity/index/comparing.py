@@ -12,7 +12,7 @@ from similarity.index.rules import lagging_behind
 POLL_SECONDS = 0.2
 IDS_SHOWN = 10
 MAX_IN_FLIGHT_DOCUMENTS = 50_000
-"""More documents than all writers together have in flight between two generations."""
+"""Upper limit of the documents in flight between two generations. If more are missing, the generation is behind."""
 _END = DocumentVersion(id="\x7f", version=-1)  # sorts after every id
 
 
@@ -26,16 +26,17 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """How many documents a generation lacks, and the ids of the first of them."""
+    """The number of documents that a generation lacks or holds in an older version, and the first of their ids."""
 
     count: int
     ids: tuple[str, ...]
 
 
 def differences(old: Iterable[list[DocumentVersion]], new: Iterable[list[DocumentVersion]]) -> Iterator[Difference]:
-    """Return the documents whose versions differ, by ascending id. Both are pages by ascending id; `old` is read first.
+    """Return the documents whose versions differ, by ascending id.
 
-    Tombstones are documents.
+    `old` and `new` are batches sorted by id; the first item is read from `old` (see `lagging`). Tombstones are
+    documents.
     """
     olds, news = chain.from_iterable(old), chain.from_iterable(new)
     one, other = next(olds, _END), next(news, _END)
@@ -56,7 +57,7 @@ def lagging(index: CompanyIndex, *, ahead: str, behind: str, after: str = "") ->
     """Return the documents of `ahead` that `behind` lacks or holds in an older version, by ascending id after `after`.
 
     Tombstones are documents too. While others write, the result may contain an id that is no longer behind; an id
-    that is behind all the time is always in the result.
+    that stays behind during the call is always in the result.
     """
     # `behind` is read first: a document that is written between the two reads then seems to be missing, and is checked
     # again by the caller.
@@ -68,25 +69,26 @@ def lagging(index: CompanyIndex, *, ahead: str, behind: str, after: str = "") ->
     )
 
 
-def lag_that_stays(index: CompanyIndex, *, ahead: str, behind: str, wait: float) -> Lag:
-    """Return the documents that `behind` lacks now and still lacks after `wait` seconds.
+def persistent_lag(index: CompanyIndex, *, ahead: str, behind: str, wait: float) -> Lag:
+    """Return the number and the first ids of the documents that are behind now and still behind after `wait` seconds.
 
-    Writers write one generation after the other, so a batch in flight is missing in one of them for a moment. Returns
-    as soon as no document is missing, and immediately if more are missing than can be in flight.
+    A document is behind if `behind` lacks it or holds an older version. Writers write one generation after the other,
+    so a batch in flight is behind in one of them for a moment. Returns as soon as no document is behind, and
+    immediately if more are behind than can be in flight.
     """
     differing = lagging(index, ahead=ahead, behind=behind)
     lacking = {document.id: document.version for document in islice(differing, MAX_IN_FLIGHT_DOCUMENTS)}
-    others = sum(1 for _ in differing)
+    over_limit = sum(1 for _ in differing)
     give_up = time.monotonic() + wait
-    while lacking and not others and (left := give_up - time.monotonic()) > 0:
+    while lacking and not over_limit and (left := give_up - time.monotonic()) > 0:
         time.sleep(min(POLL_SECONDS, left))
         held = index.stored_versions(behind, lacking)
         lacking = {company_id: version for company_id, version in lacking.items() if held.get(company_id, -1) < version}
-    return Lag(count=len(lacking) + others, ids=tuple(islice(lacking, IDS_SHOWN)))
+    return Lag(count=len(lacking) + over_limit, ids=tuple(islice(lacking, IDS_SHOWN)))
 
 
 def refuse_lagging(index: CompanyIndex, *, live: str, target: str, wait: float) -> None:
-    """Raise GenerationConflict if `target` still lacks changes of `live` after `wait` seconds."""
-    lag = lag_that_stays(index, ahead=live, behind=target, wait=wait)
+    """Raise GenerationConflict if `target` lacks documents of `live`, or holds older versions, after `wait` seconds."""
+    lag = persistent_lag(index, ahead=live, behind=target, wait=wait)
     if lag.count:
         raise lagging_behind(target, live, lag.count, lag.ids)

@@ -27,11 +27,12 @@ SHORT_WORD_CHARACTERS = 3
 HASH_CHARACTERS = 32
 PSEUDONYM_CHARACTERS = 12
 
-# Between the words of "KelvoDrimpax"; within "T-Mobile", "E.ON" and "AT&T"; within "O'Neill", though "Hill's" is not
-# "hills"; and any apostrophe within a word.
-_HUMP = re.compile("(?<=[a-zа-я])(?=[A-ZА-Я])")
+# Between the words of "KelvoDrimpax".
+_CAMEL_CASE = re.compile("(?<=[a-zа-я])(?=[A-ZА-Я])")
+# The characters within "T-Mobile", "E.ON" and "AT&T".
 _WITHIN_WORD = re.compile("(?<=\\w)[-.·&](?=\\w)")
 _ANY_APOSTROPHE = re.compile("(?<=\\w)['\u2019\u02bc](?=\\w)")
+# The apostrophe of "O'Neill", which is also written "ONeill"; not that of "Hill's".
 _APOSTROPHE = re.compile("(?<=\\b\\w)['\u2019\u02bc](?=\\w\\w)")
 
 
@@ -57,27 +58,27 @@ def hashes_of(key: bytes, names: Iterable[str]) -> frozenset[str]:
 class CompanyNames:
     """The id of a company, and the hashes of its names from `hashes_of` with `key`.
 
-    `is_anothers`: returns whether another company has a name too.
+    `belongs_to_another`: returns whether another company has the name, too.
     """
 
     id: str
     key: bytes = field(default=b"", repr=False)
     hashes: frozenset[str] = frozenset()
-    is_anothers: Callable[[str], bool] = lambda _: False
+    belongs_to_another: Callable[[str], bool] = lambda _: False
 
-    def mean(self, reference: object) -> bool:
+    def matches(self, reference: object) -> bool:
         """Return whether `reference` is the id, or a name that no other company has. Only ids are case-sensitive."""
         if not isinstance(reference, str) or reference == self.id:
             return reference == self.id
-        return self._is_name(reference) and not self.is_anothers(reference)
+        return self._is_name(reference) and not self.belongs_to_another(reference)
 
     def occur_in(self, value: object) -> bool:
         """Return whether a value of a reference or of a filter is or contains a name that no other company has."""
         if not isinstance(value, str) or value == self.id:
             return value == self.id
-        return (self._is_name(value) or self.are_in(value)) and not self.is_anothers(value)
+        return (self._is_name(value) or self.contained_in(value)) and not self.belongs_to_another(value)
 
-    def are_in(self, text: str) -> bool:
+    def contained_in(self, text: str) -> bool:
         """Return whether a text contains the id or a name, ignoring case.
 
         A word of up to three letters must have a capital in the text: "On" is a company, "on" is not.
@@ -97,20 +98,23 @@ class CompanyNames:
         return not self.hashes.isdisjoint(hashes)
 
     def pseudonym(self, text: str) -> str:
-        """Return a replacement for a text, always the same for the same text."""
+        """Return a replacement for a text, always the same for the same text.
+
+        It uses the secret of the name hashes. It must stay as it is, because stored queries name lists by pseudonyms.
+        """
         return _digest(self.key, text)[:PSEUDONYM_CHARACTERS]
 
 
 def _phrases_of(name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the phrases by which a name is searched, each with its stored length."""
     forms = _forms_of(name)
-    for form, is_telling in forms.items():
+    for form, is_distinctive in forms.items():
         several = _ANY_APOSTROPHE.sub("", form) if " " in form else form
         joined = form if DOMAIN_PATTERN.fullmatch(form) else _WITHIN_WORD.sub("", form)
         for spelling in {form, several, joined, _APOSTROPHE.sub("", form)}:
             if phrase := _phrase(spelling):
-                yield _length(phrase, is_telling=is_telling), phrase
-    shortest = words_of(min((form for form, is_telling in forms.items() if is_telling), key=len, default=""))
+                yield _stored_length(phrase, is_distinctive=is_distinctive), phrase
+    shortest = words_of(min((form for form, is_distinctive in forms.items() if is_distinctive), key=len, default=""))
     parts = [part for word in shortest for part in _parts(word)]
     if len(parts) > len(shortest):
         yield len(parts), parts
@@ -123,12 +127,12 @@ def _forms_of(name: str) -> dict[str, bool]:
     forms = forms_of_name(name)
     short = {without_legal_forms(form) for form in forms} - forms.keys()
     further = (each for form in short for each in forms_of_name(form).items())
-    return {form: is_telling and form.casefold() not in COMMON_WORDS for form, is_telling in further} | forms
+    return {form: is_distinctive and form.casefold() not in COMMON_WORDS for form, is_distinctive in further} | forms
 
 
 def _parts(word: str) -> list[str]:
     """Return the parts of a word like "KelvoDrimpax"; "eBay" is one part."""
-    parts = _HUMP.split(word)
+    parts = _CAMEL_CASE.split(word)
     return parts if all(len(part) > 1 and part[0].isupper() for part in parts) else [word]
 
 
@@ -161,10 +165,11 @@ def _phrase(name: str) -> list[str]:
     return [word.casefold() for word in words_of(name)] or name.split()
 
 
-def _length(phrase: list[str], *, is_telling: bool = True) -> int:
+def _stored_length(phrase: list[str], *, is_distinctive: bool = True) -> int:
+    """Return the number of words; NOT_IN_TEXTS if the phrase would be found in every text."""
     text = "".join(phrase)
     is_short_number = text.isdecimal() and len(text) <= SHORT_NUMBER_CHARACTERS
-    return len(phrase) if is_telling and len(text) > 1 and not is_short_number else NOT_IN_TEXTS
+    return len(phrase) if is_distinctive and len(text) > 1 and not is_short_number else NOT_IN_TEXTS
 
 
 def _hash(key: bytes, length: int, phrase: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Dead letters: messages that could not be processed, with their bytes and the reason, so that they can be replayed.
 
-A dead letter is one line of JSON. A message that failed twice (a retried bundle) has two lines with one identity:
-its position and its content.
+A dead letter is one line of JSON. A message that failed twice (in a retried Beam bundle) has two lines with one
+identity: its position and its content.
 """
 
 import base64
@@ -42,7 +42,9 @@ class DeadLetter:
         The position alone is not unique: a recreated topic or a replaced file gives it to other messages.
         """
         message = self.message
-        parts = (message.position.encode(), message.key, message.value, message.unreadable.encode())
+        # Names of files that are not UTF-8 contain lone surrogates.
+        position, unreadable = (text.encode(errors="surrogatepass") for text in (message.position, message.unreadable))
+        parts = (position, message.key, message.value, unreadable)
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def to_line(self) -> str:
@@ -78,7 +80,10 @@ class DeadLetter:
             )
             return cls(message=message, stage=Stage(entry["stage"]), reason=_text(entry["reason"]))
         except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(f"{line[:80]!r} is not a dead letter ({error!r}); do not edit the lines") from None
+            reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise InvalidInput(
+                f"{line[:80]!r} is not a dead letter: {reason}; use the file as the stream wrote it"
+            ) from None
 
 
 def _json_members(name: str, content: bytes | None) -> dict[str, str]:
@@ -99,7 +104,7 @@ def _bytes_member(entry: dict[str, object], name: str) -> bytes | None:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is not a text")
+        raise TypeError(f"{value!r:.40} is not a string")
     return value
 
 

@@ -32,6 +32,8 @@ FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
 SHOWN_WARNINGS = 3
 """How many ignored values a report shows; all are in the file of warnings."""
+# The beginning of a file of rejects or warnings.
+FIRST_MEMBER = b'{"row": '
 BYTE_ORDER_MARK = "\ufeff"
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
@@ -52,7 +54,7 @@ def read_rows(path: Path, *, on_note: OnNote = lambda note: None) -> Iterator[Ro
 def read_stream(stream: IO[bytes], *, name: str, on_note: OnNote = lambda note: None) -> Iterator[Row]:
     """Yield the rows of an open file. The suffix of `name` (a path or a URL) decides the format.
 
-    The stream must be seekable, and is not closed. A text is read twice: the first time for its encoding. OSErrors of
+    The stream must be seekable, and is not closed. Text files are read twice: first to detect the encoding. OSErrors of
     the stream are passed on, because a retry may help.
 
     Raises:
@@ -102,7 +104,7 @@ def column_names(path: Path) -> list[str]:
     """Return the columns of a file; for JSONL those of the first 100 rows.
 
     Raises:
-        InvalidInput: the file has none, because it is empty or of another kind.
+        InvalidInput: the file has none, because it is empty or not of the format that its name says.
     """
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
@@ -129,12 +131,18 @@ def column_names(path: Path) -> list[str]:
 
 
 def has_late_column(path: Path, column: str) -> bool:
-    """Return whether any row of a JSONL file has this column; reads the file up to the first such row."""
+    """Return whether any row of a JSONL file has this column, also after the rows that `column_names` reads.
+
+    The file is read up to the first such row.
+    """
     return is_json(path) and any(column in row.record for row in read_rows(path) if not row.unreadable)
 
 
 def count_rows(path: Path) -> int:
-    """Return the number of rows for a progress bar: exact for Parquet, as declared for Excel, else lines."""
+    """Return the number of rows for a progress bar.
+
+    It is exact for Parquet; for Excel, the number that the file declares; otherwise, the number of lines.
+    """
     suffix = format_of(path.name)
     with _opened(path) as stream:
         if suffix == ".parquet":
@@ -143,15 +151,19 @@ def count_rows(path: Path) -> int:
             with open_sheet(stream, str(path)) as sheet:
                 return max(sheet.declared_rows - 1, 0)
         content = unpacked(stream, name=path.name)
-        lines = sum(block.count(b"\n") for block in iter(lambda: content.read(1 << 20), b""))
-    return lines - int(suffix in {".csv", ".tsv", ".txt"})
+        lines, end = 0, b"\n"
+        for block in iter(lambda: content.read(1 << 20), b""):
+            lines, end = lines + block.count(b"\n"), (end + block)[-2:]
+    lines += int(b"\n" not in end.rstrip(b"\0")[-1:])  # the file may be UTF-16
+    return lines if is_json(path) else max(lines - 1, 0)
 
 
 class RejectsFile:
     """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
 
-    An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long). The values of
-    accepted rows that were ignored go to a file of their own, `warnings_path`, with row, id, column and reason.
+    An unreadable row of a text file also has its `text`, as it is in the file (only the beginning if it is too long).
+    The values of accepted rows that were ignored go to a file of their own, `warnings_path`, with row, id, column and
+    reason. A run without rejects or warnings deletes the file that an earlier run wrote.
 
     Raises:
         InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked
@@ -163,13 +175,13 @@ class RejectsFile:
         is_device = path.exists() and not path.is_file()  # such as /dev/null, beside which no file belongs
         name = f"{path.name.removesuffix('.jsonl').removesuffix('.rejects')}.warnings.jsonl"
         self.warnings_path = path if is_device else path.with_name(name)
-        for each in (path, self.warnings_path):
+        for each, contents in ((path, "rejected rows"), (self.warnings_path, "ignored values")):
             if source is not None and each.exists() and each.samefile(source):
-                raise InvalidInput(f"rejected rows cannot be written to {each}, which is being read; name another file")
+                raise InvalidInput(f"{contents} cannot be written to {each}, which is being read; name another file")
             refuse_database(each)
             if not os.access(each if each.exists() else each.parent, os.W_OK) or each.is_dir():
                 raise InvalidInput(
-                    f"rejected rows cannot be written to {each}; give --rejects FILE in an existing, writable folder"
+                    f"{contents} cannot be written to {each}; give --rejects FILE in an existing, writable folder"
                 )
         self.count = 0
         self.first = ""
@@ -180,7 +192,7 @@ class RejectsFile:
     def add(self, row: Row, reason: str) -> None:
         """Append one rejected row."""
         entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
-        if row.unreadable:  # what the record holds of it is not all
+        if row.unreadable:  # `record` contains only a part of an unreadable row
             entry["text"] = row.raw.decode("utf-8", "surrogateescape")
         self._append(self.path, entry)
         self.count += 1
@@ -195,7 +207,8 @@ class RejectsFile:
     @property
     def summary(self) -> str:
         """How many rows were rejected, where they are, and why the first one was."""
-        return f"{self.count:,} rows were rejected; see {self.path} (the first is {self.first})"
+        rows = "1 row was" if self.count == 1 else f"{self.count:,} rows were"
+        return f"{rows} rejected; see {self.path} (the first is {self.first})"
 
     def _append(self, path: Path, entry: Mapping[str, object]) -> None:
         if path not in self._streams:
@@ -211,6 +224,22 @@ class RejectsFile:
     ) -> None:
         for stream in self._streams.values():
             stream.close()
+        if error is None:
+            for path in {self.path, self.warnings_path} - set(self._streams):
+                _delete_earlier(path)
+
+
+def _delete_earlier(path: Path) -> None:
+    """Delete a file that a RejectsFile wrote; leave any other file."""
+    if not path.is_file():
+        return
+    with path.open("rb") as stream:
+        is_ours = stream.readline(len(FIRST_MEMBER)) == FIRST_MEMBER
+    if is_ours:
+        try:
+            path.unlink()
+        except PermissionError:  # of the folder; the file is writable
+            path.write_bytes(b"")
 
 
 @contextmanager

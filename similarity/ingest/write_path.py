@@ -1,10 +1,11 @@
-"""The one write path: every new, changed or deleted company reaches an index through `write_changes`.
+"""The one write path: all records and messages of new, changed or deleted companies pass `write_changes`.
 
     record -- parse_record --> VersionedCompany | DeletedCompany
            -- embed_changes --> EmbeddedCompany | DeletedCompany -- write_changes --> WriteResult
 
-The command line, the pipelines and the service all call `write_changes`. If the text of a company has not changed,
-its stored vector is reused and the encoder is not called. The complete document is still written, with its new version.
+The command line, the pipelines and the service all call `write_changes`. Only a re-embed, an import of vectors and an
+erasure write documents themselves. If the text of a company has not changed, its stored vector is reused and the
+encoder is not called. The complete document is still written, with its new version.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Export of the nearest neighbours of every company to a Parquet file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from similarity.errors import InvalidInput
 from similarity.index.protocol import CompanyIndex, Generation
 from similarity.index.sqlite.files import refuse_database
-from similarity.search.neighbours import all_neighbours
+from similarity.search.neighbours import Neighbour, all_neighbours
 from similarity.search.second_stage import rounded
 
 ROWS_PER_GROUP = 100_000
@@ -36,22 +36,33 @@ def export_neighbours(
     k: int,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Write a row for each neighbour and return the number of rows; probability is null without a ranker.
+    """Write a row for each neighbour of each company to `file`, and return the number of rows.
 
-    The file appears under its name only when it is complete; its metadata holds generation and encoder.
+    An existing file is replaced when the new one is complete; after an error it is unchanged. Column `score` is the
+    cosine; `probability` is null if the generation has no ranker. The file's metadata name the generation, the encoder
+    and the bundle.
 
     Raises:
         InvalidInput: the file is a database, its name does not end with .parquet, or its folder does not exist.
     """
     refuse_database(file)
     _check_name(file)
-    names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
+    metadata = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     draft = file.with_name(f".{file.name}.part")
+    try:
+        written = _write_rows(draft, metadata, all_neighbours(index, generation, k=k, on_rows=on_rows))
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+    return written
+
+
+def _write_rows(file: Path, metadata: dict[str, str], companies: Iterable[tuple[str, str, list[Neighbour]]]) -> int:
     written = 0
-    with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
-        writer.add_key_value_metadata(names)
+    with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
+        writer.add_key_value_metadata(metadata)
         rows: list[Row] = []
-        for company_id, name, neighbours in all_neighbours(index, generation, k=k, on_rows=on_rows):
+        for company_id, name, neighbours in companies:
             for rank, each in enumerate(neighbours, 1):
                 probability = rounded(each.probability)
                 rows.append((company_id, rank, each.id, each.score, probability, each.duplicates, name, each.name))
@@ -59,7 +70,6 @@ def export_neighbours(
                 written += _write(writer, rows)
                 rows = []
         written += _write(writer, rows)
-    draft.replace(file)
     return written
 
 

@@ -1,15 +1,15 @@
 """Erasure of one company: from every generation, from the workspace, and from the disk.
 
-    accept   names -> a delete in the message log -> ledger -> tombstones: searches no longer find the company
-    finish   tombstones that a crash left out -> workspace -> files rewritten -> hashes of names deleted
+    accept   a delete in the message log -> names -> ledger -> tombstones: searches no longer find the company
+    finish   missing tombstones -> workspace -> files rewritten -> hashes of names deleted
 
 The service accepts an erasure in a request and finishes it in the background; the command does both. Every step can
 be repeated. The ledger (`index.ledger`) holds the running erasures, and hashes of all current and former names of
 the company: an erasure that was interrupted by a crash or an outage is finished later.
 
 Two things are kept on purpose: a tombstone in each generation, and the record of the erasure, with id and times.
-Without the tombstone, an older message or a backfill would restore the company. When the message log no longer
-holds messages of that age, `purge_deleted` removes it. If an id is itself personal data, use a pseudonym.
+Without the tombstone, an older message or a backfill would restore the company. Once the message log no longer
+contains older messages, `purge_deleted` removes the tombstone. If an id is itself personal data, use a pseudonym.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,26 +19,26 @@ from datetime import datetime
 from functools import partial
 
 from similarity.company import DeletedCompany, EmbeddedCompany, check_stored_id, utc_now, version_of
-from similarity.errors import IndexUnavailable, NoLiveGeneration, SimilarityError, UnknownGeneration
+from similarity.errors import IndexUnavailable, SimilarityError, UnknownGeneration
 from similarity.feedback.protocol import Workspace
 from similarity.index.ledger import Compaction, DamagedErasure, ErasureRecord, ErasureState
 from similarity.index.name_hashes import CompanyNames, hashes_of, names_of
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.writer_leases import WriterLease
 
-NOT_TAKEN = "not every generation took the deletion: stop whatever writes the company, then erase it again"
+DELETE_REFUSED = "not every generation accepted the delete: stop whatever writes the company, then erase it again"
 WRITTEN_AGAIN = "the company was written again while it was erased: stop whatever writes it, then erase it again"
-STORE_AWAY = "a store does not answer or cannot be rewritten just now; it is tried again"
-FAULT = "a fault of the software, whose log holds the trace; erase again once that is mended"
+STORE_UNAVAILABLE = "a store does not answer or cannot be rewritten at present; the erasure will be tried again"
+FAULT = "internal error; see the log. Erase again after the fix"
 
-BACKUPS = "Backups and snapshots hold it until they expire. After a restore, erase again."
-TOPIC = "Older messages about it stay in Kafka until the topic is compacted or its retention ends."
-NO_TOPIC = "If a message log or a file feeds the index, it may bring the company back: send a delete there too."
-FILES = "Dead letters, rejects, exports and training pairs are files of their own: delete what they hold of it."
-OTHERS = "Records of other companies may mention it: in descriptions, tags, attributes and aliases."
+BACKUPS = "Backups and snapshots contain the company until they expire. After a restore, erase again."
+TOPIC = "Older messages about the company stay in Kafka until the topic is compacted or its retention ends."
+NO_TOPIC = "If a message log or a file feeds the index, it may restore the company: delete the company there too."
+FILES = "Dead letters, rejects, exports and training pairs are separate files: delete the company from them."
+OTHERS = "Records of other companies may mention the company: in descriptions, tags, attributes and aliases."
 PROCESSES = (
-    "Other processes hold it in memory until they end, and copies of the files that they made (replicas, write-ahead "
-    "logs shipped elsewhere) until these are deleted. On Elasticsearch, a node that is down keeps it until it is back."
+    "Other processes hold the company in memory until they end. Copies of the files (replicas, shipped write-ahead "
+    "logs) contain it until they are deleted. On Elasticsearch, a node that is down keeps it until it is back."
 )
 TEXTS = (
     "Notes, texts and names of lists were searched for whole names. A nickname or a misspelt name stays, and so does a "
@@ -54,7 +54,7 @@ def remaining(record: ErasureRecord) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Erases companies from `index` and `workspace`. `publish`: sends a delete to the message log of the index."""
+    """Erases companies from `index` and `workspace`. `publish` sends a delete to the message log of the index."""
 
     index: CompanyIndex
     workspace: Workspace | None = None
@@ -76,7 +76,7 @@ class Eraser:
         # An event time may be up to five minutes ahead of the clock, and the tombstone must be above it.
         version = max([version_of(now, now=now, deleted=True), *(each.version + 1 for each in known)])
         if self.publish is not None:
-            # Untimed: a message with a time far ahead would be refused, so `publish` looks up the version.
+            # Untimed, so that `publish` looks up the version: a message with a time far ahead would be refused.
             received = version_of(now, now=now, deleted=True)
             self.publish(DeletedCompany(id=company_id, version=received, untimed=True))
         self._remember(company_id, known)
@@ -92,7 +92,7 @@ class Eraser:
         return self._hide(record)
 
     def finish(self, *, only: str = "", compact: bool = True) -> list[ErasureRecord]:
-        """Complete all running erasures, or `only` that of one company; return their records.
+        """Complete all running erasures, or only that of the company `only`; return their records.
 
         The files are rewritten once for all of them. Without `compact`, the text is on the disk until the store
         rewrites its files.
@@ -117,7 +117,7 @@ class Eraser:
                 if record.id in looked_for:
                     self._end(record, looked_for[record.id], Compaction.DONE if compact else Compaction.SKIPPED)
         except SimilarityError:
-            self._note(running, ErasureState.RUNNING, STORE_AWAY)
+            self._note(running, ErasureState.RUNNING, STORE_UNAVAILABLE)
             raise
         except Exception:
             self._note(running, ErasureState.FAILED, FAULT)
@@ -144,20 +144,22 @@ class Eraser:
         with WriterLease(self.index):
             for generation in self.index.generations():
                 with suppress(UnknownGeneration):  # retired meanwhile, and its documents with it
-                    # A name that was written since the erasure was accepted is lost with this write.
+                    # The tombstone replaces names that were written since the erasure was accepted.
                     self._remember(record.id, self.index.get(generation.name, [record.id]).values())
                     [results[generation.name]] = self.index.upsert(generation.name, [tombstone])
                     self.index.stats(generation.name)  # makes the write visible to searches
         # Superseded by a newer tombstone is a success too.
         if self._known(record.id) or any(result.outcome is WriteOutcome.FAILED for result in results.values()):
-            return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=NOT_TAKEN))
+            return self._saved(replace(record, results=results, state=ErasureState.FAILED, problem=DELETE_REFUSED))
         return self._saved(replace(record, results=results))
 
     def _forget(self, record: ErasureRecord) -> frozenset[str]:
         """Remove the company from the workspace; return the hashes of names that were searched."""
         hashes = self.index.ledger.remembered(record.id)
         if self.workspace is not None:
-            names = CompanyNames(record.id, self.index.ledger.key(), hashes, partial(self._is_anothers, record.id))
+            names = CompanyNames(
+                record.id, self.index.ledger.key(), hashes, partial(self._belongs_to_another, record.id)
+            )
             counts = asdict(self.workspace.forget_company(names))
             # An earlier attempt may have been interrupted.
             total = {kind: count + record.forgotten.get(kind, 0) for kind, count in counts.items()}
@@ -201,7 +203,10 @@ class Eraser:
                 if newest is not None and newest.state is ErasureState.RUNNING:
                     self.index.ledger.save_erasure(replace(newest, state=state, problem=problem))
 
-    def _is_anothers(self, company_id: str, name: str) -> bool:
-        with suppress(NoLiveGeneration, UnknownGeneration):
-            return not set(self.index.resolve(self.index.live().name, name)) <= {company_id}
+    def _belongs_to_another(self, company_id: str, name: str) -> bool:
+        """Return whether another company has the name in any generation; there need not be a live one."""
+        for generation in self.index.generations():
+            with suppress(UnknownGeneration):
+                if set(self.index.resolve(generation.name, name)) - {company_id}:
+                    return True
         return False

@@ -46,7 +46,7 @@ def test_a_first_load_loads_and_a_second_does_nothing(tmp_path: Path, overlay: s
     lines = (ROOT / "data" / "sample" / "companies.jsonl").read_text(encoding="utf-8").splitlines()
     (tmp_path / file).write_text("\n".join([*lines[:5], "not a company"]), encoding="utf-8")
     first = run_here(overlay, "CronJob/first-load", "first-load", tmp_path)
-    assert "1 rows were rejected" in first.stderr
+    assert "1 row was rejected" in first.stderr
     assert first.returncode == 0, first.stderr
     rejects = list(tmp_path.rglob("*rejects.jsonl"))
     assert len(rejects) == 1, first.stderr

@@ -9,7 +9,18 @@ from similarity.bundle import seed_folder
 from similarity.errors import InvalidInput
 from tests.training.data.pair_data import made_pairs, numbered_pairs, written
 from tests.training.prior_data import PAIRS, pool, write_pairs_of_sentences
-from training.prior import CELLS, estimate_prior, likelihood_loss, main, parts, pool_prior, score_cells
+from training.losses.pause import check_priors
+from training.prior import (
+    CELLS,
+    PriorEstimate,
+    estimate_prior,
+    label_masks,
+    likelihood_loss,
+    main,
+    pool_prior,
+    priors_option,
+    score_cells,
+)
 
 pytestmark = pytest.mark.training
 
@@ -88,12 +99,12 @@ def test_a_share_below_what_is_labelled_is_refused() -> None:
 def test_other_classes_than_competitors_are_refused() -> None:
     pairs = made_pairs([("a", "b"), ("a", "c")], ["entailment", ""], classes=("entailment", "neutral"))
     with pytest.raises(InvalidInput, match="entailment, neutral"):
-        parts(pairs)
+        label_masks(pairs)
 
 
 def test_data_without_unlabelled_pairs_have_no_prior() -> None:
     with pytest.raises(InvalidInput, match=r"no pair is unlabelled.*training\.generate"):
-        parts(numbered_pairs(["competitor", "other"]))
+        label_masks(numbered_pairs(["competitor", "other"]))
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +126,54 @@ def test_a_known_share_needs_no_estimate(company_file: Path, capsys: pytest.Capt
     positives = int(printed.split("pairs: ")[1].split()[0])
     left = float(printed.split("--priors ")[1])
     assert left == pytest.approx((0.14 * 435 - positives) / (435 - positives), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "said"),
+    [
+        ((0.0045, 0.002, 0.01), "--priors 0.0045"),
+        ((0.9955, 0.99, 0.999), "--priors 0.9955"),
+        ((0.86, 0.83, 0.88), "The estimate is unusually high"),
+        ((0.3, 0.1, 0.5), "The interval is wide"),
+    ],
+)
+def test_an_estimate_is_printed_with_its_warning(
+    company_file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    estimate: tuple[float, float, float],
+    said: str,
+) -> None:
+    prior, lower, upper = estimate
+    found = PriorEstimate(prior=prior, lower=lower, upper=upper)
+    monkeypatch.setattr("training.prior.estimate_prior", lambda *scores, **options: found)
+    main(["--pairs", str(company_file)])
+    printed = capsys.readouterr().out
+    assert said in printed
+    assert ("The interval is wide" in printed) == (upper - lower > 0.2)
+
+
+def test_less_than_one_competitor_in_the_pool_is_undetermined(
+    company_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = PriorEstimate(prior=0.002, lower=0.0, upper=0.01)
+    monkeypatch.setattr("training.prior.estimate_prior", lambda *scores, **options: found)
+    with pytest.raises(SystemExit, match="do not determine the prior"):
+        main(["--pairs", str(company_file)])
+
+
+def test_one_anchor_gives_no_interval() -> None:
+    scores, positive, _, _ = pool(prior_at_mean=0.2, labelled=0.2, seed=5)
+    found = estimate_prior(scores, positive, anchors=np.zeros(PAIRS, dtype=np.int64), seed=0, resamples=2)
+    assert (found.lower, found.upper) == (0, 1)
+
+
+@pytest.mark.parametrize("known", [0.0005, 0.9995])
+def test_an_extreme_prior_is_accepted_by_training(known: float) -> None:
+    option = priors_option(known, numbered_pairs(["competitor", "other"]))
+    priors = [float(prior) for prior in option.split()[1:]]
+    check_priors(priors, classes=2)
+    assert priors[0] == pytest.approx(known)
 
 
 def test_the_command_refuses_in_one_line(tmp_path: Path) -> None:

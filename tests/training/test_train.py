@@ -270,13 +270,13 @@ def command(model: Path, tmp_path: Path) -> list[str]:
 
 BUG = """
 import sys
-from training.losses import objectives
+from training.losses import methods
 from training.train import main
 
 def bug(*_arguments, **_settings):
     raise ValueError("planted")
 
-objectives.pause = bug
+methods.pause = bug
 main(sys.argv[1:])
 """
 

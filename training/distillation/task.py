@@ -12,7 +12,7 @@ from training.data.texts import Texts
 from training.distillation.neighbour_batches import NeighbourBatches
 from training.distillation.targets import TeacherTargets
 from training.losses.distillation import distillation
-from training.losses.objectives import Log
+from training.losses.methods import Log
 from training.model.pair_model import PairModel
 from training.run.task import Task, digest
 

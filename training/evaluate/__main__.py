@@ -5,12 +5,13 @@
 
 The judged folder contains dev.tsv.gz, the judgements to evaluate on, and train.tsv.gz. The task `pairs` chooses its
 threshold on the selection anchors: the anchors that `python -m training.train` holds out of train.tsv.gz with the same
-`--seed`. The task `corpus` encodes all companies, or reads their vectors from `--index`.
+`--seed` and `--grade-one`. The task `corpus` encodes all companies, or reads their vectors from `--index`.
 """
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from similarity.bundle import ModelBundle
 from similarity.encoder import TextEncoder
@@ -19,6 +20,7 @@ from similarity.generations.gate import labelled_companies
 from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
 from training.config import SEED
 from training.console import refusing, say
+from training.data.labels import GradeOne
 from training.data.splits import SELECTION_ANCHORS
 from training.evaluate import tasks
 from training.evaluate.corpus import read_corpus
@@ -80,7 +82,9 @@ def _selection(
     seen = frozenset(labelled_companies(read_relevance_labels(path)) if path.exists() else ())
     if not needed:
         return {}, seen
-    selection = tasks.held_out_judgements(path, seed=options.seed, anchors=options.selection_anchors)
+    selection = tasks.held_out_judgements(
+        path, seed=options.seed, anchors=options.selection_anchors, grade_one=options.grade_one
+    )
     shared = sorted(set(selection) & set(dev))
     if shared:
         raise InvalidInput(
@@ -104,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--companies", type=Path, required=True, help="JSONL file of all companies")
     add("--index", help="index that already contains this bundle's vectors of the companies (a file or a URL)")
     add("--selection-anchors", type=int, default=SELECTION_ANCHORS, help="number of held-out anchors (default: 100)")
+    add("--grade-one", choices=get_args(GradeOne), default="negative", help="as in the training run")
     add("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
     add("--seed", type=int, default=SEED, help="seed of the training run, and of resamples (default: 1)")
     return parser

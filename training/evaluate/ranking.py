@@ -1,4 +1,4 @@
-"""Quality of the ranking of each judged anchor's candidates by cosine, by anchor.
+"""Ranking measures for each judged anchor, with its candidates ordered by cosine.
 
 The means over anchors measure a method; the values by anchor are used to compare two methods
 (`training.evaluate.bootstrap`). Measures of tied candidates are expectations over random orders, because equal vectors
@@ -37,12 +37,12 @@ class RankedAnchor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """Values by anchor, all `[anchors]` in the order of `anchors`; higher is better.
+class RankingMeasures:
+    """Measures of each anchor's ranking, `[anchors]` in the order of `anchors`, and of all pairs; higher is better.
 
     `precision` is P@10: the number of competitors in the first ten ranks divided by ten, even if there are fewer
     candidates. `reciprocal_rank` is that of the first competitor. Both are 0 for an anchor without a competitor.
-    `auc` is over the pairs of all anchors, so it needs scores that are comparable across anchors.
+    `auc` and `pairs`, their number, are over all anchors, so `auc` needs scores that are comparable across anchors.
     """
 
     anchors: tuple[str, ...]
@@ -62,7 +62,7 @@ class Ranking:
         }
 
 
-def rank(encode: Encode, judgements: RelevanceLabels, texts: Texts) -> Ranking:
+def rank(encode: Encode, judgements: RelevanceLabels, texts: Texts) -> RankingMeasures:
     """Encode the judged companies and measure the ranking of each anchor's candidates by cosine.
 
     Raises:
@@ -86,7 +86,7 @@ def encode_anchors(encode: Encode, judgements: RelevanceLabels, texts: Texts) ->
     return [
         RankedAnchor(
             anchor=anchor,
-            # Not a matrix product: its rounding depends on the row, and equal vectors must tie.
+            # In a matrix product, the rounding depends on the row; equal vectors must have equal scores.
             scores=(np.stack([vectors[other] for other in grades]) * vectors[anchor].astype(np.float64)).sum(axis=1),
             grades=np.array(list(grades.values()), dtype=np.int64),
         )
@@ -94,9 +94,9 @@ def encode_anchors(encode: Encode, judgements: RelevanceLabels, texts: Texts) ->
     ]
 
 
-def measure(ranked: Sequence[RankedAnchor]) -> Ranking:
+def measure(ranked: Sequence[RankedAnchor]) -> RankingMeasures:
     """Return all measures of ranked anchors, at least one."""
-    return Ranking(
+    return RankingMeasures(
         anchors=tuple(one.anchor for one in ranked),
         ndcg=np.array([ndcg(one.scores, one.grades) for one in ranked]),
         precision=np.array([precision(one.scores, one.positive) for one in ranked]),

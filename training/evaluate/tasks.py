@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from similarity.generations.relevance_labels import RelevanceLabels, read_relevance_labels
+from training.data.labels import GradeOne
 from training.data.pairs import read_pairs
 from training.data.splits import SELECTION_ANCHORS, split_by_anchor
 from training.evaluate.bootstrap import mean_interval
@@ -19,6 +20,8 @@ from training.evaluate.ranking import encode_anchors, pooled, rank, without_seen
 from training.evaluate.ranks import auc
 from training.evaluate.report import interval_text, table
 
+UNSEEN = "prepared, unseen candidates"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
@@ -28,10 +31,13 @@ class Figures:
     table: str
 
 
-def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS) -> dict[str, dict[str, int]]:
-    """Return the judgements of the anchors that training on this file with this seed holds out.
+def held_out_judgements(
+    path: Path, *, seed: int, anchors: int = SELECTION_ANCHORS, grade_one: GradeOne = "negative"
+) -> dict[str, dict[str, int]]:
+    """Return the labels of the anchors that `training.train` holds out for checkpoint selection.
 
-    The threshold and the calibration are fitted on them.
+    They are the same anchors only for the same file, seed, number of anchors and `grade_one`. The threshold and the
+    calibration are fitted on them.
 
     Raises:
         InvalidInput: the file cannot be read, or has no more than `anchors` anchors.
@@ -39,19 +45,24 @@ def held_out_judgements(path: Path, *, seed: int, anchors: int = SELECTION_ANCHO
     judgements = read_relevance_labels(path)
     # The split depends on ids alone, so ids serve as texts.
     ids = {company: company for anchor, grades in judgements.items() for company in (anchor, *grades)}
-    _, kept = split_by_anchor(read_pairs(path, companies=ids, every_class=False), selection=anchors, seed=seed)
-    chosen = {kept.ids[number] for number in kept.left}
+    pairs = read_pairs(path, companies=ids, grade_one=grade_one, every_class=False)
+    _, held_out = split_by_anchor(pairs, selection=anchors, seed=seed)
+    chosen = set(held_out.anchors)
     return {anchor: grades for anchor, grades in judgements.items() if anchor in chosen}
 
 
 def ranking_figures(
     encode: Encode, judgements: RelevanceLabels, *, prepared: Texts, plain: Texts, seen: frozenset[str], seed: int
 ) -> Figures:
-    """Return nDCG@10, P@10, MRR and AUC: on prepared text, without candidates in `seen`, and on plain text."""
+    """Return nDCG@10, P@10, MRR and AUC of three rankings.
+
+    They are the rankings of the prepared texts, of the plain texts and, if `seen` is not empty, of the prepared texts
+    without candidates in `seen`. If that leaves no candidate, the table has a row without figures.
+    """
     found = {"prepared": rank(encode, judgements, prepared), "plain": rank(encode, judgements, plain)}
     strict = without_seen(judgements, seen) if seen else {}
     if strict:
-        found["prepared, unseen candidates"] = rank(encode, strict, prepared)
+        found[UNSEEN] = rank(encode, strict, prepared)
     values: dict[str, dict[str, Any]] = {
         name: {**ranking.means(), "ndcg10_interval": mean_interval(ranking.ndcg, seed=seed), "pairs": ranking.pairs}
         for name, ranking in found.items()
@@ -60,19 +71,24 @@ def ranking_figures(
         [name, interval_text(each["ndcg10_interval"]), *(each[figure] for figure in ("p10", "mrr", "auc", "pairs"))]
         for name, each in values.items()
     ]
+    if seen and not strict:
+        rows.append([UNSEEN, *["-"] * 4, 0])
     return Figures(values=values, table=table(["text", "nDCG@10", "P@10", "MRR", "AUC", "pairs"], rows))
 
 
 def pair_figures(encode: Encode, judgements: RelevanceLabels, *, selection: RelevanceLabels, texts: Texts) -> Figures:
-    """Return Table 5 by cosine: the threshold is chosen on the selection split, the figures are of `judgements`."""
-    (chosen, chosen_positive), (cosines, positive) = (
-        pooled(encode_anchors(encode, part, texts)) for part in (selection, judgements)
-    )
+    """Return the quality of classifying the pairs of `judgements` by cosine (PAUSE, Table 5).
+
+    The threshold is chosen on `selection`.
+    """
+    chosen, chosen_positive = pooled(encode_anchors(encode, selection, texts))
+    cosines, positive = pooled(encode_anchors(encode, judgements, texts))
     found = cosine_quality(cosines, positive, best_threshold(chosen, chosen_positive))
     undefined = float("nan")
+    recall = 0.0 if positive.any() else undefined
     rows: list[list[object]] = [
         ["cosine", found.threshold, found.accuracy, found.precision, found.recall, found.f1, found.auc, found.pairs],
-        ["(all negative)", undefined, float(1 - positive.mean()), *([undefined] * 4), len(positive)],
+        ["(all negative)", undefined, float(1 - positive.mean()), undefined, recall, recall, undefined, len(positive)],
     ]
     return Figures(
         values={"quality": found, "selection_auc": auc(chosen, chosen_positive)},

@@ -31,9 +31,9 @@ from training.run.trained_run import TrainedRun
 
 FLOAT32, INT8 = "float32", "int8"
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "companies.jsonl"
-# Number of texts that set the int8 scales; as many other texts check the int8 vectors.
+# Number of texts that calibrate int8. The next CALIBRATION_TEXTS, if there are any, check the result.
 CALIBRATION_TEXTS = 256
-# From a longer file, a random sample is used; a shorter file is used in its order.
+# Of a longer file, 2 x CALIBRATION_TEXTS random companies are used; of a shorter file, the first ones.
 LONG_SAMPLE = 1_024
 MAX_BYTES = 30_000_000
 
@@ -42,8 +42,8 @@ MAX_BYTES = 30_000_000
 class ExportSettings:
     """The model to export and the content of its manifest.
 
-    `text_settings` are part of the bundle's `encoder_id`. `run` is the model's training run. `judged_by` is written to
-    the card. An int8 bundle larger than `max_bytes` is refused.
+    `text_settings` are part of the bundle's `encoder_id`. `run` is the model's training run. `judged_by` says who made
+    the relevance labels, for the model card. An int8 bundle larger than `max_bytes` is refused.
     """
 
     model: str
@@ -68,48 +68,49 @@ def export(
     load: Callable[[str], SentenceEncoder] = load_encoder,
     log: Log,
 ) -> ModelBundle:
-    """Write `output/<encoder_id>/` and load it. The texts of `sample` set the int8 scales and check the int8 vectors.
+    """Write the bundle to `output/<encoder_id>/` and return it.
 
-    `load` reads the encoder from the folder of the weights.
+    `sample`: file of the companies whose texts calibrate and check int8. `load` reads the encoder from the folder of
+    the weights.
 
     Raises:
         ExportRefused: a check failed; nothing was written.
         InvalidInput: the judged pairs or the companies are invalid; nothing was written.
     """
     source = weights_source(settings.model)
-    encoder = load(source)
-    require_positions(encoder, settings.max_tokens)
+    original = load(source)
+    require_positions(original, settings.max_tokens)
     tokenizer = tokenizer_json(source)
-    model = to_onnx(encoder)
-    facts = Manifest(
+    model = to_onnx(original)
+    manifest = Manifest(
         base_model=settings.base_model,
-        dimension=encoder.dimension,
+        dimension=original.dimension,
         max_tokens=settings.max_tokens,
         opset=OPSET,
         quantisation="none (float32)",
         text_settings=settings.text_settings,
         training_data=settings.training_data,
         licence=settings.licence,
-        metrics={**(settings.run.metrics() if settings.run else {}), **check_parity(encoder, model, log)},
+        metrics={**(settings.run.metrics() if settings.run else {}), **check_parity(original, model, log)},
     )
-    with tempfile.TemporaryDirectory() as drafts:
-        draft = _write(Path(drafts) / FLOAT32, model, tokenizer, facts)
-        finished, float32 = TextEncoder(draft), None
+    with tempfile.TemporaryDirectory() as temporary:
+        draft = _write_draft(Path(temporary) / FLOAT32, model, tokenizer, manifest)
+        encoder, float32 = TextEncoder(draft), None
         if settings.precision == INT8:
-            float32 = finished
+            float32 = encoder
             texts = sample_texts(sample, settings.text_settings)
             quantised = quantise(model, list(_feeds(float32, texts[:CALIBRATION_TEXTS])))
-            facts = replace(facts, quantisation="int8: smoothed static activations, per-channel weights")
-            draft = _write(Path(drafts) / INT8, quantised, tokenizer, facts)
+            manifest = replace(manifest, quantisation="int8: smoothed static activations, per-channel weights")
+            draft = _write_draft(Path(temporary) / INT8, quantised, tokenizer, manifest)
             _check_size(draft, settings.max_bytes)
-            finished = TextEncoder(draft)
-            unseen = texts[CALIBRATION_TEXTS : 2 * CALIBRATION_TEXTS] or texts
-            facts = _with(facts, check_closeness(float32, finished, unseen, log))
+            encoder = TextEncoder(draft)
+            manifest = _with_metrics(manifest, check_closeness(float32, encoder, _check_texts(texts, log), log))
         if judged:
-            facts = _with(facts, check_ranking(finished, judged, log, float32=float32, reference=reference))
-        card = model_card(facts, reference=_name_of(reference), judged_by=settings.judged_by)
+            figures = check_ranking(encoder, judged, log, float32=float32, reference=reference)
+            manifest = _with_metrics(manifest, figures)
+        card = model_card(manifest, reference=_name_of(reference), judged_by=settings.judged_by)
         (draft.folder / CARD_FILE).write_text(card, encoding="utf-8")
-        bundle = write_manifest(draft.folder, facts)
+        bundle = write_manifest(draft.folder, manifest)
         return publish(bundle.folder, output / bundle.encoder_id)
 
 
@@ -120,6 +121,15 @@ def sample_texts(sample: Path, settings: TextSettings) -> list[str]:
         chosen = np.random.default_rng(0).choice(len(companies), 2 * CALIBRATION_TEXTS, replace=False)
         companies = [companies[row] for row in chosen]
     return [embedding_text(company, settings) for company in companies]
+
+
+def _check_texts(texts: list[str], log: Log) -> list[str]:
+    """Return the texts after the calibration texts; if there are none, the calibration texts."""
+    others = texts[CALIBRATION_TEXTS : 2 * CALIBRATION_TEXTS]
+    if len(others) < CALIBRATION_TEXTS:
+        checked = f"{len(others)} texts" if others else "the texts that calibrated it"
+        log(f"int8 is checked on {checked}; pass at least {2 * CALIBRATION_TEXTS} companies as --sample")
+    return others or texts
 
 
 def _feeds(encoder: TextEncoder, texts: Iterable[str]) -> Iterator[Feed]:
@@ -135,21 +145,21 @@ def _name_of(reference: Reference | None) -> str:
     return f"{manifest.base_model} ({reference.encoder.encoder_id}), training data: {manifest.training_data}"
 
 
-def _with(facts: Manifest, metrics: dict[str, float]) -> Manifest:
-    return replace(facts, metrics={**facts.metrics, **metrics})
+def _with_metrics(manifest: Manifest, metrics: dict[str, float]) -> Manifest:
+    return replace(manifest, metrics={**manifest.metrics, **metrics})
 
 
-def _write(folder: Path, model: onnx.ModelProto, tokenizer: str, facts: Manifest) -> ModelBundle:
+def _write_draft(folder: Path, model: onnx.ModelProto, tokenizer: str, manifest: Manifest) -> ModelBundle:
     folder.mkdir()
     (folder / MODEL_FILE).write_bytes(model.SerializeToString())
     (folder / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
-    return write_manifest(folder, facts)
+    return write_manifest(folder, manifest)
 
 
 def _check_size(draft: ModelBundle, max_bytes: int) -> None:
     size = sum(len(draft.read(name)) for name in draft.sha256)
     if size > max_bytes:
         raise ExportRefused(
-            f"the bundle has {size:,} bytes, more than {max_bytes:,}; choose a smaller model, or allow more with "
-            "--max-megabytes"
+            f"the bundle has {size / 1e6:,.1f} MB, more than {max_bytes / 1e6:,.1f}; choose a smaller model, or allow "
+            "more with --max-megabytes"
         )

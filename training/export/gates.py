@@ -25,7 +25,7 @@ from training.console import Log
 from training.evaluate.bootstrap import Interval, mean_interval, paired_difference, with_bounds
 from training.evaluate.encoding import Texts
 from training.evaluate.judged import judged_split, judged_texts
-from training.evaluate.ranking import Ranking, rank, without_seen
+from training.evaluate.ranking import RankingMeasures, rank, without_seen
 from training.export.graph import SentenceEncoder
 
 # torch and onnxruntime differ only in the order of summation.
@@ -107,7 +107,7 @@ def check_parity(encoder: SentenceEncoder, model: onnx.ModelProto, log: Log) -> 
 
 
 def check_closeness(float32: TextEncoder, int8: TextEncoder, texts: Sequence[str], log: Log) -> dict[str, float]:
-    """Check that int8 vectors are close to float32 vectors, on `texts` that did not set the int8 scales.
+    """Check that int8 vectors of `texts` are close to their float32 vectors.
 
     Raises:
         ExportRefused: their mean cosine is below LOWEST_MEAN_COSINE.
@@ -161,7 +161,7 @@ def _rankings(
     judgements: RelevanceLabels,
     unseen: RelevanceLabels,
     texts: Callable[[TextSettings | None], Texts],
-) -> dict[str, Ranking]:
+) -> dict[str, RankingMeasures]:
     prepared = texts(encoder.text_settings)
     found = {
         "plain": rank(encoder.encode, judgements, texts(None)),
@@ -172,7 +172,7 @@ def _rankings(
     return found
 
 
-def _figures(rankings: Mapping[str, Ranking]) -> dict[str, float]:
+def _figures(rankings: Mapping[str, RankingMeasures]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text, ranking in rankings.items():
         found |= with_bounds(f"dev_ndcg10_{text}", mean_interval(ranking.ndcg))

@@ -5,7 +5,7 @@ The losses of reproduced papers are in training.papers.paper_losses.
     pause, cross_entropy   losses on pairs
     anchor_losses          losses on anchors: in-batch, listwise, supervised contrastive
     distillation           the loss on texts
-    objectives             the losses that a method's name stands for, their weighted sum, and their arguments
+    methods                the losses that a method's name stands for, their weighted sum, and their arguments
     candidate_table        anchors × candidates of a batch, for losses on anchors
     arithmetic             means and softmax over masks
 

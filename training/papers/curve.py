@@ -39,7 +39,7 @@ from training.evaluate.encoding import Texts as CompanyTexts
 from training.evaluate.judged import judged_split, judged_texts
 from training.evaluate.pairs import PairQuality, best_threshold, cosine_quality, head_quality
 from training.evaluate.ranking import encode_anchors, measure, pooled
-from training.losses.objectives import PAIR_LOSSES
+from training.losses.methods import PAIR_LOSSES
 from training.model.encoder import Encoder
 from training.options import add_settings, settings_of
 from training.papers.cells import (

@@ -68,7 +68,7 @@ def block_loss(left: Tensor, right: Tensor, positives: Tensor, negatives: Tensor
         L_i = log(1 + exp(−u_i·(μ_i⁺ − μ_i⁻))),   μ_i⁺ and μ_i⁻ the means of g over P_i and N_i
 
     The loss is the mean of L_i over sentences with a positive and a negative. Source: Arora et al. 2019. For blocks of
-    equal size, sample as many negatives as positives (`training.losses.supervised_contrastive.sample_entries`).
+    equal size, sample as many negatives as positives (`training.losses.anchor_losses.sample_entries`).
 
     Args:
         left: `[r, d]`, vectors u.
@@ -117,7 +117,7 @@ def is_bert(tokens: Tensor, mask: Tensor, sentences: Tensor) -> Tensor:
 def sts_regression(left: Tensor, right: Tensor, scores: Tensor, *, highest: float = 5.0) -> Tensor:
     """Mean squared difference between the cosine of a pair and its score divided by `highest`.
 
-        L = 1/n Σ_i (cos(u_i, v_i) − s_i / 5)²
+        L = 1/n Σ_i (cos(u_i, v_i) − s_i / highest)²
 
     Source: Reimers and Gurevych 2019 (regression objective); PAUSE's Table 2.
 

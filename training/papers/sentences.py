@@ -25,7 +25,7 @@ from training.evaluate.encoding import Encode
 from training.evaluate.judged import read_descriptions
 from training.evaluate.ranks import auc
 from training.losses.anchor_losses import sample_entries
-from training.losses.objectives import Log, step_random
+from training.losses.methods import Log, step_random
 from training.model.pair_model import PairModel, load_base_transformer, mean_over_tokens
 from training.model.weights import weights_source
 from training.options import add_settings, settings_of
@@ -35,11 +35,13 @@ from training.papers.sentence_models import TokenEncoder, TwoEncoders, load_conv
 from training.run.task import Task, digest
 from training.train import run
 
-METHODS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered", "is-bert")
+QUICK_THOUGHTS = ("quick-thoughts", "quick-thoughts-block", "quick-thoughts-altered")
+METHODS = (*QUICK_THOUGHTS, "is-bert")
+SELECTION_DESCRIPTIONS = 100
 MIN_SELECTION = 2  # the selection compares sentences of different descriptions
 # The settings of the papers. Options of the command line take precedence.
 RECIPES: Mapping[str, Mapping[str, Any]] = {
-    **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in METHODS[:3]},
+    **{name: {"batch_sentences": 400, "learning_rate": 5e-4} for name in QUICK_THOUGHTS},
     "is-bert": {"batch_sentences": 32, "learning_rate": 1e-6, "final_learning_rate": 0.0},
 }
 
@@ -52,7 +54,7 @@ class SentenceSettings(TrainSettings):
         InvalidInput: a value is out of its range; the message says which are allowed.
     """
 
-    method: str = METHODS[0]
+    method: str = METHODS[0]  # one of METHODS
     context: int = 1  # maximum distance of two neighbours, in sentences
     windows: Literal["1,3,5", "3,5,7"] = "1,3,5"  # widths of IS-BERT's convolutions, in tokens; 3,5,7 for long texts
     batch_sentences: int = 400
@@ -95,7 +97,8 @@ class SentenceTask(Task):
     def load_model(self, settings: TrainSettings) -> PairModel:
         """Return the model of the method: two encoders for QuickThoughts, an encoder with convolutions for IS-BERT.
 
-        The convolutions are read from the folder of the weights. If it has none, they are new.
+        The convolutions are read from the folder of the weights. If it has none, they are initialised randomly with
+        the seed.
         """
         folder = weights_source(settings.source)
         transformer = load_base_transformer(folder)
@@ -113,7 +116,7 @@ class SentenceTask(Task):
     def loss(
         self, model: PairModel, outputs: Tensor, batch: SentenceBatch, *, step: int, steps: int
     ) -> tuple[Tensor, Log]:
-        """See Task."""
+        """Return the loss of a batch by the method, and the number of its sentences for the log (see `Task.loss`)."""
         method, context = self.settings.method, self.settings.context
         if method == "is-bert":
             lengths = torch.from_numpy(self.texts.lengths[batch.texts]).to(outputs.device)
@@ -125,7 +128,7 @@ class SentenceTask(Task):
             positions = torch.from_numpy(batch.positions).to(outputs.device)
             positives, negatives = neighbours(documents, positions, context=context)
             if method == "quick-thoughts-block":
-                # A sentence has at most `context` neighbours on each side. It gets the same number of negatives.
+                # The number of neighbours of a sentence that is not near an end of its text.
                 sampled = sample_entries(negatives, 2 * context, step_random(self.settings, step))
                 value = block_loss(left, right, positives, sampled)
             else:
@@ -139,8 +142,8 @@ def _held_out(descriptions: Sequence[str], selection: int, *, seed: int) -> set[
     usable = [number for number, text in enumerate(descriptions) if len(sentences(text)) > 1]
     if len(usable) <= MIN_SELECTION:
         raise InvalidInput(
-            f"{len(usable)} of {len(descriptions)} descriptions have two sentences; at least {MIN_SELECTION + 1} are "
-            f"needed: {MIN_SELECTION} for checkpoint selection and one for training"
+            f"{len(usable)} of {len(descriptions)} descriptions have two or more sentences; at least "
+            f"{MIN_SELECTION + 1} are needed: {MIN_SELECTION} for checkpoint selection and one for training"
         )
     if not MIN_SELECTION <= selection < len(usable):
         raise InvalidInput(
@@ -175,20 +178,27 @@ class NeighbourSelection:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options and the descriptions, and train."""
     parser = argparse.ArgumentParser(
-        description="Train an encoder on sentences of descriptions, without labels.",
+        description=f"Train an encoder on sentences of descriptions, without labels, by --method {', '.join(METHODS)}.",
         epilog="Afterwards: python -m training.papers.export --model OUTPUT/best --output bundles",
     )
     add = parser.add_argument
     add("--companies", type=Path, required=True, help="JSONL of companies, or .txt with one description per line")
     add("--pairs", type=Path, nargs="+", help="labelled pairs of these companies, for checkpoint selection")
     add("--output", type=Path, required=True, help="folder of this run; a killed run continues from it")
-    add("--selection", type=int, default=100, help="descriptions held out for checkpoint selection (100)")
+    add(
+        "--selection",
+        type=int,
+        help=f"descriptions held out for checkpoint selection (default: {SELECTION_DESCRIPTIONS}); not with --pairs",
+    )
     add_settings(parser, SentenceSettings)
     options = parser.parse_args(arguments)
+    if options.pairs and options.selection is not None:
+        parser.error("--selection is not used with --pairs, which select the checkpoint; omit one of them")
     with refusing():
         settings = settings_of(options, SentenceSettings, RECIPES.get(getattr(options, "method", METHODS[0])))
         select = Selection(read_pairs(options.pairs, companies=options.companies)) if options.pairs else None
-        task = SentenceTask(settings, read_descriptions(options.companies), selection=options.selection, select=select)
+        selection = SELECTION_DESCRIPTIONS if options.selection is None else options.selection
+        task = SentenceTask(settings, read_descriptions(options.companies), selection=selection, select=select)
         run(settings, lambda _processes: task, output=options.output)
 
 

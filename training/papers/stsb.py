@@ -22,7 +22,7 @@ from training.console import refusing, say
 from training.data.pairs import Pairs
 from training.data.selection import TrainingData
 from training.data.texts import Texts
-from training.losses.objectives import Log, LossInputs, Objective
+from training.losses.methods import Log, LossInputs, Objective
 from training.options import add_settings, settings_of
 from training.papers.cells import Result, add_table_options, facts_of, measured_cells, start_encoder, trained
 from training.papers.paper_losses import sts_regression

@@ -14,7 +14,7 @@ from training.data.batches import Batch, PairBatches
 from training.data.pairs import Pairs
 from training.data.selection import Select, TrainingData
 from training.data.texts import Texts
-from training.losses.objectives import Log, LossInputs, Objective, objective_of
+from training.losses.methods import Log, LossInputs, Objective, objective_of
 from training.model.pair_model import PairModel, load_pair_model
 
 

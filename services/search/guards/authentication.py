@@ -10,7 +10,7 @@ from ..wire import problems
 from ..wire.problem_documents import Problem
 from .callers import CALLER, LOCAL, Caller, current_caller
 from .rate_limits import Allowance, TokenBuckets
-from .refusals import CLOSE, client_address, header, is_open, refuse
+from .refusals import CLOSE, client_address, header, is_open, refuse, secret_in
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="company similarity"'}
 WRONG_KEY = {"WWW-Authenticate": 'Bearer realm="company similarity", error="invalid_token"'}
@@ -70,6 +70,6 @@ class Authentication:
 
 
 def bearer(scope: Scope) -> str | None:
-    """The secret that a request carries; None if it carries none."""
-    words = (header(scope, b"authorization") or b"").split()  # as in `secret_in`: limits count the same keys
-    return words[1].decode("latin-1") if len(words) == 2 and words[0].lower() == b"bearer" else None
+    """Return the secret of a request; None if it has none."""
+    secret = secret_in(header(scope, b"authorization"))
+    return None if secret is None else secret.decode("latin-1")

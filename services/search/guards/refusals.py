@@ -1,4 +1,4 @@
-"""How a middleware refuses a request, and what several of them need to know about one."""
+"""The refusal of a request by a middleware, and the facts about a request that several middlewares use."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from ..wire.problem_documents import Problem, problem_response
 
 REFUSED = "similarity.refused"
-"""The key in an ASGI scope of the reason why a request was refused: the problem's slug."""
+"""Key in the ASGI scope. Its value is the slug of the problem with which the request was refused."""
 
 CLOSE = {"Connection": "close"}
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
@@ -17,9 +17,9 @@ OPEN_FOLDER = "/assets/"
 
 
 def is_open(path: str) -> bool:
-    """Whether requests for `path` need no key: health checks, the page and its files, the manual.
+    """Return whether requests for `path` need no key: health checks, the page and its files, the manual.
 
-    They take no body, no permit and no token of the callers with a key, so nobody without a key can use those up.
+    They read no body, and use no permit and no rate-limit token, so requests without a key cannot use these up.
     """
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
@@ -27,31 +27,34 @@ def is_open(path: str) -> bool:
 async def refuse(
     problem: Problem, scope: Scope, receive: Receive, send: Send, *, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Answers with `problem` and notes its slug for the metrics."""
+    """Send `problem` as the response, and store its slug in the scope for the metrics."""
     scope[REFUSED] = problem.kind.slug
     response = problem_response(problem, path=scope["path"], headers=dict(headers or {}))
     await response(scope, receive, send)
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The value of the first header called `name` (lower case); None if there is none."""
+    """Return the value of the first header called `name` (lower case); None if there is none."""
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
 def secret_in(authorization: bytes | None) -> bytes | None:
-    """The secret in an `Authorization` header, which may write its scheme in any case and with any spaces before it."""
+    """Return the secret in an `Authorization` header; None if it is not "Bearer" in any case and one more word."""
     words = (authorization or b"").split()
-    return words[-1] if words else None
+    return words[1] if len(words) == 2 and words[0].lower() == b"bearer" else None
 
 
 def client_address(scope: Scope) -> str:
-    """The client's network address, as limits count it."""
+    """Return the client's address as rate limits count it (see `network_of`)."""
     client = scope.get("client")
     return "unknown" if client is None else network_of(str(client[0]))
 
 
 def network_of(host: str) -> str:
-    """The address as limits count it: an IPv6 customer has a whole /64, and ::ffff:192.0.2.1 is an IPv4 address."""
+    """Return the address as rate limits count it: the /64 of an IPv6 address, because a customer has all of it.
+
+    An IPv4-mapped address such as ::ffff:192.0.2.1 counts as its IPv4 address.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

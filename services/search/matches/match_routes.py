@@ -26,7 +26,8 @@ EXAMPLES = {
 }
 
 
-def _described() -> dict[str, object]:
+def _request_body() -> dict[str, object]:
+    """Return the OpenAPI description of the request body, which may have one of three media types."""
     text = {kind: {"schema": {"type": "string"}, "example": example} for kind, example in EXAMPLES.items()}
     schema = MatchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
@@ -34,7 +35,7 @@ def _described() -> dict[str, object]:
 
 
 def match_routes(service: MatchService) -> APIRouter:
-    """Return the routes on `service`."""
+    """Return the router of `POST /match`, which calls `service`."""
     router = APIRouter(tags=["Matching"])
 
     @router.post(
@@ -45,7 +46,7 @@ def match_routes(service: MatchService) -> APIRouter:
             200: {"content": TABLE_CONTENT},
             **declared(*BODY_PROBLEMS, *STORE_PROBLEMS),
         },
-        openapi_extra=_described(),
+        openapi_extra=_request_body(),
     )
     def match(
         _: Annotated[Caller, needs(Scope.READ)],
@@ -70,8 +71,6 @@ def match_routes(service: MatchService) -> APIRouter:
 
 def _cells(row: MatchedRow) -> tuple[str | float | None, ...]:
     name, domain = (row.company.name, row.company.domain) if row.company else ("", "")
-    return (
-        *(row.row, row.asked.name, row.asked.domain, row.asked.country, row.id),
-        *(name, domain, row.confidence, row.how and row.how.value),
-        *(" ".join(each.id for each in row.candidates), row.miss),
-    )
+    candidates = " ".join(each.id for each in row.candidates)
+    sent = (row.row, row.asked.name, row.asked.domain, row.asked.country)
+    return (*sent, row.id, name, domain, row.confidence, row.how and row.how.value, candidates, row.miss)

@@ -1,4 +1,4 @@
-"""The erasure ledger of the embedded index: the tables `former_names` and `erasures`, and the key in `registry`."""
+"""The erasure ledger of the embedded index: `former_names`, `erasures`, and the secret of the hashes in `registry`."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -21,19 +21,19 @@ from similarity.index.sqlite.records import Records
 from similarity.index.sqlite.rows import Row
 
 
-def _key_of(row: Row) -> bytes:
-    [key] = row
-    return bytes(key)
+def _secret_of(row: Row) -> bytes:
+    [secret] = row
+    return bytes(secret)
 
 
 def _erasure_of(row: Row) -> ErasureRecord:
     return erasure_of(json.loads(row[2]))
 
 
-KEYS = Records("registry", key=(), values=("name_key",), decode=_key_of)
+SECRETS = Records("registry", key=(), values=("name_key",), decode=_secret_of)
 FORMER_NAMES = Records("former_names", key=("id", "hash"), values=(), decode=tuple)
 ERASURES = Records("erasures", key=("id",), values=("state", "record"), decode=_erasure_of)
-LEDGER_TABLES: tuple[Records[Any], ...] = (KEYS, FORMER_NAMES, ERASURES)
+LEDGER_TABLES: tuple[Records[Any], ...] = (SECRETS, FORMER_NAMES, ERASURES)
 
 
 class SqliteLedger:
@@ -44,10 +44,10 @@ class SqliteLedger:
 
     def key(self) -> bytes:
         with self._connections.reading() as connection:
-            keys = KEYS.read(connection)
-            if not keys:
+            secrets = SECRETS.read(connection)
+            if not secrets:
                 raise DamagedRow("registry has no row")
-        return keys[0]
+        return secrets[0]
 
     def remember(self, hashes: Mapping[str, Collection[str]]) -> None:
         with self._connections.writing() as connection:
@@ -57,7 +57,7 @@ class SqliteLedger:
 
     def remembered(self, company_id: str) -> frozenset[str]:
         with self._connections.reading() as connection:
-            _require_whole(connection)
+            _require_undamaged_pages(connection)
             rows = FORMER_NAMES.stored(connection)
         # A damaged id hides its row from a query by id. So read all rows: the checksum shows which id was written.
         hashes = frozenset(each for _, each, expected in rows if checksum(company_id, each) == expected)
@@ -75,10 +75,11 @@ class SqliteLedger:
     def save_erasure(self, record: ErasureRecord) -> None:
         with self._connections.writing() as connection:
             ERASURES.write(connection, [(record.id, record.state.value, json.dumps(erasure_members(record)))])
-            # SQLite found the row by the index of ids. If the id in the row itself is damaged, `running_erasures`
-            # would not return the erasure.
+            # The write found the row through the index of ids; `running_erasures` reads the id in the row itself.
             if not ERASURES.read(connection, "NOT INDEXED WHERE id = ?", (record.id,)):
-                raise DamagedRow(f"the id of the row {record.id!r:.140} of erasures is not what its index says")
+                raise DamagedRow(
+                    f"the id in the erasures row {record.id!r:.140} differs from its index; run `similarity check`"
+                )
 
     def erasure(self, company_id: str) -> ErasureRecord | None:
         with self._connections.reading() as connection:
@@ -107,7 +108,7 @@ class SqliteLedger:
             connection.executemany("DELETE FROM erasures WHERE id = ?", [(each,) for each in old])
 
 
-def _require_whole(connection: Connection) -> None:
+def _require_undamaged_pages(connection: Connection) -> None:
     """Raise DamagedRow if a page of `former_names` is damaged: checksums of rows do not show that rows are missing."""
     if found := next(damaged_pages(connection, "former_names"), ""):
         raise DamagedRow(f"the table former_names: {found:.200}")

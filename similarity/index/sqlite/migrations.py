@@ -1,19 +1,20 @@
-"""The migrations of the embedded index's file: SQL that makes a file of one schema version into one of the next.
+"""The migrations of the embedded index's file: SQL that upgrades a file from one schema version to the next.
 
 `PRAGMA user_version` is the number of applied migrations. Releases only append to `MIGRATIONS`; a published migration
-is never edited.
+is never edited, so its SQL names the columns of that time.
 """
 
-from similarity.index.sqlite.checksums import Header
 from similarity.index.sqlite.files import Migration
 from similarity.index.sqlite.records import add_checksums
-from similarity.index.sqlite.rows import PROFILE_COLUMNS
 
 GENERATION_COLUMNS = (
     "number, sequence, purged, companies, promotion, name, encoder_id, bundle_id, dimension, created_at, state, "
     "slope, intercept, promoted_at"
 )
-"""The columns of `generations` that its `checksum` covers, in this order; since RANKERS also `ranker`."""
+"""The columns of `generations` that its `checksum` covers, in this order; since RANKERS also `ranker`.
+
+As a part of a published migration, this text is never edited.
+"""
 
 FIRST_VERSION: Migration = (
     """
@@ -183,27 +184,32 @@ FORMER_NAMES: Migration = (
 )
 
 UNSEALED = 0
-"""The `checksum` that a statement writes to a row of `generations`; the next statement stores the real one.
+"""Placeholder `checksum` in `generations`: this release writes it first, and the real checksum in the next statement.
 
-A process of an older release does not write this value, so the file refuses its writes: each of them changes a row of
-`generations`.
+Triggers abort every other change of `generations`, so a process of an older release cannot write.
 """
 LIVE_DOCUMENTS = "SELECT count(*) FROM documents WHERE documents.generation = generations.number AND NOT deleted"
 CHECKSUMS: Migration = (
     "ALTER TABLE documents ADD COLUMN profile_checksum INTEGER",  # NULL of a tombstone, as vector_checksum
     "ALTER TABLE documents ADD COLUMN vector_checksum INTEGER",
     "ALTER TABLE documents ADD COLUMN checksum INTEGER",
-    f"""
+    """
     UPDATE documents SET
         profile_checksum = (
-            SELECT checksum({PROFILE_COLUMNS}) FROM companies WHERE companies.document = documents.document
+            SELECT checksum(name, description, aliases, domain, country, industry, tags, attributes)
+            FROM companies WHERE companies.document = documents.document
         ),
         vector_checksum = (
             SELECT vector_checksum(documents.document, generation, id, vector)
             FROM vectors WHERE vectors.document = documents.document
         )
     """,
-    f"UPDATE documents SET checksum = checksum({', '.join(Header._fields)})",
+    """
+    UPDATE documents SET checksum = checksum(
+        document, generation, id, sequence, version, deleted, text_hash, language, embedded_at,
+        profile_checksum, vector_checksum
+    )
+    """,
     "ALTER TABLE generations ADD COLUMN companies INTEGER NOT NULL DEFAULT 0",  # how many are not deleted
     "ALTER TABLE generations ADD COLUMN checksum INTEGER",
     f"UPDATE generations SET companies = ({LIVE_DOCUMENTS})",
@@ -227,7 +233,7 @@ LEDGER_CHECKSUMS: Migration = (
     *add_checksums("erasures", "id, state, record", refused=REFUSED),
 )
 
-# The trigger adds the change of each counter to the sum, so damage to a counter remains visible as a difference.
+# `counted` is the sum of both counters. The trigger adds each change to it, so that it differs from a damaged counter.
 COORDINATION_CHECKSUMS: Migration = (
     *add_checksums("leases", "name, holder, fence, expires_at, acknowledged", refused=REFUSED),
     "ALTER TABLE registry ADD COLUMN counted INTEGER",  # revision + fence
@@ -243,21 +249,27 @@ ATTRIBUTES: Migration = (
     "CREATE TABLE attributes (name TEXT PRIMARY KEY, type TEXT NOT NULL, is_size INTEGER NOT NULL, checksum INTEGER)",
 )
 
-SEARCHED_TEXTS = ", ".join(
-    f"stored_bigrams(CAST({column} AS BLOB)) AS {column}" for column in ("name", "aliases", "domain", "description")
+
+def _searched_texts(row: str = "") -> str:
+    """Return the SQL of the searched columns of a table or, with `row` "new." or "old.", of a trigger's row."""
+    columns = ("name", "aliases", "domain", "description")
+    return ", ".join(f"stored_bigrams(CAST({row}{column} AS BLOB)) AS {column}" for column in columns)
+
+
+ADD_WORDS = (
+    f"INSERT INTO words (rowid, name, aliases, domain, description) SELECT new.document, {_searched_texts('new.')}"
 )
-ADD_WORDS, REMOVE_WORDS = (
-    f"INSERT INTO words ({command}rowid, name, aliases, domain, description) "
-    f"SELECT {values}{row}.document, {SEARCHED_TEXTS.replace('CAST(', f'CAST({row}.')}"
-    for command, values, row in (("", "", "new"), ("words, ", "'delete', ", "old"))
+REMOVE_WORDS = (
+    "INSERT INTO words (words, rowid, name, aliases, domain, description) "
+    f"SELECT 'delete', old.document, {_searched_texts('old.')}"
 )
-# FTS5 takes a Chinese or Japanese sentence for one word, so its texts are split before (`index.cjk`).
+# FTS5 takes a Chinese or Japanese sentence for one word, so sentences are split into bigrams first (`index.cjk`).
 CJK_WORDS: Migration = (
     "DROP TRIGGER companies_added",
     "DROP TRIGGER companies_removed",
     "DROP TRIGGER companies_reworded",
     "DROP TABLE words",
-    f"CREATE VIEW searched_texts AS SELECT document, {SEARCHED_TEXTS} FROM companies",
+    f"CREATE VIEW searched_texts AS SELECT document, {_searched_texts()} FROM companies",
     """
     CREATE VIRTUAL TABLE words USING fts5 (
         name, aliases, domain, description,

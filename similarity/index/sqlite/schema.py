@@ -1,13 +1,14 @@
-"""The file of the embedded index: its tables, which `migrations` makes and converts.
+"""The SQLite file of the embedded index. `migrations` creates its tables and upgrades older files.
 
-    generations --< documents --- companies (words: FTS5 over searched_texts, a view of it)
+    generations --< documents --- companies
                               --- vectors
                               --< lookups
-    registry, leases, former_names, erasures
+    words (FTS5 index of `searched_texts`, a view of `companies`)
+    registry, retired, leases, attributes, former_names, erasures
 
 A tombstone has only a row of `documents`. `lookups` contains the values by which a company is found exactly: its names
-and all filter values in `company.name_key` form, and the key of each number (`index.numbers`). Wide columns are not in
-`documents`, so that a newer version of the same text rewrites a hundred bytes and not the profile.
+and all filter values in `company.name_key` form, and the key of each number (`index.numbers`). The profile and the
+vector are not in `documents`, so that a newer version of an unchanged company rewrites a row of about 100 bytes only.
 """
 
 import json
@@ -27,13 +28,14 @@ from similarity.index.sqlite.records import register_checksum
 from similarity.index.sqlite.rows import number_lookups
 from similarity.index.sqlite.write_ahead_log import use_write_ahead_log
 
-APPLICATION_ID = 0x43_53_49_58  # "CSIX": tells our files from those of other programs
-PAGE_BYTES = 8192  # five vectors of 384 dimensions fill one; with 4096 a quarter would be waste
+APPLICATION_ID = 0x43_53_49_58  # "CSIX": distinguishes the files from those of other programs
+# A page holds five vectors of 384 dimensions (94 % full); a page of 4096 bytes holds two (75 %).
+PAGE_BYTES = 8192
 CACHE_KIBIBYTES = 32_768
 
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_timeout: float) -> None:
-    """Create the tables in a new file, and migrate an older one.
+    """Create the tables in a new file, and migrate an older one. `busy_timeout` is in seconds.
 
     Raises:
         IndexUnavailable: the file belongs to another program or to a newer release, its file system cannot hold
@@ -79,5 +81,5 @@ def _number_lookups(attributes: str) -> str:
     try:
         return json.dumps(number_lookups(read_json(attributes)))
     except ValueError:
-        # Reading the company raises an error.
+        # Ignored here: reading this company later reports the damage.
         return "{}"

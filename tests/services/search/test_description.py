@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from services.search import description
 from services.search.app import create_app
-from services.search.description import Description
+from services.search.description import DescriptionCache
 from services.search.guards.callers import Caller, Scope
 from services.search.guards.guards import Guards
 from services.search.manual import manual_page
@@ -46,9 +46,9 @@ def test_many_who_ask_at_once_get_one_finished_document() -> None:
         assert may_end.wait(timeout=10)
         return described()
 
-    asked = Description(describe)
+    asked = DescriptionCache(describe)
     with ThreadPoolExecutor(8) as threads:
-        waiting = [threads.submit(asked.made) for _ in range(8)]
+        waiting = [threads.submit(asked.get) for _ in range(8)]
         assert begun.wait(timeout=10)
         may_end.set()
         made = [each.result(timeout=10) for each in waiting]

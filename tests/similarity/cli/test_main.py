@@ -1,6 +1,7 @@
 """The command line as a user types it, on real files, the real index and the shipped bundle."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from similarity.cli.context import progress_lines
+from similarity.cli.main import main, serve
+from similarity.errors import SimilarityError
 from similarity.feedback.sqlite import SqliteWorkspace
 from tests.similarity.index.inspection import connect
 from tests.tiny_bundle import write_tiny_bundle
@@ -126,7 +130,7 @@ def test_a_bad_row_does_not_fail_the_first_load_that_others_wait_for(shell: Shel
 
 def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
     path = shell.write("companies.csv", [("bad id", "Bad", "Makes bad things.", "", "")])
-    assert "1 rows were rejected" in shell("ingest", path, "--only-if-new", fails=True)
+    assert "1 row was rejected" in shell("ingest", path, "--only-if-new", fails=True)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ def test_a_first_load_of_nothing_but_bad_rows_fails(shell: Shell) -> None:
         (
             "a.csv",
             b"id,name,description\nbad id,B,B.\n",
-            "no row of a.csv can be used, so nothing was written: 1 rows were",
+            "no row of a.csv can be used, so nothing was written: 1 row was",
         ),
         ("a.jsonl", b"\n", "a.jsonl has no companies: it has no rows with fields"),
         ("a.jsonl", b"\xff\0\n\x01\n", "none of its first 2 rows can be read (not JSON"),
@@ -374,3 +378,39 @@ def test_a_file_that_is_no_index_is_not_touched(shell: Shell) -> None:
     (shell.folder / "similarity.db").write_text("my diary" * 1000)
     assert "not an SQLite database" in shell("info", fails=True)
     assert (shell.folder / "similarity.db").read_text().startswith("my diary")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1),
+        (SimilarityError("wrong"), 1),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), 1),
+    ],
+)
+def test_an_error_ends_the_command_with_a_status(
+    error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr("similarity.cli.main.app", app)
+    monkeypatch.setattr(sys, "argv", ["similarity"])
+    for stream in ("stdout", "stderr"):  # Typer replaces them after a broken pipe
+        monkeypatch.setattr(sys, stream, io.StringIO())
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == status
+
+
+def test_only_a_missing_module_means_that_the_service_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: str) -> None:
+        raise ImportError("cannot import name 'app'")
+
+    monkeypatch.setattr("similarity.cli.main.import_module", fails)
+    with pytest.raises(ImportError, match="cannot import name"):
+        serve()

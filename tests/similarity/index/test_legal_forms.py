@@ -10,17 +10,17 @@ from tests.workspace_records import make_names
 
 @pytest.mark.parametrize(("jurisdiction", "name", "text"), FOUND)
 def test_a_name_is_found_without_its_legal_form(jurisdiction: str, name: str, text: str) -> None:
-    assert make_names("c-17", name).are_in(text), jurisdiction
+    assert make_names("c-17", name).contained_in(text), jurisdiction
 
 
 @pytest.mark.parametrize(("name", "text"), NOT_FOUND)
 def test_a_text_that_does_not_name_the_company_is_left_alone(name: str, text: str) -> None:
-    assert not make_names("c-17", name).are_in(text)
+    assert not make_names("c-17", name).contained_in(text)
 
 
 @pytest.mark.parametrize(("jurisdiction", "name", "text"), FOUND)
 def test_a_name_is_found_as_it_is_written(jurisdiction: str, name: str, text: str) -> None:
-    assert make_names("c-17", name).are_in(f"see {name}, and others"), (jurisdiction, text)
+    assert make_names("c-17", name).contained_in(f"see {name}, and others"), (jurisdiction, text)
 
 
 @pytest.mark.parametrize("name", ["UAB", "Limited", "AB", "株式会社", "", "!!!", "S.A."])

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from similarity.errors import InvalidInput
+from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
@@ -21,6 +21,23 @@ def test_no_output_replaces_a_database(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="is a database, which would be lost"):
             export_neighbours(index, index.live(), path, k=1)
         assert path.read_bytes() == before
+
+
+def test_an_export_that_fails_leaves_the_earlier_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **options: object) -> None:
+        raise IndexUnavailable("away")
+
+    monkeypatch.setattr("similarity.search.export.all_neighbours", fails)
+    path = tmp_path / "out" / "n.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"earlier")
+    with closing(SqliteIndex(tmp_path / "similarity.db")) as index:
+        add_live(index, "live")
+        with pytest.raises(IndexUnavailable):
+            export_neighbours(index, index.live(), path, k=1)
+    assert [file.read_bytes() for file in path.parent.iterdir()] == [b"earlier"]
 
 
 def test_rejected_rows_do_not_replace_the_file_that_is_read(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ letters = st.builds(
     DeadLetter,
     message=st.builds(
         Message,
-        position=st.text(),
+        position=st.text() | st.just("file:caf\udce9.csv#1"),
         key=contents,
         value=contents,
         time=st.datetimes(timezones=st.just(UTC)),
@@ -36,6 +36,7 @@ def test_a_dead_letter_survives_as_one_line(letter: DeadLetter) -> None:
     line = letter.to_line()
     assert len(line.splitlines()) == 1
     assert DeadLetter.from_line(line) == letter
+    assert DeadLetter.from_line(line).identity == letter.identity
 
 
 def test_a_person_can_read_what_is_text() -> None:

@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -227,8 +228,10 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
 
 
 def test_the_progress_bar_knows_what_to_expect(tmp_path: Path) -> None:
-    assert count_rows(write(tmp_path / "a.csv", "id\n1\n2\n")) == 2
+    for content, rows in {"": 0, "id": 0, "id\n": 0, "id\n1": 1, "id\n1\n2\n": 2}.items():
+        assert count_rows(write(tmp_path / "a.csv", content)) == rows
     assert count_rows(write(tmp_path / "a.jsonl", "{}\n{}\n")) == 2
+    assert count_rows(write(tmp_path / "a.jsonl", "{}\n{}")) == 2
     assert count_rows(write(tmp_path / "a.jsonl.gz", "{}\n")) == 1
 
 
@@ -244,9 +247,22 @@ def test_rejects_keep_row_reason_and_content_even_of_broken_text(tmp_path: Path)
 
 
 def test_without_rejects_there_is_no_rejects_file(tmp_path: Path) -> None:
+    with RejectsFile(tmp_path / "r.jsonl") as earlier:
+        earlier.add(Row(number=1, record={}), "id: is missing")
+        earlier.warn(Row(number=2, record={}), "a", "Staff", "staff: 'many' is not a number")
+    with suppress(OSError), RejectsFile(tmp_path / "r.jsonl"):
+        raise OSError  # a run that failed says nothing about the rows
+    assert len(list(tmp_path.iterdir())) == 2
     with RejectsFile(tmp_path / "r.jsonl"):
         pass
-    assert not (tmp_path / "r.jsonl").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_rejects_a_file_of_another_program_stays(tmp_path: Path) -> None:
+    path = write(tmp_path / "notes.txt", "my notes")
+    with RejectsFile(path):
+        pass
+    assert path.read_text() == "my notes"
 
 
 @pytest.mark.parametrize(

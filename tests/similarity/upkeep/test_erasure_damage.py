@@ -11,7 +11,7 @@ from similarity.errors import IndexUnavailable
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.ledger import DamagedErasure, ErasureState
 from similarity.index.sqlite import SqliteIndex
-from similarity.upkeep.erasure import STORE_AWAY, Eraser
+from similarity.upkeep.erasure import STORE_UNAVAILABLE, Eraser
 from tests.contract.steps import add_live
 from tests.factories import make_embedded
 from tests.similarity.index.inspection import tamper
@@ -70,7 +70,7 @@ def test_a_damaged_key_ends_no_erasure_as_if_nothing_were_found(eraser: Eraser) 
     assert set(states(eraser).values()) == {ErasureState.RUNNING}
     record = eraser.index.ledger.erasure("acme")
     assert record is not None
-    assert record.problem == STORE_AWAY
+    assert record.problem == STORE_UNAVAILABLE
     assert len(notes(eraser)) == 3
 
 
@@ -86,7 +86,7 @@ def test_an_erasure_refuses_an_index_of_ids_that_differs_from_its_rows(eraser: E
     path.write_bytes(content)
     with closing(SqliteIndex(path)) as index:
         damaged = Eraser(index, eraser.workspace)
-        with pytest.raises(IndexUnavailable, match=r"is damaged.*'bolt' of erasures is not what its index says"):
+        with pytest.raises(IndexUnavailable, match=r"is damaged.*row 'bolt' differs from its index;"):
             damaged.accept("bolt")
         assert index.damage()
         assert [each.id for each in damaged.finish()] == ["acme", "cog"]

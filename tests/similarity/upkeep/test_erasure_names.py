@@ -1,6 +1,7 @@
 """An erasure finds the names that a company had, and completes what was cut short."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +21,8 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.records import Change, VersionedCompany
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
-from similarity.upkeep.erasure import NOT_TAKEN, STORE_AWAY, WRITTEN_AGAIN, Eraser
-from tests.contract.steps import add_live
+from similarity.upkeep.erasure import DELETE_REFUSED, STORE_UNAVAILABLE, WRITTEN_AGAIN, Eraser
+from tests.contract.steps import add_candidate, add_live
 from tests.factories import ENCODER_ID, make_embedded
 from tests.fakes import CountingEncoder
 from tests.workspace_records import make_event, make_list
@@ -85,6 +86,16 @@ def test_the_names_of_a_company_are_found(index: SqliteIndex, workspace: SqliteW
     assert erase(index, workspace) == ALL
     assert workspace.saved_list("by exclusion").question["exclude"] == []
     assert index.ledger.remembered("c1") == frozenset()
+
+
+def test_a_name_of_another_company_is_kept_before_the_first_generation_is_live(
+    tmp_path: Path, workspace: SqliteWorkspace
+) -> None:
+    with closing(SqliteIndex(tmp_path / "new.db")) as index:
+        add_candidate(index, "first")
+        index.upsert("first", [make_embedded(each, name="Zyzzyva GmbH") for each in ("c1", "c2")])
+        erase(index, workspace)
+    assert "Zyzzyva GmbH" in workspace.saved_list("by exclusion").question["exclude"]
 
 
 def test_a_delete_does_not_forget_the_names_that_an_erasure_looks_for(
@@ -207,7 +218,7 @@ def test_a_store_that_is_away_leaves_the_names_for_the_next_attempt(
         its_eraser.finish()
     record = index.ledger.erasure("c1")
     assert record is not None
-    assert (record.state, record.problem, record.is_hidden) == (ErasureState.RUNNING, STORE_AWAY, True)
+    assert (record.state, record.problem, record.is_hidden) == (ErasureState.RUNNING, STORE_UNAVAILABLE, True)
     assert len(index.ledger.remembered("c1")) == 4
     absent.away = ""
     [record] = its_eraser.finish()
@@ -257,7 +268,7 @@ def test_a_company_that_came_back_before_the_erasure_was_completed_is_left_alone
     index.ledger.save_erasure(replace(record, results={}))  # as if the process had died before the tombstones
     index.upsert("live", [make_embedded("c1", version=record.version + 1, name="Zyzzyva GmbH")])
     [record] = its_eraser.finish()
-    assert (record.state, record.problem, record.is_hidden) == (ErasureState.FAILED, NOT_TAKEN, False)
+    assert (record.state, record.problem, record.is_hidden) == (ErasureState.FAILED, DELETE_REFUSED, False)
     assert "c1" in index.get("live", ["c1"])
     assert len(index.ledger.remembered("c1")) == 4
     assert erase(index, workspace) == ALL

@@ -1,9 +1,11 @@
 """The command, from files to tables and report, with a model whose vectors are set by hand."""
 
 import json
+import re
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -15,6 +17,7 @@ from similarity.index.protocol import Generation
 from similarity.index.sqlite import SqliteIndex
 from similarity.text import embedding_text
 from tests.tiny_bundle import write_tiny_bundle
+from training.data.labels import GradeOne
 from training.data.pairs import read_pairs
 from training.data.splits import split_by_anchor
 from training.evaluate.__main__ import main
@@ -64,9 +67,13 @@ def test_judged_tasks_print_tables_and_write_a_report(folder: Path, capsys: pyte
     printed = capsys.readouterr()
     for title in ("\nranking\n", "\npairs\n", "\ncorpus\n"):
         assert title in printed.out
+    # Training has seen all candidates of dev.
+    assert re.search(r"\nprepared, unseen candidates( +-){4} +0\n", printed.out)
     # Equal texts are encoded once.
     assert "companies encoded" in printed.err
     assert found["seed"] == 3
+    # Predicting no competitor: 6 of 18 pairs are competitors, none is found.
+    assert re.search(r"\n\(all negative\) +- +0.6667 +- +0.0000 +0.0000 +- +18\n", printed.out)
     assert found["ranking"]["prepared"]["pairs"] == 18  # type: ignore[index]
     # Fewer companies than 50: everything is found.
     assert found["corpus"]["recall50"] == {"mean": 1, "lower": 1, "upper": 1, "anchors": 2}  # type: ignore[index]
@@ -133,10 +140,13 @@ def test_pair_decisions_need_a_training_split(folder: Path) -> None:
         run(folder, *judged(folder), "--tasks", "pairs")
 
 
-def test_selection_anchors_are_those_that_training_holds_out(folder: Path) -> None:
+@pytest.mark.parametrize("grade_one", get_args(GradeOne))
+def test_selection_anchors_are_those_that_training_holds_out(folder: Path, grade_one: GradeOne) -> None:
     path = folder / "train.tsv"
-    train, kept = split_by_anchor(read_pairs(path, companies=folder / "companies.jsonl"), selection=2, seed=5)
-    chosen = held_out_judgements(path, seed=5, anchors=2)
+    path.write_text(path.read_text() + "a3\ta4\t1\n")  # an anchor without labels if grade 1 is unlabelled
+    pairs = read_pairs(path, companies=folder / "companies.jsonl", grade_one=grade_one)
+    train, kept = split_by_anchor(pairs, selection=2, seed=5)
+    chosen = held_out_judgements(path, seed=5, anchors=2, grade_one=grade_one)
     assert set(chosen) == {kept.ids[number] for number in kept.left}
     assert not set(chosen) & {train.ids[number] for number in train.left}
     judgements = read_relevance_labels(path)
@@ -145,6 +155,9 @@ def test_selection_anchors_are_those_that_training_holds_out(folder: Path) -> No
     assert any(set(other) != set(chosen) for other in others)
 
 
-def test_more_selection_anchors_than_there_are_is_refused(folder: Path) -> None:
-    with pytest.raises(SystemExit, match="100 selection anchors cannot be cut from 6 anchors"):
-        run(folder, *judged(folder), "--tasks", "pairs")
+@pytest.mark.parametrize(("grade_one", "anchors"), [("negative", 7), ("unlabelled", 6)])
+def test_more_selection_anchors_than_there_are_is_refused(folder: Path, grade_one: str, anchors: int) -> None:
+    path = folder / "train.tsv"
+    path.write_text(path.read_text() + "a3\ta4\t1\n")
+    with pytest.raises(SystemExit, match=f"100 selection anchors cannot be cut from {anchors} anchors"):
+        run(folder, *judged(folder), "--tasks", "pairs", "--grade-one", grade_one)

@@ -98,6 +98,9 @@ def test_an_exported_bundle_agrees_with_torch(
     assert "random" in (bundle.folder / "README.md").read_text()
     assert bundle.manifest.metrics["difference_to_torch"] <= 1e-5
     assert "float32 graph" in said[0]
+    # The sample has 80 companies.
+    checked = "int8 is checked on the texts that calibrated it; pass at least 512 companies as --sample"
+    assert (checked in said) == (precision == "int8")
 
 
 def test_an_int8_vector_does_not_depend_on_its_batch_mates(model: Path, sample: Path, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_too_few_descriptions_are_refused(model: Path) -> None:
 def test_without_three_descriptions_no_selection_is_advised(model: Path, count: int) -> None:
     texts = [*descriptions(count), "One sentence."]
     with pytest.raises(
-        InvalidInput, match=f"^{count} of {count + 1} descriptions have two sentences; at least 3"
+        InvalidInput, match=f"^{count} of {count + 1} descriptions have two or more sentences; at least 3"
     ) as raised:
         SentenceTask(tiny(model), texts, selection=2)
     assert "--selection" not in str(raised.value)
@@ -171,7 +171,7 @@ def test_without_three_descriptions_no_selection_is_advised(model: Path, count: 
 
 
 def command(model: Path, folder: Path, *extra: str) -> list[str]:
-    fixed = f"--output {folder / 'run'} --model {model} --selection 4 --steps 2 --precision float32"
+    fixed = f"--output {folder / 'run'} --model {model} --steps 2 --precision float32"
     return [*fixed.split(), "--checkpoint-every", "0", *extra]
 
 
@@ -190,7 +190,7 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("source", ["companies.jsonl", "lines.txt"])
 def test_the_command_needs_descriptions_alone(model: Path, files: Path, source: str) -> None:
-    main(command(model, files, "--method", "is-bert", "--companies", str(files / source)))
+    main(command(model, files, "--method", "is-bert", "--selection", "4", "--companies", str(files / source)))
     stored = json.loads((files / "run" / "best" / "training.json").read_text())
     assert list(stored["scores"]) == ["neighbour_auc"]
     assert {name: stored["settings"][name] for name in RECIPES["is-bert"]} == RECIPES["is-bert"]
@@ -202,6 +202,18 @@ def test_labelled_pairs_may_choose_the_best_step(model: Path, files: Path) -> No
     main(command(model, files, "--method", "quick-thoughts", "--batch-sentences", "8", *both))
     stored = json.loads((files / "run" / "best" / "training.json").read_text())
     assert set(stored["scores"]) == {"ndcg10", "auc"}
+
+
+def test_selection_anchors_are_refused_beside_pairs(
+    model: Path, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ["--companies", str(files / "companies.jsonl"), "--pairs", str(files / "pairs.csv")]
+    with pytest.raises(SystemExit):
+        main(command(model, files, "--selection", "4", *both))
+    assert "--selection is not used with --pairs" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "quick-thoughts-altered, is-bert" in " ".join(capsys.readouterr().out.replace("-\n", "-").split())
 
 
 def test_other_methods_and_settings_are_refused(model: Path) -> None:

@@ -106,6 +106,11 @@ def test_a_key_is_one_key_however_its_header_is_written(header: bytes) -> None:
     assert secret_in(header) == b"secret"
 
 
+@pytest.mark.parametrize("header", [None, b"", b"Bearer", b"secret", b"Basic secret", b"Bearer of secret"])
+def test_what_authentication_does_not_accept_is_no_key(header: bytes | None) -> None:
+    assert secret_in(header) is None
+
+
 def test_a_place_is_not_lost_when_its_request_fails_or_is_cancelled_while_it_waits_or_works() -> None:
     async def places_left() -> tuple[int, int]:
         gate = Gate(at_once=1, queue=10, seconds=5)
