@@ -175,7 +175,7 @@ def fit_logistic(
 
 def _unlabelled_risk(parameters: Floats, positives: Floats, unlabelled: Floats | None) -> tuple[float, Floats]:
     """Return PU risk and gradient: PRIOR E+[l(+)] + max(0, Eu[l(-)] - PRIOR E+[l(-)]), with the logistic loss l."""
-    if unlabelled is None:
+    if unlabelled is None or not len(unlabelled):
         return 0.0, np.zeros_like(parameters)
     logit, unknown = positives @ parameters, unlabelled @ parameters
     negative = np.logaddexp(0, unknown).mean() - PRIOR * np.logaddexp(0, logit).mean()

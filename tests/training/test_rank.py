@@ -126,6 +126,16 @@ def test_weights_are_found_again_and_keep_their_signs() -> None:
     assert kept[1] == 0
 
 
+def test_unlabelled_pairs_lower_the_probability_where_they_are() -> None:
+    random = np.random.default_rng(2)
+    matrix = random.normal(size=(2_000, 1))
+    positive = random.random(2_000) < expit(2 * matrix[:, 0])
+    unlabelled = random.normal(loc=2.0, size=(2_000, 1))
+    alone, with_unlabelled = (fit_logistic(matrix, positive, rising=[True], unlabelled=u) for u in (None, unlabelled))
+    at = np.array([2.0])
+    assert at @ with_unlabelled[0] + with_unlabelled[1] < at @ alone[0] + alone[1]
+
+
 def test_peers_count_for_both_and_chains_are_one_component(folder: Path) -> None:
     peers = read_peers(folder / "peers.tsv")
     assert peers["c06"] == {"c00"}
