@@ -175,14 +175,18 @@ def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[Del
 
 
 def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:
-    """Print how many values were ignored, the first of them, and where all are."""
-    if not report.ignored_values:
-        return
-    fields = ", ".join(f"{field} {count:,}" for field, count in report.ignored_values.most_common())
-    typer.echo(
-        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields}; see "
-        f"{rejected.warnings_path}. The first are:"
+    """Print how many values were ignored or are ambiguous, the first of them, and where all are."""
+    counted = (
+        ("invalid values were ignored in accepted companies", report.ignored_values),
+        ("numbers were read as decimals, but may mean thousands", report.ambiguous_values),
     )
+    texts = [
+        f"{counts.total():,} {what}: " + ", ".join(f"{field} {count:,}" for field, count in counts.most_common())
+        for what, counts in counted
+        if counts
+    ]
+    if texts:
+        typer.echo("\n".join(texts) + f"; see {rejected.warnings_path}. The first are:")
     for warning in rejected.first_warnings:
         typer.echo(f"  {printable(warning)}")
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
 SHOWN_WARNINGS = 3
-"""How many ignored values a report shows; all are in the file of warnings."""
+"""How many ignored or ambiguous values a report shows; all are in the file of warnings."""
 BYTE_ORDER_MARK = "\ufeff"
 # Exceptions of a truncated or damaged gzip file.
 GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
@@ -151,7 +151,7 @@ class RejectsFile:
     """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
 
     An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long). The values of
-    accepted rows that were ignored go to a file of their own, `warnings_path`, with row, id, column and reason.
+    accepted rows that were ignored or are ambiguous go to a file of their own, `warnings_path`, with row, id, column and reason.
 
     Raises:
         InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked
@@ -187,7 +187,7 @@ class RejectsFile:
         self.first = self.first or f"row {row.number}: {reason}"
 
     def warn(self, row: Row, company_id: str, column: str, reason: str) -> None:
-        """Append one value of an accepted row that was ignored."""
+        """Append one value of an accepted row that was ignored or is ambiguous."""
         self._append(self.warnings_path, {"row": row.number, "id": company_id, "column": column, "reason": reason})
         if len(self.first_warnings) < SHOWN_WARNINGS:
             self.first_warnings.append(f"row {row.number} ({company_id}), column {column}: {reason}")

@@ -46,14 +46,15 @@ class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
-    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies. `removed_values`
-    counts, by field, the companies that lost a value because their row has no column for it. `notes` are remarks on
+    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values` the
+    numbers like "1.200" that were read as decimals but may mean thousands. `removed_values` counts, by field, the companies that lost a value because their row has no column for it. `notes` are remarks on
     how the file was read, such as its encoding.
     """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
     ignored_values: Counter[str] = field(default_factory=Counter)
+    ambiguous_values: Counter[str] = field(default_factory=Counter)
     removed_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
@@ -214,14 +215,17 @@ def _accepted(
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
-        note_ignored(row, parsed, columns=columns, rejects=rejects, report=report)
+        note_warnings(row, parsed, columns=columns, rejects=rejects, report=report)
     return accepted
 
 
-def note_ignored(row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport) -> None:
-    """Count the ignored values of an accepted row, and write them to the file of warnings."""
-    report.ignored_values.update(parsed.ignored_fields)
-    for name, warning in zip(parsed.ignored_fields, parsed.warnings, strict=True):
+def note_warnings(
+    row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport
+) -> None:
+    """Count the ignored and ambiguous values of an accepted row, and write them to the file of warnings."""
+    for name, warning in zip(parsed.warned_fields, parsed.warnings, strict=True):
+        counts = report.ambiguous_values if name in parsed.ambiguous else report.ignored_values
+        counts[name] += 1
         rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
 
 

@@ -339,18 +339,21 @@ def test_an_export_into_a_folder_that_is_not_there_is_one_line(filled: Shell) ->
 def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
     rows = [("a", "A Ltd.", "Makes anvils.", "http://", "", "many"), ("b", "B", "B makes bells.", "", "", "12,500")]
     rows += [(f"c{number}", "C", "C makes cups.", "", "", "12,5") for number in range(3)]
+    rows += [("d", "D", "D makes doors.", "", "", "33.963"), ("e", "E", "E makes eggs.", "", "", "1.234.567")]
     file = shell.write("companies.csv", rows, header=f"{HEADER},Staff")
     told = shell("ingest", file, "--attribute", "employees:number=staff")
     assert (
-        "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1; see "
+        "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1\n"
+        "1 numbers were read as decimals, but may mean thousands: attributes.employees 1; see "
         "companies.csv.warnings.jsonl. The first are:\n"
         "  row 1 (a), column website: domain: 'http://' contains no host name such as 'example.com'; left empty\n"
         "  row 1 (a), column Staff: attributes.employees: 'many' is not a number like 12500, 12,500 or 12.5; ignored\n"
         "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5; ignored\n"
-        "5 companies in the index"
+        "7 companies in the index"
     ) in told
     warnings = (shell.folder / "companies.csv.warnings.jsonl").read_text().splitlines()
-    assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 5, "id": "c2", "column": "Staff", "reason": ""}
+    assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 6, "id": "d", "column": "Staff", "reason": ""}
+    assert "'33.963' is read as 33.963; write 33963 if a thousand is meant" in warnings[-1]
     assert not (shell.folder / "companies.csv.rejects.jsonl").exists()
 
 
