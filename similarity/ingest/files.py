@@ -104,12 +104,21 @@ def column_names(path: Path) -> list[str]:
     Raises:
         InvalidInput: the file has none, because it is empty or of another kind.
     """
+    return columns_and_sheets(path)[0]
+
+
+def columns_and_sheets(path: Path) -> tuple[list[str], list[str]]:
+    """Return `column_names`, and the names of the sheets of an Excel file, of which only the first is read."""
+    if format_of(path.name) == ".xlsx":
+        with _opened(path) as stream, open_sheet(stream, str(path)) as sheet:
+            return [name for name in sheet.columns if name], list(sheet.titles)
+    return _column_names(path), []
+
+
+def _column_names(path: Path) -> list[str]:
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
-        if format_of(path.name) == ".xlsx":
-            with open_sheet(stream, str(path)) as sheet:
-                return [name for name in sheet.columns if name]
         if not is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
                 return csv_header(text, format_of(path.name))[0]

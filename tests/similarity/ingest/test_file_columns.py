@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from similarity.errors import InvalidInput
@@ -84,6 +85,28 @@ def test_columns_that_could_be_the_same_are_not_guessed(tmp_path: Path, header: 
     known = KnownAttributes(stored=["staff"])
     with pytest.raises(InvalidInput, match=message):
         summary(tmp_path / "a.csv", header, known=known)
+
+
+def test_the_sheets_of_a_workbook_that_are_not_read_are_named(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for number, header in enumerate((["id", "name", "description"], ["id", "title"])):
+        book.create_sheet(f"Sheet {number}").append(header)
+    del book["Sheet"]
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    assert file_columns(path, NAMES).summary == (
+        "columns: id, name, description; the sheet 'Sheet 0' is read, not 'Sheet 1'"
+    )
+    book.move_sheet("Sheet 1", -1)
+    book.save(path)
+    hint = "; the sheet 'Sheet 1' is read, not 'Sheet 0': if another one has the companies, make it the first"
+    with pytest.raises(InvalidInput, match=f"no column 'name'; .* id, title{hint}"):
+        file_columns(path, NAMES)
+    book.move_sheet("Sheet 0", -1)
+    book["Sheet 0"]["C1"] = "name"
+    book.save(path)
+    with pytest.raises(InvalidInput, match=r"occurs twice .*; the sheet 'Sheet 0' is read, not 'Sheet 1'"):
+        file_columns(path, NAMES)
 
 
 def test_many_ignored_columns_are_cut_short(tmp_path: Path) -> None:
