@@ -60,10 +60,14 @@ class FileColumns:
         used = [
             name if name in {column, f"attributes.{column}"} else f"{name} <- {column}" for name, column in self.used
         ]
-        more = len(self.ignored) - SHOWN_COLUMNS
-        ignored = ", ".join(self.ignored[:SHOWN_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
         sheets = f"; {read_sheet(self.sheets)}" if len(self.sheets) > 1 else ""
-        return f"columns: {', '.join(used)}" + (f"; ignored: {ignored}" if ignored else "") + sheets
+        return f"columns: {', '.join(used)}" + (f"; ignored: {self.ignored_text}" if self.ignored else "") + sheets
+
+    @property
+    def ignored_text(self) -> str:
+        """The first of the columns that are not used, and how many more there are."""
+        more = len(self.ignored) - SHOWN_COLUMNS
+        return ", ".join(self.ignored[:SHOWN_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def file_columns(
