@@ -6,12 +6,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import IO, Protocol, cast
 from xml.etree.ElementTree import ParseError
 
 from similarity.errors import InvalidInput
+from similarity.formats.plain_values import plain_value
 
 ZIP_MAGIC = b"PK\x03\x04"
 # An Excel file before 2007, or one with a password.
@@ -168,12 +168,6 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
 def _plain(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, datetime) and value.time() == time():
-        return value.date().isoformat()
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
     if isinstance(value, str):
         return None if value in ERRORS else ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
-    return value
+    return plain_value(value)

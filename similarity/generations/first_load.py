@@ -39,8 +39,9 @@ def add_companies(
     `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
     record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
     found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
-    companies have. The reason of a result says which values and keys were ignored. The first call creates the first generation of the index and promotes it. Stored texts
-    are not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the index.
+    companies have. The reason of a result says which values and keys were ignored. The first call creates the first
+    generation of the index and promotes it. Stored texts are not encoded again. SIMILARITY_BUNDLES is needed only if
+    the bundles are not stored next to the index.
 
     Raises:
         InvalidCompany: a record breaks a rule; the message has its position and id. The chunks before it are written.

@@ -46,9 +46,10 @@ class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
-    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values` the
-    numbers like "1.200" that were read as decimals but may mean thousands. `removed_values` counts, by field, the companies that lost a value because their row has no column for it. `notes` are remarks on
-    how the file was read, such as its encoding.
+    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
+    the numbers like "1.200" that were read as decimals but may mean thousands. `removed_values` counts, by field, the
+    companies that lost a value because their row has no column for it. `notes` are remarks on how the file was read,
+    such as its encoding.
     """
 
     rows: int = 0

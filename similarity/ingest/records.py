@@ -19,6 +19,7 @@ from similarity.errors import (
     InvalidCompany,
     InvalidInput,
 )
+from similarity.formats.plain_values import plain_value
 from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
 from similarity.index.numbers import ambiguous_thousands, is_finite, is_number, number_of_cell
 from similarity.ingest.markup import without_markup
@@ -179,13 +180,14 @@ def _parts_of(pair: str) -> tuple[str, str, str]:
 
 
 def clean_text(value: object, field_name: str) -> str:
-    """Return a text field, stripped, in NFC and without HTML. Numbers become text.
+    """Return a text field, stripped, in NFC and without HTML. Numbers and dates become text.
 
     None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
 
     Raises:
         InvalidCompany: the value is a list, an object, an infinite number or the like.
     """
+    value = plain_value(value)
     if value is None or _is_nan(value):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -214,15 +216,17 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
         return "", (f"{error}; left empty",)
 
 
-def _attributes(
-    record: Record, columns: Columns
-) -> tuple[dict[str, AttributeValue], tuple[str, ...], frozenset[str]]:
+def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...], frozenset[str]]:
     """Return the attributes, a warning for each invalid or ambiguous value, and the fields of the ambiguous ones."""
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
     ambiguous: set[str] = set()
     for name, column in columns.attributes.items():
-        value, declared = record.get(column), columns.schema.types.get(name)
+        value, declared = plain_value(record.get(column)), columns.schema.types.get(name)
+        if value is not None and not isinstance(value, str | bool | int | float):
+            expected = "text, a number, a date, true or false"
+            warnings.append(f"attributes.{name}: must be {expected}, not {type(value).__name__}; ignored")
+            continue
         scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
         text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
         if not text:
@@ -231,7 +235,7 @@ def _attributes(
             attributes[name] = text if scalar is None else scalar
         elif declared.levels:
             warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
-        elif is_number(scalar):
+        elif is_number(scalar) and _is_storable(scalar):
             attributes[name] = scalar
         elif (number := number_of_cell(text)) is not None and _is_storable(number):
             attributes[name] = number
@@ -266,7 +270,7 @@ def _parse_bool(value: object) -> bool:
 
 
 def _event_time(value: object) -> datetime | None:
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and plain_value(value) is not None:
         return value
     text = clean_text(value, "event_time")
     if not text:

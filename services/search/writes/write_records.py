@@ -31,7 +31,9 @@ class Line:
     reason: str = ""
 
 
-def company_of_body(raw: bytes, company_id: str, *, now: datetime, declared: Declared = AttributeSchema) -> ParsedRecord:
+def company_of_body(
+    raw: bytes, company_id: str, *, now: datetime, declared: Declared = AttributeSchema
+) -> ParsedRecord:
     """Return the company that `raw` describes, as of its event time or else `now`.
 
     `declared`: returns the types of the index; called if the company has attributes.
