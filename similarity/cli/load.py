@@ -199,6 +199,11 @@ def _removed_values(report: "LoadReport") -> str:
     )
 
 
+def _examples(ids: Sequence[str], count: int) -> str:
+    """Return the ids of the first of `count` companies."""
+    return ", ".join(ids) + (f" and {count - len(ids):,} more" if count > len(ids) else "")
+
+
 def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(report.outcomes.items()) if count)
     typer.echo(
@@ -211,9 +216,13 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
         typer.echo(printable(_removed_values(report)))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
-        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
+        named = _examples(stats.not_english_ids, stats.not_english)
+        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well: {named}")
     if stats.without_vector:
-        typer.echo(f"{stats.without_vector:,} of them without a ranking: their descriptions have too few words")
+        named = _examples(stats.without_vector_ids, stats.without_vector)
+        typer.echo(
+            f"{stats.without_vector:,} of them without a ranking: their descriptions have too few words: {named}"
+        )
     if report.failed:
         fail(
             f"the index did not accept {report.failed:,} companies; run the same command again to write them"

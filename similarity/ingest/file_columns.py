@@ -81,7 +81,7 @@ def file_columns(
 
     Raises:
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
-            The message lists them.
+            The message lists them. A file with a column `deleted` needs no names and descriptions.
     """
     existing, sheets = columns_and_sheets(path)
     known = known or KnownAttributes()
@@ -148,7 +148,7 @@ def match_columns(
 def _check_columns(path: Path, found: FileColumns, existing: Sequence[str]) -> None:
     """Raise InvalidInput if the file lacks a required column or one that the user named."""
     used = dict(found.used)
-    for name in REQUIRED:
+    for name in ("id",) if "deleted" in used else REQUIRED:  # a row that deletes a company needs only its id
         if name not in used:
             raise InvalidInput(
                 f"there is no column {name!r}; give its name with {command_option('column', name)}; {_list(existing)}"

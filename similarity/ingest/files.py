@@ -160,8 +160,8 @@ class RejectsFile:
     """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
 
     An unreadable row also has its `text`, as it is in the file (only the beginning if it is too long). The values of
-    accepted rows that were ignored or are ambiguous go to a file of their own, `warnings_path`, with row, id, column and
-    reason.
+    accepted rows that were ignored or are ambiguous go to a file of their own, `warnings_path`, with row, id, column
+    and reason.
 
     Raises:
         InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked

@@ -79,9 +79,9 @@ class LoadReport:
 
 
 def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
-    """Raise InvalidInput if no row of a file can be written; its rows are then in `rejects`.
+    """Raise InvalidInput if no row of a file has a company that can be written; its rows are then in `rejects`.
 
-    A first load calls it before it creates an index. It reads the file only up to the first row that can be written.
+    A first load calls it before it creates an index. It reads the file only up to the first such row.
     """
     if not all(_problem(row, columns, now) for row in read_rows(path)):
         return
@@ -139,12 +139,12 @@ def load_file(
 
 
 def _problem(row: Row, columns: Columns, now: datetime) -> str:
-    """Return why a row cannot be written; empty if it can."""
+    """Return why a row gives a first load no company; empty if it does."""
     try:
-        _parsed(row, columns, now)
+        parsed = _parsed(row, columns, now)
     except InvalidCompany as error:
         return str(error)
-    return ""
+    return "it deletes a company, but no companies are loaded yet" if isinstance(parsed.change, DeletedCompany) else ""
 
 
 def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:

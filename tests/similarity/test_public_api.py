@@ -77,8 +77,9 @@ def test_records_keep_the_attributes_that_the_index_declares(tmp_path: Path) -> 
 def test_keys_are_recognised_as_columns_and_those_ignored_are_named(tmp_path: Path) -> None:
     index = open_index(tmp_path / "companies.db", create=True)
     record = {"ID": "nike", "Company Name": "Nike", "Description": SHOES, "Country": "United States", "Staff": "12,500"}
+    odd: dict[Any, str] = {7: "x"}  # as a data frame can have it
     hint = "; keep one as an attribute with columns=Columns(attributes={'NAME': KEY})"
-    results = add_companies(index, [{**record, 7: "x"}, RECORDS[1]])
+    results = add_companies(index, [{**record, **odd}, RECORDS[1]])
     assert [result.reason for result in results] == [f"ignored: Staff, 7{hint}", ""]
     assert index.get(index.live().name, ["nike"])["nike"].company.country == "United States"
     add_companies(index, [{**record, "sector": "sport"}], columns=Columns.from_pairs([], ["staff:number", "sector"]))

@@ -102,7 +102,7 @@ def test_ingest_makes_the_first_generation_live_and_says_so(shell: Shell) -> Non
 
 def test_a_company_with_too_few_words_is_counted_and_has_no_ranking(shell: Shell) -> None:
     text = shell("ingest", shell.write("companies.csv", [*COMPANIES, ("tiny", "Tiny", "Tiny sells.", "", "")]))
-    assert "1 of them without a ranking: their descriptions have too few words" in text
+    assert "1 of them without a ranking: their descriptions have too few words: tiny\n" in text
     assert "6 companies, 0 deleted, 1 without a vector" in shell("info")
     assert "the description of Tiny (tiny) has too few words to rank by" in shell("similar", "tiny", fails=True)
     assert "Tiny" in shell("find", "tiny")
@@ -185,9 +185,17 @@ def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -
     assert "5 companies" in shell("info")
 
 
+def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
+    (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
+    assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "1 rows: 1 applied\n4 companies in the index" in shell("ingest", "gone.jsonl")
+
+
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
-    assert "1 of them not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    text = shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    assert "1 of them not in English, which the model reads less well: bahn\n" in text
     assert "The description is not in English ('de')" in shell.run("similar", "bahn").stderr
     assert "hits that are not in English, which the encoder was trained on: 1" in shell.run("similar", "bank").stderr
 

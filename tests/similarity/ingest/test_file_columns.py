@@ -1,16 +1,18 @@
 """Columns are found by their names; those that a user names always win."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import openpyxl
 import pytest
 
+from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
 from similarity.index.attributes import parse_schema
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Columns
+from similarity.ingest.records import Columns, parse_record
 
 NAMES = Columns()
 
@@ -107,6 +109,15 @@ def test_the_sheets_of_a_workbook_that_are_not_read_are_named(tmp_path: Path) ->
     book.save(path)
     with pytest.raises(InvalidInput, match=r"occurs twice .*; the sheet 'Sheet 0' is read, not 'Sheet 1'"):
         file_columns(path, NAMES)
+
+
+@pytest.mark.parametrize("header", ["id,deleted", "ID,Deleted"])
+def test_a_file_of_deletions_needs_only_ids(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\na,true\n")
+    columns = file_columns(path, NAMES).columns
+    [parsed] = [parse_record(row.record, columns=columns, now=datetime.now(UTC)) for row in read_rows(path)]
+    assert isinstance(parsed.change, DeletedCompany)
 
 
 def test_many_ignored_columns_are_cut_short(tmp_path: Path) -> None:
