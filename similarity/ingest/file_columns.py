@@ -189,4 +189,5 @@ def _key(column: str) -> str:
 
 
 def _list(existing: Sequence[str]) -> str:
-    return f"the file has the columns: {', '.join(existing) or 'none'}"
+    title = "; if this is a title, remove the lines above the column names" if len(existing) == 1 else ""
+    return f"the file has the columns: {', '.join(existing) or 'none'}{title}"

@@ -120,6 +120,11 @@ def test_a_file_of_deletions_needs_only_ids(tmp_path: Path, header: str) -> None
     assert isinstance(parsed.change, DeletedCompany)
 
 
+def test_a_title_above_the_column_names_is_suspected(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="My export; if this is a title, remove the lines above the column names"):
+        summary(tmp_path / "a.csv", "My export")
+
+
 def test_many_ignored_columns_are_cut_short(tmp_path: Path) -> None:
     header = ",".join(["id", "name", "description", *(f"x{number}" for number in range(30))])
     assert summary(tmp_path / "a.csv", header).endswith("x18, x19 and 10 more")

@@ -122,6 +122,7 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
+        ("a.csv", "My export 2026,,\nid,name,description\n", "the first line must hold the column names, but several"),
         ("a.parquet", "not parquet", "is not a Parquet file"),
     ],
 )
