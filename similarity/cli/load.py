@@ -14,6 +14,7 @@ from similarity.cli.context import (
     RejectsOption,
     SizeOption,
     columns_of,
+    declare,
     fail,
     found_columns,
     may_exist,
@@ -127,7 +128,7 @@ def _load(
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
-        work.index.declare(columns.schema)
+        declare(work.index, columns)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
             RejectsFile(rejects, source=file) as rejected,

@@ -7,7 +7,8 @@ for hit in Searcher(index).search("nike").hits:
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
@@ -17,7 +18,7 @@ from similarity.encoder import TextEncoder
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.generations.first import ensure_generation, promote_first
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
-from similarity.index.protocol import CompanyIndex, WriteResult
+from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import FileColumns, KnownAttributes, match_columns
 from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, parse_record
 from similarity.ingest.write_path import write_changes
@@ -39,7 +40,8 @@ def add_companies(
     `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
     record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
     found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
-    companies have. The reason of a result says which values and keys were ignored. The first call creates the first
+    companies have. The reason of a result says which values and keys were ignored, and which later record with the same
+    id replaced it. A company that is stored with the same content is unchanged. The first call creates the first
     generation of the index and promotes it. Stored texts are not encoded again. SIMILARITY_BUNDLES is needed only if
     the bundles are not stored next to the index.
 
@@ -59,17 +61,38 @@ def add_companies(
     encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
     generation = ensure_generation(index, encoder.bundle, now=now)
     keep_bundle(encoder.bundle, store)
+    for warning in index.attributes().retyped_by(columns.schema):
+        warnings.warn(warning, stacklevel=2)
     index.declare(columns.schema)
     results: list[WriteResult] = []
     with WriterLease(index) as writer:
         for parsed in chain([first], chunks):
-            written = write_changes(writer, {encoder.encoder_id: encoder}, [each.change for each in parsed], now=now)
+            changes = [each.change for each in parsed]
+            written = write_changes(
+                writer,
+                {encoder.encoder_id: encoder},
+                changes,
+                now=now,
+                # A record that restores the stored content after another record of its id is a change.
+                skip_unchanged=len({change.id for change in changes}) == len(changes),
+            )
             results += [
                 replace(result, reason="; ".join(filter(None, (result.reason, *each.warnings))))
                 for each, result in zip(parsed, written, strict=True)
             ]
     promote_first(index, generation)
-    return results
+    return _with_replaced(results)
+
+
+def _with_replaced(results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Return the results; the reason of one whose company a later record has replaced says so."""
+    last = {result.id: position for position, result in enumerate(results) if result.outcome is WriteOutcome.APPLIED}
+    return [
+        replace(result, reason="; ".join(filter(None, (f"replaced by companies[{last[result.id]}]", result.reason))))
+        if result.outcome is WriteOutcome.APPLIED and last[result.id] > position
+        else result
+        for position, result in enumerate(results)
+    ]
 
 
 class _Records:

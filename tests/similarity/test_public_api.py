@@ -83,11 +83,25 @@ def test_keys_are_recognised_as_columns_and_those_ignored_are_named(tmp_path: Pa
     assert [result.reason for result in results] == [f"ignored: Staff, 7{hint}", ""]
     assert index.get(index.live().name, ["nike"])["nike"].company.country == "United States"
     add_companies(index, [{**record, "sector": "sport"}], columns=Columns.from_pairs([], ["staff:number", "sector"]))
+    with pytest.warns(UserWarning, match="the type of the attribute 'staff' changes from number to ordinal=a,b"):
+        add_companies(index, [record], columns=Columns.from_pairs([], ["staff:ordinal=a,b"]))
+    with pytest.warns(UserWarning, match="from ordinal=a,b to number"):
+        add_companies(index, [{**record, "sector": "x"}], columns=Columns.from_pairs([], ["staff:number", "sector"]))
     results = add_companies(index, [{**record, "Staff": 7, "SECTOR": "shoes"}])
     assert [result.reason for result in results] == [""]
     assert index.get(index.live().name, ["nike"])["nike"].company.attributes == {"staff": 7, "sector": "shoes"}
     with pytest.raises(InvalidInput, match=r"companies\[0\]: more than one .* choose with columns=Columns\(fields="):
         add_companies(index, [{**record, "COUNTRY": "Spain"}])
+    index.close()
+
+
+def test_records_of_one_id_and_unchanged_ones_are_said_to_be_so(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    add_companies(index, RECORDS)
+    assert [result.outcome for result in add_companies(index, RECORDS)] == ["unchanged"] * 3
+    results = add_companies(index, [{**RECORDS[0], "country": "Spain"}, RECORDS[1], RECORDS[0]])
+    assert [result.reason for result in results] == ["replaced by companies[2]", "", ""]
+    assert index.get(index.live().name, ["nike"])["nike"].company.country == "United States"
     index.close()
 
 

@@ -185,6 +185,15 @@ def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -
     assert "5 companies" in shell("info")
 
 
+def test_a_change_of_type_is_said_with_both_types(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "10") for row in COMPANIES], header=f"{HEADER},staff")
+    for _ in range(2):
+        assert "the type of" not in shell("ingest", file, "-a", "staff:number")
+    told = shell("ingest", file, "-a", "staff:ordinal=low,high")
+    assert "warning: the type of the attribute 'staff' changes from number to ordinal=low,high, for all" in told
+    assert "ignored in accepted companies: attributes.staff 5" in told
+
+
 def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
     (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
     assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
