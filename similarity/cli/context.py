@@ -153,6 +153,13 @@ def found_columns(file: Path, columns: "Columns", index: str | None, *, others: 
     return found
 
 
+def declare(index: "CompanyIndex", columns: "Columns") -> None:
+    """Declare the types of --attribute, and print which of them replace other types."""
+    for warning in index.attributes().retyped_by(columns.schema):
+        typer.echo(printable(f"warning: {warning}"))
+    index.declare(columns.schema)
+
+
 def rejects_path(file: Path) -> Path:
     """Return the default rejects file: next to the loaded file, or in the temporary folder if that is read-only."""
     folder = file.parent if os.access(file.parent, os.W_OK) else Path(tempfile.gettempdir())

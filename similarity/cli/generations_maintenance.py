@@ -15,6 +15,7 @@ from similarity.cli.context import (
     RejectsOption,
     SizeOption,
     columns_of,
+    declare,
     fail,
     found_columns,
     opened,
@@ -141,7 +142,7 @@ def import_vectors(
         if into is None:
             work.index.create_generation(new)
         generation = generation_named(work.index, into or new.name)
-        work.index.declare(columns.schema)
+        declare(work.index, columns)
         with (
             work.audit.recorded(
                 Action.IMPORT, who=system_user(), subject=f"{file_subject(file)} into {generation.name}"

@@ -14,6 +14,7 @@ from similarity.cli.context import (
     RejectsOption,
     SizeOption,
     columns_of,
+    declare,
     fail,
     found_columns,
     may_exist,
@@ -127,7 +128,7 @@ def _load(
         loaded = work.bundle()
         generation = ensure_generation(work.index, loaded, now=now)
         keep_bundle(loaded, work.store)
-        work.index.declare(columns.schema)
+        declare(work.index, columns)
         with (
             record.recorded(Action.SYNC if sync else Action.INGEST, who=who, subject=file_subject(file)) as act,
             RejectsFile(rejects, source=file) as rejected,
@@ -175,14 +176,18 @@ def _put_on_record(record: "AuditRecord", who: str, deletes: "Sequence[tuple[Del
 
 
 def print_ignored(report: "LoadReport", rejected: "RejectsFile") -> None:
-    """Print how many values were ignored, the first of them, and where all are."""
-    if not report.ignored_values:
-        return
-    fields = ", ".join(f"{field} {count:,}" for field, count in report.ignored_values.most_common())
-    typer.echo(
-        f"{report.ignored_values.total():,} invalid values were ignored in accepted companies: {fields}; see "
-        f"{rejected.warnings_path}. The first are:"
+    """Print how many values were ignored or are ambiguous, the first of them, and where all are."""
+    counted = (
+        ("invalid values were ignored in accepted companies", report.ignored_values),
+        ("numbers were read as decimals, but may mean thousands", report.ambiguous_values),
     )
+    texts = [
+        f"{counts.total():,} {what}: " + ", ".join(f"{field} {count:,}" for field, count in counts.most_common())
+        for what, counts in counted
+        if counts
+    ]
+    if texts:
+        typer.echo("\n".join(texts) + f"; see {rejected.warnings_path}. The first are:")
     for warning in rejected.first_warnings:
         typer.echo(f"  {printable(warning)}")
 
@@ -193,6 +198,11 @@ def _removed_values(report: "LoadReport") -> str:
         f"warning: values were removed from companies, because the load has no column for them: {fields}. To have them "
         "again, load a file with these columns (options: --column FIELD=COLUMN, --attribute NAME=COLUMN)"
     )
+
+
+def _examples(ids: Sequence[str], count: int) -> str:
+    """Return the ids of the first of `count` companies."""
+    return ", ".join(ids) + (f" and {count - len(ids):,} more" if count > len(ids) else "")
 
 
 def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "GenerationStats", *, promoted: bool) -> None:
@@ -207,9 +217,13 @@ def _print_report(report: "LoadReport", rejected: "RejectsFile", stats: "Generat
         typer.echo(printable(_removed_values(report)))
     typer.echo(f"{stats.companies:,} companies in the index" + (", which is live now" if promoted else ""))
     if stats.not_english:
-        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well")
+        named = _examples(stats.not_english_ids, stats.not_english)
+        typer.echo(f"{stats.not_english:,} of them not in English, which the model reads less well: {named}")
     if stats.without_vector:
-        typer.echo(f"{stats.without_vector:,} of them without a ranking: their descriptions have too few words")
+        named = _examples(stats.without_vector_ids, stats.without_vector)
+        typer.echo(
+            f"{stats.without_vector:,} of them without a ranking: their descriptions have too few words: {named}"
+        )
     if report.failed:
         fail(
             f"the index did not accept {report.failed:,} companies; run the same command again to write them"

@@ -6,12 +6,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import IO, Protocol, cast
 from xml.etree.ElementTree import ParseError
 
 from similarity.errors import InvalidInput
+from similarity.formats.plain_values import plain_value
 
 ZIP_MAGIC = b"PK\x03\x04"
 # An Excel file before 2007, or one with a password.
@@ -20,6 +20,7 @@ IS_OLE = "is an Excel file with a password or of an old format (.xls); save it a
 # The limits of Excel. A file can declare other sizes, and cells far outside of them.
 MAX_ROWS = 1_048_576
 MAX_COLUMNS = 16_384
+SHOWN_SHEETS = 10
 MAX_EMPTY_ROWS = 100
 """Before the row that names the columns."""
 MAX_UNPACKED = 1 << 30
@@ -54,7 +55,7 @@ def open_sheet(stream: IO[bytes], name: str) -> Iterator["ExcelSheet"]:
         workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         if not workbook.worksheets:
             raise InvalidInput(f"{name} has no sheet of cells")
-        yield ExcelSheet(cast("_Sheet", workbook.worksheets[0]), name)
+        yield ExcelSheet(cast("_Sheet", workbook.worksheets[0]), name, [sheet.title for sheet in workbook.worksheets])
     except READING_ERRORS as error:
         raise InvalidInput(f"{name} is not a readable Excel file ({error!s:.200}); save it again in Excel") from error
 
@@ -71,11 +72,15 @@ class _Sheet(Protocol):
 
 
 class ExcelSheet:
-    """A sheet: the names of its columns, and its rows."""
+    """A sheet: the names of its columns, and its rows.
 
-    def __init__(self, sheet: _Sheet, name: str) -> None:
+    `titles`: the names of all sheets of the file; this is the first.
+    """
+
+    def __init__(self, sheet: _Sheet, name: str, titles: Sequence[str]) -> None:
         self._sheet = sheet
         self._name = name
+        self.titles = titles
         self.declared_rows = min(sheet.max_row or 0, MAX_ROWS)
         """How many rows the file says that it has; it may be wrong, or 0."""
         sheet.reset_dimensions()
@@ -99,12 +104,15 @@ class ExcelSheet:
             while names and not names[-1]:
                 names.pop()
             if len(set(filter(None, names))) < len(names) - names.count(""):
-                raise InvalidInput(f"a column name occurs twice in the first row: {', '.join(filter(None, names))}")
+                raise InvalidInput(
+                    f"a column name occurs twice in the first row: {', '.join(filter(None, names))}"
+                    f"{also_sheets(self.titles)}"
+                )
             if names:
                 return number, names
         raise InvalidInput(
             f"the first {MAX_EMPTY_ROWS} rows of the first sheet of {self._name} are empty; its first row must name "
-            "the columns"
+            f"the columns{also_sheets(self.titles)}"
         )
 
     def _cells(self, first: int, width: int) -> Iterator[tuple[int, Sequence[object]]]:
@@ -113,6 +121,20 @@ class ExcelSheet:
             if number > MAX_ROWS:
                 raise InvalidInput(f"{self._name} has more than {MAX_ROWS:,} rows; save it again in Excel")
             yield number, cells
+
+
+def also_sheets(titles: Sequence[str]) -> str:
+    """Return the end of an error message about the columns: which sheet was read; empty if there is only one."""
+    if len(titles) < 2:
+        return ""
+    return f"; {read_sheet(titles)}: if another one has the companies, make it the first"
+
+
+def read_sheet(titles: Sequence[str]) -> str:
+    """Return which sheet of several is read, and which are not."""
+    first, *others = map(repr, titles[: SHOWN_SHEETS + 1])
+    more = len(titles) - SHOWN_SHEETS - 1
+    return f"the sheet {first} is read, not {', '.join(others)}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def zip_problem(stream: IO[bytes]) -> str:
@@ -146,12 +168,6 @@ def _check_archive(stream: IO[bytes], name: str) -> None:
 def _plain(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, datetime) and value.time() == time():
-        return value.date().isoformat()
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
     if isinstance(value, str):
         return None if value in ERRORS else ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
-    return value
+    return plain_value(value)

@@ -7,7 +7,8 @@ for hit in Searcher(index).search("nike").hits:
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
@@ -16,10 +17,10 @@ from similarity.company import Company, utc_now, version_of
 from similarity.encoder import TextEncoder
 from similarity.errors import InvalidCompany, InvalidInput
 from similarity.generations.first import ensure_generation, promote_first
-from similarity.index.attributes import AttributeSchema
 from similarity.index.bundle_store import bundle_for, keep_bundle, store_folder
-from similarity.index.protocol import CompanyIndex, WriteResult
-from similarity.ingest.records import Columns, ParsedRecord, VersionedCompany, parse_record
+from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
+from similarity.ingest.file_columns import FileColumns, KnownAttributes, match_columns
+from similarity.ingest.records import Columns, ParsedRecord, Record, VersionedCompany, parse_record
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from similarity.settings import Settings
@@ -37,17 +38,21 @@ def add_companies(
     """Embed and write companies, or records with the fields of a company; return one result for each, in order.
 
     `encoder`: by default the encoder of the index, else the one that ships with the project. `columns`: the key of a
-    record for each field; attributes that the index declares are kept without being named. The reason of a result says
-    which values were ignored. The first call creates the first generation of the index and promotes it. Stored texts
-    are not encoded again. SIMILARITY_BUNDLES is needed only if the bundles are not stored next to the index.
+    record for each field and attribute, and the types of attributes, which the index then declares. Other keys are
+    found as the columns of a file are: fields in any case, and the attributes that the index declares or that its
+    companies have. The reason of a result says which values and keys were ignored, and which later record with the same
+    id replaced it. A company that is stored with the same content is unchanged. The first call creates the first
+    generation of the index and promotes it. Stored texts are not encoded again. SIMILARITY_BUNDLES is needed only if
+    the bundles are not stored next to the index.
 
     Raises:
         InvalidCompany: a record breaks a rule; the message has its position and id. The chunks before it are written.
-        InvalidInput: an item is neither a company nor a record.
+        InvalidInput: an item is neither a company nor a record, or several of its keys could be one field.
         EncoderMismatch: the index has vectors of another encoder.
     """
     now = utc_now()
-    chunks = _chunks(companies, _with_declared(columns or Columns(), index.attributes()), now)
+    columns = columns or Columns()
+    chunks = _Records(columns, KnownAttributes.of_index(index), now).chunks(companies)
     first = next(chunks, None)
     if first is None:
         return []
@@ -56,48 +61,93 @@ def add_companies(
     encoder = encoder or TextEncoder(bundle_for(index, store, chosen=settings.bundle))
     generation = ensure_generation(index, encoder.bundle, now=now)
     keep_bundle(encoder.bundle, store)
+    for warning in index.attributes().retyped_by(columns.schema):
+        warnings.warn(warning, stacklevel=2)
+    index.declare(columns.schema)
     results: list[WriteResult] = []
     with WriterLease(index) as writer:
         for parsed in chain([first], chunks):
-            written = write_changes(writer, {encoder.encoder_id: encoder}, [each.change for each in parsed], now=now)
+            changes = [each.change for each in parsed]
+            written = write_changes(
+                writer,
+                {encoder.encoder_id: encoder},
+                changes,
+                now=now,
+                # A record that restores the stored content after another record of its id is a change.
+                skip_unchanged=len({change.id for change in changes}) == len(changes),
+            )
             results += [
-                replace(result, reason=result.reason or "; ".join(each.warnings))
+                replace(result, reason="; ".join(filter(None, (result.reason, *each.warnings))))
                 for each, result in zip(parsed, written, strict=True)
             ]
     promote_first(index, generation)
-    return results
+    return _with_replaced(results)
 
 
-def _with_declared(columns: Columns, declared: AttributeSchema) -> Columns:
-    """Return the columns with the attributes that the index declares."""
-    named = {name: name for name in declared.types}
-    return replace(columns, attributes=named | dict(columns.attributes), schema=declared.updated(columns.schema))
+def _with_replaced(results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Return the results; the reason of one whose company a later record has replaced says so."""
+    last = {result.id: position for position, result in enumerate(results) if result.outcome is WriteOutcome.APPLIED}
+    return [
+        replace(result, reason="; ".join(filter(None, (f"replaced by companies[{last[result.id]}]", result.reason))))
+        if result.outcome is WriteOutcome.APPLIED and last[result.id] > position
+        else result
+        for position, result in enumerate(results)
+    ]
 
 
-def _chunks(
-    companies: Iterable[Company | Mapping[str, object]], columns: Columns, now: datetime
-) -> Iterator[list[ParsedRecord]]:
-    version = version_of(now, now=now)
-    numbered = enumerate(companies)
-    while chunk := list(islice(numbered, CHUNK)):
-        yield [
-            ParsedRecord(change=VersionedCompany(company=each, version=version, untimed=True))
-            if isinstance(each, Company)
-            else _parsed(position, each, columns, now)
-            for position, each in chunk
-        ]
+class _Records:
+    """Turns companies and records into changes; finds the fields once for each set of keys."""
+
+    def __init__(self, columns: Columns, known: KnownAttributes, now: datetime) -> None:
+        self._columns = columns
+        self._known = known
+        self._now = now
+        self._found: dict[tuple[object, ...], FileColumns] = {}
+
+    def chunks(self, companies: Iterable[Company | Mapping[str, object]]) -> Iterator[list[ParsedRecord]]:
+        numbered = enumerate(companies)
+        while chunk := list(islice(numbered, CHUNK)):
+            yield [self._parsed(position, each) for position, each in chunk]
+
+    def _parsed(self, position: int, item: object) -> ParsedRecord:
+        if isinstance(item, Company):
+            version = version_of(self._now, now=self._now)
+            return ParsedRecord(change=VersionedCompany(company=item, version=version, untimed=True))
+        if not isinstance(item, Mapping):
+            raise InvalidInput(
+                f"companies[{position}], {item!r:.40}, is neither a company nor a record; pass add_companies a list of "
+                'Company or of dicts with id, name and description, such as frame.to_dict("records")'
+            )
+        found = self._found_columns(position, item)
+        try:
+            parsed = parse_record(item, columns=found.columns, now=self._now)
+        except InvalidCompany as error:
+            company_id = found.columns.value(item, "id")
+            raise InvalidCompany(
+                error.field, f"{error.reason}, in companies[{position}] (id {company_id!r:.140})"
+            ) from None
+        return replace(parsed, warnings=(*parsed.warnings, *_ignored(found)))
+
+    def _found_columns(self, position: int, record: Record) -> FileColumns:
+        keys = tuple(record)
+        if keys not in self._found:
+            names = [key for key in keys if isinstance(key, str)]
+            try:
+                found = match_columns(names, self._columns, known=self._known, option=_argument)
+            except InvalidInput as error:
+                raise InvalidInput(f"companies[{position}]: {error}") from None
+            others = [str(key) for key in keys if not isinstance(key, str)]
+            self._found[keys] = replace(found, ignored=[*found.ignored, *others])
+        return self._found[keys]
 
 
-def _parsed(position: int, item: object, columns: Columns, now: datetime) -> ParsedRecord:
-    if not isinstance(item, Mapping):
-        raise InvalidInput(
-            f"companies[{position}], {item!r:.40}, is neither a company nor a record; pass add_companies a list of "
-            'Company or of dicts with id, name and description, such as frame.to_dict("records")'
-        )
-    try:
-        return parse_record(item, columns=columns, now=now)
-    except InvalidCompany as error:
-        company_id = columns.value(item, "id")
-        raise InvalidCompany(
-            error.field, f"{error.reason}, in companies[{position}] (id {company_id!r:.140})"
-        ) from None
+def _ignored(found: FileColumns) -> list[str]:
+    """Return the text that names the ignored keys, and how to keep one; none if there are none."""
+    if not found.ignored:
+        return []
+    return [f"ignored: {found.ignored_text}; keep one as an attribute with {_argument('attribute', 'NAME')}"]
+
+
+def _argument(kind: str, name: str) -> str:
+    """Return the argument of `add_companies` that names a column."""
+    return f"columns=Columns({'attributes' if kind == 'attribute' else 'fields'}={{{name!r}: KEY}})"

@@ -25,7 +25,7 @@ from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, Wr
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import RejectsFile, column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
-from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_ignored
+from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings
 from similarity.ingest.records import Change, Columns, parse_record
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
@@ -84,7 +84,7 @@ def import_vectors(
                 report.outcomes[WriteOutcome.REJECTED] += 1
                 reject(row, str(error))
             else:
-                note_ignored(row, parsed, columns=columns, rejects=rejects, report=report)
+                note_warnings(row, parsed, columns=columns, rejects=rejects, report=report)
         for (row, _), result in zip(usable, _write(index, generation, [each for _, each in usable]), strict=True):
             report.outcomes[result.outcome] += 1
             if result.outcome is WriteOutcome.REJECTED:

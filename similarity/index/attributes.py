@@ -66,6 +66,15 @@ class AttributeSchema:
         """Return this schema with the declarations of `other`, which replace those of the same attributes."""
         return AttributeSchema({**self.types, **other.types}, other.size or self.size)
 
+    def retyped_by(self, other: "AttributeSchema") -> list[str]:
+        """Return a warning for each attribute that `other` declares with another type than this schema."""
+        return [
+            f"the type of the attribute {name!r} changes from {self.types[name].text} to {new.text}, for all companies "
+            "of the index; stored values that are not of the new type match no range, and a load ignores such values"
+            for name, new in other.types.items()
+            if name in self.types and self.types[name] != new
+        ]
+
     def size_of(self, company: Company) -> float | None:
         """Return the size of a company in steps (see `AttributeType.step`); None if it is unknown."""
         return self.types[self.size].step(company.attributes.get(self.size)) if self.size else None

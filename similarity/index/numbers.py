@@ -31,6 +31,8 @@ GROUPED_PATTERN = re.compile(
     "[+-]?[1-9][0-9]{0,2}([,'\u2019 \u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?:\\.[0-9]+)?"
 )
 DOTTED_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}(?:,[0-9]+)?")
+# "1.200" is 1.2 in English and 1200 in German.
+AMBIGUOUS_PATTERN = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 DECIMAL_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -52,6 +54,15 @@ def number_of_cell(text: str) -> float | None:
     if DOTTED_PATTERN.fullmatch(text):
         return number_of(text.replace(".", "").replace(",", "."))
     return number_of(text)
+
+
+def ambiguous_thousands(text: str) -> int | None:
+    """Return the other number that a cell may mean, whose point may separate thousands; None if it is not ambiguous.
+
+    >>> ambiguous_thousands("1.200"), ambiguous_thousands("1.2"), ambiguous_thousands("1.234.567")
+    (1200, None, None)
+    """
+    return int(text.replace(".", "")) if AMBIGUOUS_PATTERN.fullmatch(text) else None
 
 
 def number_key(number: float) -> str:

@@ -37,6 +37,7 @@ from similarity.model.ranker import Ranker, ranker_of
 if TYPE_CHECKING:
     from similarity.index.ledger import ErasureLedger
 
+EXAMPLE_IDS = 3
 NEARER_COUNTED = 1_100
 """Up to so many nearer companies every store counts."""
 MAX_FIELD_VALUES = 1_000
@@ -142,7 +143,7 @@ class GenerationStats:
     """Counts of one generation. `companies` excludes tombstones; `last_version` includes them.
 
     `not_english`: companies whose text is certainly in another language. `without_vector`: companies whose description
-    has too few words to rank by.
+    has too few words to rank by. `not_english_ids` and `without_vector_ids` are the first EXAMPLE_IDS of them by id.
     """
 
     companies: int
@@ -150,6 +151,8 @@ class GenerationStats:
     last_version: int
     not_english: int = 0
     without_vector: int = 0
+    not_english_ids: tuple[str, ...] = ()
+    without_vector_ids: tuple[str, ...] = ()
 
 
 class CompanyIndex(Protocol):

@@ -112,8 +112,19 @@ def csv_header(lines: Iterator[str], suffix: str) -> tuple[list[str], str, int]:
     if not any(header):
         raise InvalidInput("the file is empty; its first line must name the columns")
     if len(set(header)) < len(header):
-        raise InvalidInput(f"a column name occurs twice in the first line: {', '.join(header)}")
+        raise InvalidInput(names_twice(header, "first line"))
     return header, delimiter, count
+
+
+def names_twice(names: Sequence[str], where: str) -> str:
+    """Return the message for names of columns that are not different; `where` is the row or line that has them."""
+    twice = next(name for name in names if names.count(name) > 1)
+    if not twice:
+        return (
+            f"the {where} must hold the column names, but several of them are empty: {', '.join(names)!r:.200}; remove "
+            "lines above the column names, such as a title, and name all columns"
+        )
+    return f"a column name occurs twice in the {where}, which must hold the column names: {', '.join(names)}"
 
 
 def _broken_row(number: int, kept: LinesOfRow, delimiter: str, error: str) -> Row:

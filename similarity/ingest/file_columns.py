@@ -1,15 +1,16 @@
 """Which column of a file holds which field of a company."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput, NoLiveGeneration
+from similarity.formats.excel_files import also_sheets, read_sheet
 from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
-from similarity.ingest.files import column_names, has_late_column, is_json
+from similarity.ingest.files import columns_and_sheets, has_late_column, is_json
 from similarity.ingest.records import COMPANY_FIELDS, FALLBACK_COLUMNS, FIELD_SYNONYMS, Columns
 
 REQUIRED = ("id", "name", "description")
@@ -42,21 +43,31 @@ class FileColumns:
     """The mapping of fields to the columns of a file.
 
     `used`: fields with their columns, in order; an attribute is `attributes.NAME`. `ignored`: the other columns.
+    `sheets`: the names of the sheets of an Excel file, of which the first is read.
     """
 
     columns: Columns
     used: Sequence[tuple[str, str]]
     ignored: Sequence[str]
+    sheets: Sequence[str] = ()
 
     @property
     def summary(self) -> str:
-        """One line: the fields, each with its column if that has another name, and the columns that are not used."""
+        """One line: the fields, each with its column if that has another name, and the columns that are not used.
+
+        If a file has several sheets, the line also says which of them is read.
+        """
         used = [
             name if name in {column, f"attributes.{column}"} else f"{name} <- {column}" for name, column in self.used
         ]
+        sheets = f"; {read_sheet(self.sheets)}" if len(self.sheets) > 1 else ""
+        return f"columns: {', '.join(used)}" + (f"; ignored: {self.ignored_text}" if self.ignored else "") + sheets
+
+    @property
+    def ignored_text(self) -> str:
+        """The first of the columns that are not used, and how many more there are."""
         more = len(self.ignored) - SHOWN_COLUMNS
-        ignored = ", ".join(self.ignored[:SHOWN_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
-        return f"columns: {', '.join(used)}" + (f"; ignored: {ignored}" if ignored else "")
+        return ", ".join(self.ignored[:SHOWN_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def file_columns(
@@ -70,35 +81,60 @@ def file_columns(
 
     Raises:
         InvalidInput: the file lacks a required column or one that the user named, or several columns could be meant.
-            The message lists them.
+            The message lists them. A file with a column `deleted` needs no names and descriptions.
     """
+    existing, sheets = columns_and_sheets(path)
     known = known or KnownAttributes()
-    existing = column_names(path)
+    try:
+        found = match_columns(existing, columns, known=known, others=others)
+        _check_columns(path, found, existing)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}{also_sheets(sheets)}") from None
+    # A row of JSON may have fields that the first rows lack.
+    late = {name: name for name in known.schema.types} if is_json(path) else {}
+    attributes = late | dict(found.columns.attributes)
+    return replace(found, columns=replace(found.columns, attributes=attributes), sheets=sheets)
+
+
+def command_option(kind: str, name: str) -> str:
+    """Return the option of the command line that names a column; `kind` is "column" or "attribute"."""
+    return f"--{kind} {name}=COLUMN"
+
+
+def match_columns(
+    existing: Sequence[str],
+    columns: Columns,
+    *,
+    known: KnownAttributes,
+    others: Collection[str] = (),
+    option: Callable[[str, str], str] = command_option,
+) -> FileColumns:
+    """Return which of the `existing` columns holds which field or attribute, as `file_columns` finds them.
+
+    Required columns may be missing. `option`: returns how the user names a column, for error messages.
+
+    Raises:
+        InvalidInput: several columns could be meant.
+    """
     fields: dict[str, str] = {}
     for name in (*COMPANY_FIELDS, *FIELD_SYNONYMS):
-        option = f"--column {FIELD_SYNONYMS.get(name, name)}"
+        synonym = FIELD_SYNONYMS.get(name, name)
         if name in columns.fields:
-            fields[name] = _named(path, columns.fields[name], existing, option)
-        elif FIELD_SYNONYMS.get(name) not in columns.fields:
-            column = _one_of(name, existing, (_key(name), f"company{_key(name)}"), option)
-            if not column and name in REQUIRED:
-                raise InvalidInput(
-                    f"there is no column {name!r}; give its name with {option}=COLUMN; {_list(existing)}"
-                )
+            fields[name] = _named(columns.fields[name], existing, option("column", synonym))
+        elif synonym == name or synonym not in columns.fields:
+            column = _one_of(name, existing, (_key(name), f"company{_key(name)}"), option("column", synonym))
             fields |= {name: column} if column else {}
     attributes = {
-        name: _named(path, column, existing, f"--attribute {name}") for name, column in columns.attributes.items()
+        name: _named(column, existing, option("attribute", name)) for name, column in columns.attributes.items()
     }
     free = [column for column in existing if column not in {*fields.values(), *others}]
     for name in dict.fromkeys((*known.schema.types, *known.stored)):
-        if name not in attributes and (column := _one_of(name, free, (_key(name),), f"--attribute {name}")):
+        if name not in attributes and (column := _one_of(name, free, (_key(name),), option("attribute", name))):
             attributes[name] = column
-    # A row of JSON may have fields that the first rows lack.
-    late = {name: name for name in known.schema.types} if is_json(path) else {}
     return FileColumns(
         columns=Columns(
             fields=_renamed(fields, columns.fields),
-            attributes=late | attributes,
+            attributes=attributes,
             schema=known.schema.updated(columns.schema),
         ),
         used=[
@@ -107,6 +143,20 @@ def file_columns(
         ],
         ignored=[column for column in free if column not in attributes.values()],
     )
+
+
+def _check_columns(path: Path, found: FileColumns, existing: Sequence[str]) -> None:
+    """Raise InvalidInput if the file lacks a required column or one that the user named."""
+    used = dict(found.used)
+    for name in ("id",) if "deleted" in used else REQUIRED:  # a row that deletes a company needs only its id
+        if name not in used:
+            raise InvalidInput(
+                f"there is no column {name!r}; give its name with {command_option('column', name)}; {_list(existing)}"
+            )
+    for name, column in found.used:
+        if column not in existing and not has_late_column(path, column):
+            field_name = name.removeprefix("attributes.")
+            raise InvalidInput(f"there is no column {column!r} for {field_name}; {_list(existing)}")
 
 
 def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
@@ -118,12 +168,9 @@ def _renamed(fields: Mapping[str, str], named: Mapping[str, str]) -> dict[str, s
     return renamed
 
 
-def _named(path: Path, column: str, existing: Sequence[str], option: str) -> str:
-    """Return the column that an option names."""
-    found = _one_of(column, existing, (_key(column),), option)
-    if not found and not has_late_column(path, column):
-        raise InvalidInput(f"there is no column {column!r} for {option.partition(' ')[2]}; {_list(existing)}")
-    return found or column
+def _named(column: str, existing: Sequence[str], option: str) -> str:
+    """Return the column that a user names, also if it does not exist."""
+    return _one_of(column, existing, (_key(column),), option) or column
 
 
 def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: str) -> str:
@@ -133,7 +180,7 @@ def _one_of(name: str, existing: Sequence[str], keys: Collection[str], option: s
     found = [column for column in existing if _key(column) in keys]
     if len(found) > 1:
         candidates = ", ".join(map(repr, found))
-        raise InvalidInput(f"more than one column could be {name}: {candidates}; choose with {option}=COLUMN")
+        raise InvalidInput(f"more than one column could be {name}: {candidates}; choose with {option}")
     return next(iter(found), "")
 
 
@@ -142,4 +189,5 @@ def _key(column: str) -> str:
 
 
 def _list(existing: Sequence[str]) -> str:
-    return f"the file has the columns: {', '.join(existing) or 'none'}"
+    title = "; if this is a title, remove the lines above the column names" if len(existing) == 1 else ""
+    return f"the file has the columns: {', '.join(existing) or 'none'}{title}"

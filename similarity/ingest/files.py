@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMATS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".xlsx", ".parquet")
 BINARY_FORMATS = (".xlsx", ".parquet")
 SHOWN_WARNINGS = 3
-"""How many ignored values a report shows; all are in the file of warnings."""
+"""How many ignored or ambiguous values a report shows; all are in the file of warnings."""
 # The beginning of a file of rejects or warnings.
 FIRST_MEMBER = b'{"row": '
 BYTE_ORDER_MARK = "\ufeff"
@@ -106,12 +106,21 @@ def column_names(path: Path) -> list[str]:
     Raises:
         InvalidInput: the file has none, because it is empty or not of the format that its name says.
     """
+    return columns_and_sheets(path)[0]
+
+
+def columns_and_sheets(path: Path) -> tuple[list[str], list[str]]:
+    """Return `column_names`, and the names of the sheets of an Excel file, of which only the first is read."""
+    if format_of(path.name) == ".xlsx":
+        with _opened(path) as stream, open_sheet(stream, str(path)) as sheet:
+            return [name for name in sheet.columns if name], list(sheet.titles)
+    return _column_names(path), []
+
+
+def _column_names(path: Path) -> list[str]:
     with _opened(path) as stream:
         if format_of(path.name) == ".parquet":
             return list(_open_parquet(stream, str(path)).schema_arrow.names)
-        if format_of(path.name) == ".xlsx":
-            with open_sheet(stream, str(path)) as sheet:
-                return [name for name in sheet.columns if name]
         if not is_json(path):
             with _text(_lines(stream, name=path.name)) as text:
                 return csv_header(text, format_of(path.name))[0]
@@ -162,7 +171,7 @@ class RejectsFile:
     """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
 
     An unreadable row of a text file also has its `text`, as it is in the file (only the beginning if it is too long).
-    The values of accepted rows that were ignored go to a file of their own, `warnings_path`, with row, id, column and
+    The values of accepted rows that were ignored or are ambiguous go to a file of their own, `warnings_path`, with row, id, column and
     reason. A run without rejects or warnings deletes the file that an earlier run wrote.
 
     Raises:
@@ -199,7 +208,7 @@ class RejectsFile:
         self.first = self.first or f"row {row.number}: {reason}"
 
     def warn(self, row: Row, company_id: str, column: str, reason: str) -> None:
-        """Append one value of an accepted row that was ignored."""
+        """Append one value of an accepted row that was ignored or is ambiguous."""
         self._append(self.warnings_path, {"row": row.number, "id": company_id, "column": column, "reason": reason})
         if len(self.first_warnings) < SHOWN_WARNINGS:
             self.first_warnings.append(f"row {row.number} ({company_id}), column {column}: {reason}")

@@ -46,14 +46,16 @@ class LoadReport:
     """The counts of a load, where `rows` is the sum of `outcomes`.
 
     `deleted` and `failed_deletes` count the companies that a sync deletes because the file lacks them.
-    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies. `removed_values`
-    counts, by field, the companies that lost a value because their row has no column for it. `notes` are remarks on
-    how the file was read, such as its encoding.
+    `ignored_values` counts, by field, the invalid values that were ignored in accepted companies, `ambiguous_values`
+    the numbers like "1.200" that were read as decimals but may mean thousands. `removed_values` counts, by field, the
+    companies that lost a value because their row has no column for it. `notes` are remarks on how the file was read,
+    such as its encoding.
     """
 
     rows: int = 0
     outcomes: Counter[WriteOutcome] = field(default_factory=Counter)
     ignored_values: Counter[str] = field(default_factory=Counter)
+    ambiguous_values: Counter[str] = field(default_factory=Counter)
     removed_values: Counter[str] = field(default_factory=Counter)
     deleted: int = 0
     failed_deletes: int = 0
@@ -77,9 +79,9 @@ class LoadReport:
 
 
 def require_company(path: Path, columns: Columns, *, rejects: RejectsFile, now: datetime) -> None:
-    """Raise InvalidInput if no row of a file can be written; its rows are then in `rejects`.
+    """Raise InvalidInput if no row of a file has a company that can be written; its rows are then in `rejects`.
 
-    A first load calls it before it creates an index. It reads the file only up to the first row that can be written.
+    A first load calls it before it creates an index. It reads the file only up to the first such row.
     """
     if not all(_problem(row, columns, now) for row in read_rows(path)):
         return
@@ -137,12 +139,12 @@ def load_file(
 
 
 def _problem(row: Row, columns: Columns, now: datetime) -> str:
-    """Return why a row cannot be written; empty if it can."""
+    """Return why a row gives a first load no company; empty if it does."""
     try:
-        _parsed(row, columns, now)
+        parsed = _parsed(row, columns, now)
     except InvalidCompany as error:
         return str(error)
-    return ""
+    return "it deletes a company, but no companies are loaded yet" if isinstance(parsed.change, DeletedCompany) else ""
 
 
 def _parsed(row: Row, columns: Columns, now: datetime) -> ParsedRecord:
@@ -214,14 +216,17 @@ def _accepted(
             rejects.add(row, str(error))
             continue
         accepted.append((row, parsed.change))
-        note_ignored(row, parsed, columns=columns, rejects=rejects, report=report)
+        note_warnings(row, parsed, columns=columns, rejects=rejects, report=report)
     return accepted
 
 
-def note_ignored(row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport) -> None:
-    """Count the ignored values of an accepted row, and write them to the file of warnings."""
-    report.ignored_values.update(parsed.ignored_fields)
-    for name, warning in zip(parsed.ignored_fields, parsed.warnings, strict=True):
+def note_warnings(
+    row: Row, parsed: ParsedRecord, *, columns: Columns, rejects: RejectsFile, report: LoadReport
+) -> None:
+    """Count the ignored and ambiguous values of an accepted row, and write them to the file of warnings."""
+    for name, warning in zip(parsed.warned_fields, parsed.warnings, strict=True):
+        counts = report.ambiguous_values if name in parsed.ambiguous else report.ignored_values
+        counts[name] += 1
         rejects.warn(row, parsed.change.id, columns.column_of(row.record, name), warning)
 
 

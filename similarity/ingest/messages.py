@@ -136,6 +136,9 @@ def _with_attributes(record: dict[str, object], columns: Columns) -> Columns:
         return columns
     if not isinstance(attributes, dict):
         raise InvalidCompany("attributes", f"must be a JSON object, not {type(attributes).__name__}")
+    for name, value in attributes.items():
+        if isinstance(value, list | dict):  # a dead letter: unlike a row of a file, a message has no file of warnings
+            raise InvalidCompany(f"attributes.{name}", f"must be text, not {type(value).__name__}")
     named = {name: f"attributes.{name}" for name in attributes}
     record |= {named[name]: value for name, value in attributes.items()}
     return replace(columns, attributes={**columns.attributes, **named})

@@ -19,8 +19,9 @@ from similarity.errors import (
     InvalidCompany,
     InvalidInput,
 )
+from similarity.formats.plain_values import plain_value
 from similarity.index.attributes import AttributeSchema, AttributeType, parse_type
-from similarity.index.numbers import is_finite, is_number, number_of_cell
+from similarity.index.numbers import ambiguous_thousands, is_finite, is_number, number_of_cell
 from similarity.ingest.markup import without_markup
 
 Record: TypeAlias = Mapping[str, object]
@@ -121,14 +122,18 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRecord:
-    """A parsed change, and one warning for each value that was ignored because it was invalid."""
+    """A parsed change, and one warning for each value that was ignored because it was invalid, or is ambiguous.
+
+    `ambiguous`: the fields whose values were not ignored, but may be misread.
+    """
 
     change: Change
     warnings: tuple[str, ...] = ()
+    ambiguous: frozenset[str] = frozenset()
 
     @property
-    def ignored_fields(self) -> tuple[str, ...]:
-        """The fields whose values were ignored."""
+    def warned_fields(self) -> tuple[str, ...]:
+        """The field of each warning."""
         return tuple(warning.partition(":")[0] for warning in self.warnings)
 
 
@@ -137,7 +142,8 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
 
     `now`: the version of a record without `event_time` (the start of a batch run, or the time of receipt). A record
     whose `deleted` is true needs only its id. A website without a host name, and an attribute that does not have
-    its declared type, are ignored with a warning; the company is still accepted.
+    its declared type, are ignored with a warning; the company is still accepted. A declared number like "1.200" is read
+    as a decimal with a warning.
 
     Raises:
         InvalidCompany: the record breaks a rule; the message names the field.
@@ -151,7 +157,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         return ParsedRecord(change=DeletedCompany(id=text["id"], version=version, untimed=untimed))
     check_id(text["id"])
     domain, warnings = _domain(columns.value(record, "domain"))
-    attributes, number_warnings = _attributes(record, columns)
+    attributes, attribute_warnings, ambiguous = _attributes(record, columns)
     company = Company(
         **text,
         aliases=clean_list(columns.value(record, "aliases"), "aliases"),
@@ -160,7 +166,7 @@ def parse_record(record: Record, *, columns: Columns, now: datetime) -> ParsedRe
         attributes=attributes,
     )
     change = VersionedCompany(company=company, version=version, untimed=untimed)
-    return ParsedRecord(change=change, warnings=warnings + number_warnings)
+    return ParsedRecord(change=change, warnings=warnings + attribute_warnings, ambiguous=ambiguous)
 
 
 def _parts_of(pair: str) -> tuple[str, str, str]:
@@ -174,13 +180,14 @@ def _parts_of(pair: str) -> tuple[str, str, str]:
 
 
 def clean_text(value: object, field_name: str) -> str:
-    """Return a text field, stripped, in NFC and without HTML. Numbers become text.
+    """Return a text field, stripped, in NFC and without HTML. Numbers and dates become text.
 
     None, NaN (a data frame's None) and the words of MISSING become empty, except in an id.
 
     Raises:
         InvalidCompany: the value is a list, an object, an infinite number or the like.
     """
+    value = plain_value(value)
     if value is None or _is_nan(value):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -209,12 +216,17 @@ def _domain(value: object) -> tuple[str, tuple[str, ...]]:
         return "", (f"{error}; left empty",)
 
 
-def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...]]:
-    """Return the attributes, and a warning for each value that does not have the declared type."""
+def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeValue], tuple[str, ...], frozenset[str]]:
+    """Return the attributes, a warning for each invalid or ambiguous value, and the fields of the ambiguous ones."""
     attributes: dict[str, AttributeValue] = {}
     warnings: list[str] = []
+    ambiguous: set[str] = set()
     for name, column in columns.attributes.items():
-        value, declared = record.get(column), columns.schema.types.get(name)
+        value, declared = plain_value(record.get(column)), columns.schema.types.get(name)
+        if value is not None and not isinstance(value, str | bool | int | float):
+            expected = "text, a number, a date, true or false"
+            warnings.append(f"attributes.{name}: must be {expected}, not {type(value).__name__}; ignored")
+            continue
         scalar = value if isinstance(value, bool | int | float) and not _is_nan(value) else None
         text = clean_text(value, f"attributes.{name}") if scalar is None else str(scalar)
         if not text:
@@ -223,13 +235,18 @@ def _attributes(record: Record, columns: Columns) -> tuple[dict[str, AttributeVa
             attributes[name] = text if scalar is None else scalar
         elif declared.levels:
             warnings.append(f"attributes.{name}: {text!r:.40} is none of {', '.join(declared.levels)}; ignored")
-        elif is_number(scalar):
+        elif is_number(scalar) and _is_storable(scalar):
             attributes[name] = scalar
         elif (number := number_of_cell(text)) is not None and _is_storable(number):
             attributes[name] = number
+            if (thousands := ambiguous_thousands(text)) is not None:
+                ambiguous.add(f"attributes.{name}")
+                warnings.append(
+                    f"attributes.{name}: {text!r} is read as {number}; write {thousands} if a thousand is meant"
+                )
         else:
             warnings.append(f"attributes.{name}: {text!r:.40} is not a number like 12500, 12,500 or 12.5; ignored")
-    return attributes, tuple(warnings)
+    return attributes, tuple(warnings), frozenset(ambiguous)
 
 
 def _is_nan(value: object) -> bool:
@@ -253,7 +270,7 @@ def _parse_bool(value: object) -> bool:
 
 
 def _event_time(value: object) -> datetime | None:
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and plain_value(value) is not None:
         return value
     text = clean_text(value, "event_time")
     if not text:

@@ -64,6 +64,7 @@ def test_it_is_read_counted_and_found_as_any_other(index: CompanyIndex, filled: 
     for query in ("Short", "ropeways"):
         assert [each.id for each in index.find(filled, query)] == ["short"]
     assert (index.stats(filled).companies, index.stats(filled).without_vector) == (6, 1)
+    assert index.stats(filled).without_vector_ids == ("short",)
     assert outcomes(index.upsert(filled, [document])) == [WriteOutcome.UNCHANGED]
 
 

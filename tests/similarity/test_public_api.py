@@ -74,6 +74,37 @@ def test_records_keep_the_attributes_that_the_index_declares(tmp_path: Path) -> 
     index.close()
 
 
+def test_keys_are_recognised_as_columns_and_those_ignored_are_named(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    record = {"ID": "nike", "Company Name": "Nike", "Description": SHOES, "Country": "United States", "Staff": "12,500"}
+    odd: dict[Any, str] = {7: "x"}  # as a data frame can have it
+    hint = "; keep one as an attribute with columns=Columns(attributes={'NAME': KEY})"
+    results = add_companies(index, [{**record, **odd}, RECORDS[1]])
+    assert [result.reason for result in results] == [f"ignored: Staff, 7{hint}", ""]
+    assert index.get(index.live().name, ["nike"])["nike"].company.country == "United States"
+    add_companies(index, [{**record, "sector": "sport"}], columns=Columns.from_pairs([], ["staff:number", "sector"]))
+    with pytest.warns(UserWarning, match="the type of the attribute 'staff' changes from number to ordinal=a,b"):
+        add_companies(index, [record], columns=Columns.from_pairs([], ["staff:ordinal=a,b"]))
+    with pytest.warns(UserWarning, match="from ordinal=a,b to number"):
+        add_companies(index, [{**record, "sector": "x"}], columns=Columns.from_pairs([], ["staff:number", "sector"]))
+    results = add_companies(index, [{**record, "Staff": 7, "SECTOR": "shoes"}])
+    assert [result.reason for result in results] == [""]
+    assert index.get(index.live().name, ["nike"])["nike"].company.attributes == {"staff": 7, "sector": "shoes"}
+    with pytest.raises(InvalidInput, match=r"companies\[0\]: more than one .* choose with columns=Columns\(fields="):
+        add_companies(index, [{**record, "COUNTRY": "Spain"}])
+    index.close()
+
+
+def test_records_of_one_id_and_unchanged_ones_are_said_to_be_so(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "companies.db", create=True)
+    add_companies(index, RECORDS)
+    assert [result.outcome for result in add_companies(index, RECORDS)] == ["unchanged"] * 3
+    results = add_companies(index, [{**RECORDS[0], "country": "Spain"}, RECORDS[1], RECORDS[0]])
+    assert [result.reason for result in results] == ["replaced by companies[2]", "", ""]
+    assert index.get(index.live().name, ["nike"])["nike"].company.country == "United States"
+    index.close()
+
+
 @pytest.mark.parametrize("given", ["nike", RECORDS[0], [RECORDS[0], None], [("nike", "Nike")]])
 def test_what_is_no_list_of_companies_is_refused_with_what_to_pass(tmp_path: Path, given: Any) -> None:
     with (

@@ -8,6 +8,7 @@ from itertools import islice
 from pydantic import ValidationError
 
 from similarity.errors import InvalidInput
+from similarity.formats.excel_files import OLE_MAGIC, ZIP_MAGIC
 from similarity.ingest.encodings import as_utf_8
 from similarity.ingest.files import read_stream
 from similarity.search.name_matching import is_domain
@@ -17,6 +18,7 @@ from ..wire.strict_json import strict_json
 from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
 GZIP_MAGIC = b"\x1f\x8b"
+IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel: CSV UTF-8) and send it as text/csv"
 
 # Usual column headings of such lists, in lower case.
 HEADINGS: Mapping[str, frozenset[str]] = {
@@ -56,6 +58,8 @@ def rows_of_table(raw: bytes) -> list[ListRow]:
     Raises:
         Problem: no column is a name or a website, or there are too many rows.
     """
+    if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
+        raise _invalid(IS_EXCEL)
     if raw.startswith(GZIP_MAGIC):  # which the reader of files would unpack: 10 MB can become gigabytes
         raise _invalid("the table is compressed; send it uncompressed")
     try:
@@ -84,6 +88,8 @@ def rows_of_lines(raw: bytes) -> list[ListRow]:
     Raises:
         Problem: its encoding is unknown, or there are too many lines.
     """
+    if raw.startswith((ZIP_MAGIC, OLE_MAGIC)):
+        raise _invalid(IS_EXCEL)
     utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
     try:
         lines = utf_8.decode("utf-8-sig").splitlines()

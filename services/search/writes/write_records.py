@@ -1,12 +1,14 @@
 """From bodies to changes: the JSON is validated, then parsed like the records of every other source."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
 from similarity.errors import InvalidCompany
+from similarity.index.attributes import AttributeSchema
 from similarity.ingest.messages import FOLLOWS_VERSION
 from similarity.ingest.records import Columns, ParsedRecord, parse_record
 
@@ -15,6 +17,7 @@ from ..wire.strict_json import strict_json
 from .write_schemas import CompanyBody, CompanyLine, DeletionLine
 
 MAX_ID_CHARACTERS = 128
+Declared: TypeAlias = Callable[[], AttributeSchema]
 UNKNOWN_MEMBER = "there is no such member; put free facts under attributes"
 
 
@@ -28,8 +31,12 @@ class Line:
     reason: str = ""
 
 
-def company_of_body(raw: bytes, company_id: str, *, now: datetime) -> ParsedRecord:
+def company_of_body(
+    raw: bytes, company_id: str, *, now: datetime, declared: Declared = AttributeSchema
+) -> ParsedRecord:
     """Return the company that `raw` describes, as of its event time or else `now`.
+
+    `declared`: returns the types of the index; called if the company has attributes.
 
     Raises:
         Problem: the record is invalid, or has another id.
@@ -38,7 +45,7 @@ def company_of_body(raw: bytes, company_id: str, *, now: datetime) -> ParsedReco
     _validate(CompanyBody, record)
     if record.get("id") not in {None, company_id}:
         raise _invalid("id", f"the path has {company_id!r}, the body {record['id']!r}; send the same id in both")
-    return _parsed({**record, "id": company_id}, now=now)
+    return _parsed({**record, "id": company_id}, now=now, declared=declared)
 
 
 def deletion(company_id: str, event_time: str | None, *, now: datetime) -> ParsedRecord:
@@ -50,8 +57,11 @@ def deletion(company_id: str, event_time: str | None, *, now: datetime) -> Parse
     return _parsed({"id": company_id, "deleted": True, "event_time": event_time}, now=now, where="query")
 
 
-def read_line(number: int, raw: bytes, *, now: datetime) -> Line:
-    """Return the change in a line of NDJSON: a company, or with `"deleted": true` its deletion."""
+def read_line(number: int, raw: bytes, *, now: datetime, declared: Declared = AttributeSchema) -> Line:
+    """Return the change in a line of NDJSON: a company, or with `"deleted": true` its deletion.
+
+    `declared`: as for `company_of_body`.
+    """
     company_id = None
     try:
         record = _object(raw)
@@ -61,7 +71,7 @@ def read_line(number: int, raw: bytes, *, now: datetime) -> Line:
             del record["schema"]
             record.pop(FOLLOWS_VERSION, None)  # its event time decides here
         _validate(DeletionLine if record.get("deleted") is True else CompanyLine, record)
-        parsed = _parsed(record, now=now)
+        parsed = _parsed(record, now=now, declared=declared)
     except Problem as problem:
         return Line(number, company_id, reason=str(problem).removeprefix("body: "))
     return Line(number, parsed.change.id, parsed)
@@ -86,9 +96,14 @@ def _validate(model: type[BaseModel], record: dict[str, Any]) -> None:
         raise invalid_request(errors, unknown=UNKNOWN_MEMBER) from None
 
 
-def _parsed(record: dict[str, Any], *, now: datetime, where: str = "body") -> ParsedRecord:
+def _parsed(
+    record: dict[str, Any], *, now: datetime, where: str = "body", declared: Declared = AttributeSchema
+) -> ParsedRecord:
     attributes = record.pop("attributes", None) or {}
-    columns = Columns(attributes={name: f"attributes.{name}" for name in attributes})
+    columns = Columns(
+        attributes={name: f"attributes.{name}" for name in attributes},
+        schema=declared() if attributes else AttributeSchema(),
+    )
     flat = {f"attributes.{name}": value for name, value in attributes.items()}
     try:
         return parse_record({**record, **flat}, columns=columns, now=now)

@@ -57,7 +57,8 @@ class CompanyBody(BaseModel):
     attributes: dict[AttributeName, AttributeValue] | None = Field(
         default=None,
         max_length=MAX_LIST_ITEMS,
-        description="Free facts for filters: text, finite numbers, true or false.",
+        description="Free facts for filters: text, finite numbers, true or false. Those with a declared type "
+        "(`GET /attributes`) are read as that type; a value of another type is ignored with a warning.",
         examples=[{"employees": 12}],
     )
     event_time: Time | None = Field(default=None, description=EVENT_TIME, examples=["2026-01-31T12:00:00Z"])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from itertools import chain, repeat
 
 from similarity.company import DeletedCompany, utc_now
@@ -24,6 +25,7 @@ from similarity.errors import (
     LeaseLost,
     SimilarityError,
 )
+from similarity.index.attributes import AttributeSchema
 from similarity.index.protocol import CompanyIndex
 from similarity.ingest.records import Change, ParsedRecord
 from similarity.preparation.words import MIN_CONTENT_WORDS
@@ -78,7 +80,7 @@ class WriteService:
             Problem: writing is off, the body is invalid, or the store does not accept the write.
         """
         commits = self.require_on()
-        parsed = company_of_body(body, company_id, now=self.clock())
+        parsed = company_of_body(body, company_id, now=self.clock(), declared=self._declared)
         return _answer(parsed, write_one(commits, parsed.change))
 
     def delete(self, company_id: str, event_time: str | None) -> WriteAnswer:
@@ -105,11 +107,9 @@ class WriteService:
         if len(lines) - (not lines[-1]) > MAX_BULK_LINES:
             raise Problem(problems.BODY_TOO_LARGE, f"there are more than {MAX_BULK_LINES:,} lines; send them in parts")
         numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-        now = self.clock()
-        parts = [
-            [read_line(number, line, now=now) for number, line in numbered[start : start + BULK_LINES_AT_ONCE]]
-            for start in range(0, len(numbered), BULK_LINES_AT_ONCE)
-        ]
+        now, declared = self.clock(), cache(self._declared)
+        read = [read_line(number, line, now=now, declared=declared) for number, line in numbered]
+        parts = [read[start : start + BULK_LINES_AT_ONCE] for start in range(0, len(read), BULK_LINES_AT_ONCE)]
         first = self._write_lines(commits, parts[0]) if parts else []
         return chain([first], self._rest(commits, parts[1:]))
 
@@ -139,6 +139,14 @@ class WriteService:
         """Finish the waiting writes and refuse new ones."""
         if self.commits is not None:
             self.commits.close()
+
+    def _declared(self) -> AttributeSchema:
+        """Return the declared types; none if the index cannot be read, because Kafka still accepts writes."""
+        try:
+            return self.index.attributes()
+        except SimilarityError as error:
+            log.warning("attributes are written without reading the declared types: %s", error)
+            return AttributeSchema()
 
     def _write_lines(self, commits: GroupCommit, lines: Sequence[Line]) -> list[BulkResult]:
         changes = [line.parsed.change for line in lines if line.parsed]

@@ -10,7 +10,7 @@ from similarity.index.elastic.connection import Cluster
 from similarity.index.elastic.documents import company_of, document_of
 from similarity.index.elastic.mapping import Body
 from similarity.index.elastic.settings import MAX_CANDIDATES
-from similarity.index.protocol import DocumentVersion, Generation, GenerationStats
+from similarity.index.protocol import EXAMPLE_IDS, DocumentVersion, Generation, GenerationStats
 from similarity.index.rules import filter_key, storable
 
 SCAN_DOCUMENTS = 1_000  # with their vectors as digits, some 8 kB each
@@ -62,6 +62,7 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
     """Return the counts of one generation."""
     living = {"term": {"deleted": False}}
     english = {"terms": {"language": ["en", "und"]}}
+    first = {"top_hits": {"size": EXAMPLE_IDS, "sort": queries.BY_ID, "_source": False, "docvalue_fields": ["id"]}}
     answer = cluster.search(
         index,
         {
@@ -72,20 +73,30 @@ def stats(cluster: Cluster, index: str) -> GenerationStats:
             "track_total_hits": True,
             "aggs": {
                 "living": {"filter": living},
-                "other": {"filter": {"bool": {"filter": living, "must_not": english}}},
-                "without_vector": {"filter": {"bool": {"filter": living, "must_not": queries.HAS_VECTOR}}},
+                "other": {"filter": {"bool": {"filter": living, "must_not": english}}, "aggs": {"first": first}},
+                "without_vector": {
+                    "filter": {"bool": {"filter": living, "must_not": queries.HAS_VECTOR}},
+                    "aggs": {"first": first},
+                },
             },
         },
     )
     hits = answer["hits"]
+    other, without_vector = answer["aggregations"]["other"], answer["aggregations"]["without_vector"]
     companies = answer["aggregations"]["living"]["doc_count"]
     return GenerationStats(
         companies=companies,
         deleted=hits["total"]["value"] - companies,
         last_version=hits["hits"][0]["fields"]["version"][0] if hits["hits"] else 0,
-        not_english=answer["aggregations"]["other"]["doc_count"],
-        without_vector=answer["aggregations"]["without_vector"]["doc_count"],
+        not_english=other["doc_count"],
+        without_vector=without_vector["doc_count"],
+        not_english_ids=_ids_of(other["first"]),
+        without_vector_ids=_ids_of(without_vector["first"]),
     )
+
+
+def _ids_of(first: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(hit["fields"]["id"][0] for hit in first["hits"]["hits"])
 
 
 def tombstones_before(cluster: Cluster, index: str, version: int) -> list[tuple[str, int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from similarity.company import ID_PATTERN, Company, DeletedCompany, EmbeddedCompany, SimilarCompany
-from similarity.index.protocol import MAX_FIELD_VALUES, DocumentVersion, GenerationStats
+from similarity.index.protocol import EXAMPLE_IDS, MAX_FIELD_VALUES, DocumentVersion, GenerationStats
 from similarity.index.rules import filter_key
 from similarity.index.sqlite.checksums import (
     AFTER_HEADER,
@@ -33,6 +33,7 @@ DOCUMENTS_WITH_IDS = f"""
     LEFT JOIN companies USING (document)
     LEFT JOIN vectors USING (document)
 """
+NOT_ENGLISH = "NOT deleted AND language NOT IN ('en', 'und')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +133,23 @@ def stats(connection: sqlite3.Connection, generation: StoredGeneration) -> Gener
     """Return the counts of a generation. Raises DamagedRow if a company is missing."""
     total, deleted, last_version, not_english, without_vector = connection.execute(
         "SELECT count(*), coalesce(sum(deleted), 0), coalesce(max(version), 0),"
-        " coalesce(sum(NOT deleted AND language NOT IN ('en', 'und')), 0), coalesce(sum(text_hash = ?), 0)"
-        " FROM documents WHERE generation = ?",
+        f" coalesce(sum({NOT_ENGLISH}), 0), coalesce(sum(text_hash = ?), 0) FROM documents WHERE generation = ?",
         (NO_TEXT, generation.number),
     ).fetchone()
     require_companies(generation, total - deleted)
+
+    def first_ids(condition: str, *values: str) -> tuple[str, ...]:
+        query = f"SELECT id FROM documents WHERE generation = ? AND {condition} ORDER BY id LIMIT {EXAMPLE_IDS}"
+        return tuple(company_id for (company_id,) in connection.execute(query, (generation.number, *values)))
+
     return GenerationStats(
         companies=total - deleted,
         deleted=deleted,
         last_version=last_version,
         not_english=not_english,
         without_vector=without_vector,
+        not_english_ids=first_ids(NOT_ENGLISH) if not_english else (),
+        without_vector_ids=first_ids("text_hash = ?", NO_TEXT) if without_vector else (),
     )
 
 

@@ -106,7 +106,7 @@ def test_ingest_makes_the_first_generation_live_and_says_so(shell: Shell) -> Non
 
 def test_a_company_with_too_few_words_is_counted_and_has_no_ranking(shell: Shell) -> None:
     text = shell("ingest", shell.write("companies.csv", [*COMPANIES, ("tiny", "Tiny", "Tiny sells.", "", "")]))
-    assert "1 of them without a ranking: their descriptions have too few words" in text
+    assert "1 of them without a ranking: their descriptions have too few words: tiny\n" in text
     assert "6 companies, 0 deleted, 1 without a vector" in shell("info")
     assert "the description of Tiny (tiny) has too few words to rank by" in shell("similar", "tiny", fails=True)
     assert "Tiny" in shell("find", "tiny")
@@ -189,9 +189,26 @@ def test_bad_rows_end_in_the_rejects_file_and_in_the_exit_status(shell: Shell) -
     assert "5 companies" in shell("info")
 
 
+def test_a_change_of_type_is_said_with_both_types(shell: Shell) -> None:
+    file = shell.write("c.csv", [(*row, "10") for row in COMPANIES], header=f"{HEADER},staff")
+    for _ in range(2):
+        assert "the type of" not in shell("ingest", file, "-a", "staff:number")
+    told = shell("ingest", file, "-a", "staff:ordinal=low,high")
+    assert "warning: the type of the attribute 'staff' changes from number to ordinal=low,high, for all" in told
+    assert "ignored in accepted companies: attributes.staff 5" in told
+
+
+def test_a_file_of_deletions_is_taken_but_is_no_first_load(shell: Shell) -> None:
+    (shell.folder / "gone.jsonl").write_text('{"id": "bank", "deleted": true}\n')
+    assert "it deletes a company, but no companies are loaded yet" in shell("ingest", "gone.jsonl", fails=True)
+    shell("ingest", shell.write("companies.csv", COMPANIES))
+    assert "1 rows: 1 applied\n4 companies in the index" in shell("ingest", "gone.jsonl")
+
+
 def test_texts_in_other_languages_are_counted(shell: Shell) -> None:
     german = ("bahn", "Bahn AG", "Bahn AG betreibt Züge und Bahnhöfe für Reisende in ganz Deutschland.", "", "")
-    assert "1 of them not in English" in shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    text = shell("ingest", shell.write("c.csv", [*COMPANIES, german]))
+    assert "1 of them not in English, which the model reads less well: bahn\n" in text
     assert "The description is not in English ('de')" in shell.run("similar", "bahn").stderr
     assert "hits that are not in English, which the encoder was trained on: 1" in shell.run("similar", "bank").stderr
 
@@ -343,18 +360,21 @@ def test_an_export_into_a_folder_that_is_not_there_is_one_line(filled: Shell) ->
 def test_what_was_left_out_of_a_load_is_told_by_field(shell: Shell) -> None:
     rows = [("a", "A Ltd.", "Makes anvils.", "http://", "", "many"), ("b", "B", "B makes bells.", "", "", "12,500")]
     rows += [(f"c{number}", "C", "C makes cups.", "", "", "12,5") for number in range(3)]
+    rows += [("d", "D", "D makes doors.", "", "", "33.963"), ("e", "E", "E makes eggs.", "", "", "1.234.567")]
     file = shell.write("companies.csv", rows, header=f"{HEADER},Staff")
     told = shell("ingest", file, "--attribute", "employees:number=staff")
     assert (
-        "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1; see "
+        "5 invalid values were ignored in accepted companies: attributes.employees 4, domain 1\n"
+        "1 numbers were read as decimals, but may mean thousands: attributes.employees 1; see "
         "companies.csv.warnings.jsonl. The first are:\n"
         "  row 1 (a), column website: domain: 'http://' contains no host name such as 'example.com'; left empty\n"
         "  row 1 (a), column Staff: attributes.employees: 'many' is not a number like 12500, 12,500 or 12.5; ignored\n"
         "  row 3 (c0), column Staff: attributes.employees: '12,5' is not a number like 12500, 12,500 or 12.5; ignored\n"
-        "5 companies in the index"
+        "7 companies in the index"
     ) in told
     warnings = (shell.folder / "companies.csv.warnings.jsonl").read_text().splitlines()
-    assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 5, "id": "c2", "column": "Staff", "reason": ""}
+    assert json.loads(warnings[-1]) | {"reason": ""} == {"row": 6, "id": "d", "column": "Staff", "reason": ""}
+    assert "'33.963' is read as 33.963; write 33963 if a thousand is meant" in warnings[-1]
     assert not (shell.folder / "companies.csv.rejects.jsonl").exists()
 
 

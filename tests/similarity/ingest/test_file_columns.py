@@ -1,15 +1,18 @@
 """Columns are found by their names; those that a user names always win."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
+import openpyxl
 import pytest
 
+from similarity.company import DeletedCompany
 from similarity.errors import InvalidInput
 from similarity.index.attributes import parse_schema
 from similarity.ingest.file_columns import KnownAttributes, file_columns
 from similarity.ingest.files import read_rows
-from similarity.ingest.records import Columns
+from similarity.ingest.records import Columns, parse_record
 
 NAMES = Columns()
 
@@ -84,6 +87,42 @@ def test_columns_that_could_be_the_same_are_not_guessed(tmp_path: Path, header: 
     known = KnownAttributes(stored=["staff"])
     with pytest.raises(InvalidInput, match=message):
         summary(tmp_path / "a.csv", header, known=known)
+
+
+def test_the_sheets_of_a_workbook_that_are_not_read_are_named(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for number, header in enumerate((["id", "name", "description"], ["id", "title"])):
+        book.create_sheet(f"Sheet {number}").append(header)
+    del book["Sheet"]
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    assert file_columns(path, NAMES).summary == (
+        "columns: id, name, description; the sheet 'Sheet 0' is read, not 'Sheet 1'"
+    )
+    book.move_sheet("Sheet 1", -1)
+    book.save(path)
+    hint = "; the sheet 'Sheet 1' is read, not 'Sheet 0': if another one has the companies, make it the first"
+    with pytest.raises(InvalidInput, match=f"no column 'name'; .* id, title{hint}"):
+        file_columns(path, NAMES)
+    book.move_sheet("Sheet 0", -1)
+    book["Sheet 0"]["C1"] = "name"
+    book.save(path)
+    with pytest.raises(InvalidInput, match=r"occurs twice .*; the sheet 'Sheet 0' is read, not 'Sheet 1'"):
+        file_columns(path, NAMES)
+
+
+@pytest.mark.parametrize("header", ["id,deleted", "ID,Deleted"])
+def test_a_file_of_deletions_needs_only_ids(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\na,true\n")
+    columns = file_columns(path, NAMES).columns
+    [parsed] = [parse_record(row.record, columns=columns, now=datetime.now(UTC)) for row in read_rows(path)]
+    assert isinstance(parsed.change, DeletedCompany)
+
+
+def test_a_title_above_the_column_names_is_suspected(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="My export; if this is a title, remove the lines above the column names"):
+        summary(tmp_path / "a.csv", "My export")
 
 
 def test_many_ignored_columns_are_cut_short(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@ import gzip
 import io
 import json
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from similarity.errors import InvalidInput
 from similarity.ingest.files import RejectsFile, column_names, count_rows, read_rows, read_stream
+from similarity.ingest.records import Columns, VersionedCompany, parse_record
 from similarity.ingest.rows import Row
 
 
@@ -121,6 +123,7 @@ def test_broken_bytes_stay_in_their_row(tmp_path: Path) -> None:
         ("a", "x", "is none of .csv, .tsv"),
         ("a.csv", "", "its first line must name the columns"),
         ("a.csv", "id,id\n1,2\n", "a column name occurs twice"),
+        ("a.csv", "My export 2026,,\nid,name,description\n", "the first line must hold the column names, but several"),
         ("a.parquet", "not parquet", "is not a Parquet file"),
     ],
 )
@@ -178,6 +181,26 @@ def test_an_open_stream_reads_like_a_file_and_stays_open(name: str, content: byt
     stream = io.BytesIO(content)
     assert [row.record for row in read_stream(stream, name=name)] == [{"id": "1"}]
     assert not stream.closed
+
+
+def test_decimals_and_dates_of_parquet_are_read_as_those_of_excel(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    company = {"id": Decimal(7), "name": "A", "description": "Makes anvils."}
+    numbers = {"staff": Decimal("12.50"), "sites": Decimal("3.0"), "code": Decimal(10) ** 30}
+    times = {"founded": date(2020, 1, 31), "opened": datetime(2020, 1, 31, 12, tzinfo=UTC)}
+    row = company | numbers | times | {"parts": [1]}
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    options = ["staff:number", "sites:number", "code:number", "founded", "parts", "opened"]
+    [found] = read_rows(path)
+    parsed = parse_record(found.record, columns=Columns.from_pairs([], options), now=datetime.now(UTC))
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.id == "7"
+    dates = {"founded": "2020-01-31", "opened": "2020-01-31T12:00:00+00:00"}
+    assert parsed.change.company.attributes == {"staff": 12.5, "sites": 3, **dates}
+    assert [warning.partition(";")[0] for warning in parsed.warnings] == [
+        "attributes.code: '1000000000000000000000000000000' is not a number like 12500, 12,500 or 12.5",
+        "attributes.parts: must be text, a number, a date, true or false, not list",
+    ]
 
 
 def test_times_that_python_has_no_value_for_cost_one_row_of_parquet(tmp_path: Path) -> None:

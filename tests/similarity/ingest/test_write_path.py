@@ -160,6 +160,7 @@ def test_deletes_pass_through_in_order() -> None:
         ("485", 485), ("-2.5", -2.5), ("1e6", 1e6), (9007199254740993, 9007199254740993), (" 7 ", 7), (2.5, 2.5),
         ("12,500", 12_500), ("12 500", 12_500), ("12'500", 12_500), ("12\u2019500", 12_500), ("12\u202f500", 12_500),
         ("-1,234,567.5", -1_234_567.5), ("1\u00a0234\u00a0567", 1_234_567), ("1.234.567,5", 1_234_567.5),
+        ("1.234.567", 1_234_567), ("0.500", 0.5), ("1234.500", 1234.5), ("1.20", 1.2), (1.234, 1.234),
     ],
 )  # fmt: skip
 def test_a_column_of_numbers_is_read_as_numbers(cell: object, number: float) -> None:
@@ -197,7 +198,24 @@ def test_what_is_no_number_is_left_out_with_a_warning(cell: str | bool) -> None:
     assert parsed.warnings == (
         f"attributes.employees: {str(cell)!r:.40} is not a number like 12500, 12,500 or 12.5; ignored",
     )
-    assert parsed.ignored_fields == ("attributes.employees",)
+    assert parsed.warned_fields == ("attributes.employees",)
+    assert not parsed.ambiguous
+
+
+@pytest.mark.parametrize(
+    ("cell", "number", "thousands"),
+    [("1.200", "1.2", 1200), (" 33.963 ", "33.963", 33963), ("-1.000", "-1.0", -1000), ("+999.999", "999.999", 999999)],
+)
+def test_a_number_that_may_mean_thousands_is_read_as_a_decimal_with_a_warning(
+    cell: str, number: str, thousands: int
+) -> None:
+    parsed = parse_record(RECORD | {"staff": cell}, columns=Columns.from_pairs([], ["staff:number"]), now=NOW)
+    assert isinstance(parsed.change, VersionedCompany)
+    assert parsed.change.company.attributes == {"staff": float(number)}
+    assert parsed.ambiguous == {"attributes.staff"}
+    assert parsed.warnings == (
+        f"attributes.staff: {cell.strip()!r} is read as {number}; write {thousands} if a thousand is meant",
+    )
 
 
 def test_a_column_without_a_name_stands_for_no_field() -> None:

@@ -13,7 +13,7 @@ from services.search.writes.group_commit import GroupCommit
 from services.search.writes.write_setup import Writing, erasure_service, set_up_writing
 from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import DeletedCompany
-from similarity.errors import InvalidInput
+from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.messages import Message, decode
 from similarity.ingest.records import VersionedCompany
@@ -231,6 +231,20 @@ def test_a_client_that_cannot_be_made_is_said_when_it_is_needed(index: SqliteInd
     answer = put(client_of(Writing(writes, erasure_service(index, writes))))
     problem(answer, "write-failed")
     assert "secret" not in answer.text
+    writes.close()
+
+
+def test_attributes_are_published_though_their_types_cannot_be_read(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise IndexUnavailable("away")
+
+    monkeypatch.setattr(index, "attributes", away)
+    producer = FakeProducer()
+    writes = WriteService(GroupCommit(KafkaDestination(lambda: producer, "companies", index)), index)
+    answer = put(client_of(Writing(writes, erasure_service(index, writes))), attributes={"staff": "12,500"})
+    assert (answer.status_code, answer.json()["warnings"]) == (202, [])
     writes.close()
 
 

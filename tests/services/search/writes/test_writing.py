@@ -19,6 +19,7 @@ from services.search.writes.writing import WriteMode, WriteService
 from similarity.company import EmbeddedCompany
 from similarity.encoder import TextEncoder
 from similarity.errors import IndexUnavailable, InvalidBundle
+from similarity.index.attributes import parse_schema
 from similarity.index.bundle_store import StoredEncoders, keep_bundle, store_folder
 from similarity.index.protocol import WriteResult
 from similarity.index.sqlite import SqliteIndex
@@ -117,6 +118,23 @@ def test_a_description_with_too_few_words_is_stored_with_a_warning(client: TestC
 
 def test_a_website_without_a_host_is_left_out_with_a_warning(client: TestClient) -> None:
     assert "left empty" in put(client, domain="not a website").json()["warnings"][0]
+
+
+def test_attributes_are_read_as_their_declared_types(client: TestClient, index: SqliteIndex) -> None:
+    index.declare(parse_schema(["staff:number", "cap:ordinal=small,large"]))
+    answer = put(client, attributes={"staff": "12,500", "cap": "Jumbo", "city": "12,500"})
+    assert answer.json()["warnings"] == ["attributes.cap: 'Jumbo' is none of small, large; ignored"]
+    assert stored(index).company.attributes == {"staff": 12_500, "city": "12,500"}
+    facts = [{"staff": True, "cap": "Large Cap"}, {"staff": "1.200"}, {"staff": 7}]
+    lines = [json.dumps({"id": f"c{number}", **ANVILS, "attributes": each}) for number, each in enumerate(facts)]
+    results = [json.loads(line) for line in bulk(client, *lines).text.splitlines()]
+    assert [result["reason"].partition(";")[0] for result in results] == [
+        "attributes.staff: 'True' is not a number like 12500, 12,500 or 12.5",
+        "attributes.staff: '1.200' is read as 1.2",
+        "",
+    ]
+    found = index.get("first", ["c0", "c1", "c2"]).values()
+    assert [each.company.attributes for each in found] == [{"cap": "Large Cap"}, {"staff": 1.2}, {"staff": 7}]
 
 
 def test_a_delete_wins_over_what_is_older_and_repeats(client: TestClient, index: SqliteIndex) -> None:

@@ -1,0 +1,25 @@
+"""Values of tables (Excel, Parquet, data frames) as the types that a record may have."""
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
+
+def plain_value(value: object) -> object:
+    """Return a decimal as a number, and a date, a time or a duration as text; any other value as it is.
+
+    Dates and times are in ISO 8601; midnight without a time zone is a date. A missing date (NaT) is None.
+
+    >>> plain_value(Decimal("12.50")), plain_value(Decimal("3.00")), plain_value(datetime(2020, 1, 31))
+    (12.5, 3, '2020-01-31')
+    """
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+    if not isinstance(value, date | time | timedelta):
+        return value
+    if value != value:  # noqa: PLR0124  # NaT, which pandas makes a datetime
+        return None
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, datetime) and value.time() == time() and value.tzinfo is None:
+        return value.date().isoformat()
+    return value.isoformat()
