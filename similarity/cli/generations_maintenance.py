@@ -128,7 +128,8 @@ def import_vectors(
     from similarity.generations.gate import generation_named
     from similarity.generations.import_vectors import VECTOR_COLUMN, vector_dimension
     from similarity.generations.import_vectors import import_vectors as run
-    from similarity.ingest.files import RejectsFile, count_rows
+    from similarity.ingest.files import count_rows
+    from similarity.ingest.rejects import RejectsFile
     from similarity.upkeep.audit import Action, file_subject, system_user
 
     columns = columns_of(column, attribute, size)

@@ -27,9 +27,9 @@ from similarity.formats.terminal import printable
 if TYPE_CHECKING:
     from similarity.company import DeletedCompany
     from similarity.index.protocol import GenerationStats, WriteResult
-    from similarity.ingest.files import RejectsFile
     from similarity.ingest.load import LoadReport
     from similarity.ingest.records import Columns
+    from similarity.ingest.rejects import RejectsFile
     from similarity.upkeep.audit import AuditRecord
 
 load_commands = typer.Typer()
@@ -113,8 +113,9 @@ def _load(
     from similarity.company import utc_now
     from similarity.generations.first import ensure_generation, promote_first
     from similarity.index.bundle_store import keep_bundle
-    from similarity.ingest.files import RejectsFile, count_rows
+    from similarity.ingest.files import count_rows
     from similarity.ingest.load import load_file, require_company
+    from similarity.ingest.rejects import RejectsFile
     from similarity.upkeep.audit import Action, file_subject, system_user
 
     found = found_columns(file, columns, index)

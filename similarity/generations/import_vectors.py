@@ -23,10 +23,11 @@ from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput, Un
 from similarity.generations.gate import generation_named
 from similarity.index.protocol import CompanyIndex, Generation, WriteOutcome, WriteResult
 from similarity.ingest.file_columns import KnownAttributes, file_columns
-from similarity.ingest.files import RejectsFile, column_names, read_rows
+from similarity.ingest.files import column_names, read_rows
 from similarity.ingest.former_names import remember_changed_names
 from similarity.ingest.load import CHUNK_ROWS, LoadReport, OnRows, note_warnings
 from similarity.ingest.records import Change, Columns, parse_record
+from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.rows import Row
 from similarity.preparation.language import detect_language
 from similarity.text import text_hash

@@ -23,8 +23,9 @@ from similarity.company import (
 )
 from similarity.errors import IndexUnavailable, InvalidCompany, InvalidInput
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
-from similarity.ingest.files import RejectsFile, read_rows
+from similarity.ingest.files import read_rows
 from similarity.ingest.records import Change, Columns, ParsedRecord, Record, clean_text, parse_record
+from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.repeated_rows import RepeatedRows
 from similarity.ingest.rows import Row
 from similarity.ingest.write_path import OnStored, write_changes

@@ -6,7 +6,7 @@ import pytest
 from similarity.errors import IndexUnavailable, InvalidInput
 from similarity.feedback.sqlite import SqliteWorkspace
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.files import RejectsFile
+from similarity.ingest.rejects import RejectsFile
 from similarity.search.export import export_neighbours
 from tests.contract.steps import add_live
 

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from similarity.errors import InvalidInput
-from similarity.ingest.files import RejectsFile, column_names, count_rows, read_rows, read_stream
+from similarity.ingest.files import column_names, count_rows, read_rows, read_stream
 from similarity.ingest.records import Columns, VersionedCompany, parse_record
+from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.rows import Row
 
 

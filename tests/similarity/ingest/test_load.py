@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from similarity.errors import EncoderMismatch, IndexUnavailable, InvalidInput, NoLiveGeneration
 from similarity.index.protocol import CompanyIndex, WriteOutcome, WriteResult
 from similarity.index.sqlite import SqliteIndex
-from similarity.ingest.files import RejectsFile
 from similarity.ingest.load import LoadReport, load_file
 from similarity.ingest.records import Columns
+from similarity.ingest.rejects import RejectsFile
 from similarity.ingest.write_path import write_changes
 from similarity.ingest.writer_leases import WriterLease
 from tests.contract.steps import add_candidate, add_live

@@ -1,0 +1,101 @@
+"""Files of rejected rows, and of values that were ignored or are ambiguous."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from similarity.errors import InvalidInput
+from similarity.index.sqlite.files import refuse_database
+from similarity.ingest.rows import Row
+
+SHOWN_WARNINGS = 3
+"""How many ignored or ambiguous values a report shows; all are in the file of warnings."""
+# The beginning of a file of rejects or warnings.
+FIRST_MEMBER = b'{"row": '
+
+
+class RejectsFile:
+    """A JSONL file of rejected rows, each with its number, reason and values; created at the first reject.
+
+    An unreadable row of a text file also has its `text`, as it is in the file (only the beginning if it is too long).
+    The values of accepted rows that were ignored or are ambiguous go to a file of their own, `warnings_path`, with row,
+    id, column and reason. A run without rejects or warnings deletes the file that an earlier run wrote.
+
+    Raises:
+        InvalidInput: a file could not be written, or is `source` (the file that is read) or a database. It is checked
+            before the load starts.
+    """
+
+    def __init__(self, path: Path, *, source: Path | None = None) -> None:
+        self.path = path
+        is_device = path.exists() and not path.is_file()  # such as /dev/null, beside which no file belongs
+        name = f"{path.name.removesuffix('.jsonl').removesuffix('.rejects')}.warnings.jsonl"
+        self.warnings_path = path if is_device else path.with_name(name)
+        for each, contents in ((path, "rejected rows"), (self.warnings_path, "ignored values")):
+            if source is not None and each.exists() and each.samefile(source):
+                raise InvalidInput(f"{contents} cannot be written to {each}, which is being read; name another file")
+            refuse_database(each)
+            if not os.access(each if each.exists() else each.parent, os.W_OK) or each.is_dir():
+                raise InvalidInput(
+                    f"{contents} cannot be written to {each}; give --rejects FILE in an existing, writable folder"
+                )
+        self.count = 0
+        self.first = ""
+        """The number and the reason of the first rejected row."""
+        self.first_warnings: list[str] = []
+        self._streams: dict[Path, IO[str]] = {}
+
+    def add(self, row: Row, reason: str) -> None:
+        """Append one rejected row."""
+        entry = {"row": row.number, "reason": reason, "record": dict(row.record)}
+        if row.unreadable:  # `record` contains only a part of an unreadable row
+            entry["text"] = row.raw.decode("utf-8", "surrogateescape")
+        self._append(self.path, entry)
+        self.count += 1
+        self.first = self.first or f"row {row.number}: {reason}"
+
+    def warn(self, row: Row, company_id: str, column: str, reason: str) -> None:
+        """Append one value of an accepted row that was ignored or is ambiguous."""
+        self._append(self.warnings_path, {"row": row.number, "id": company_id, "column": column, "reason": reason})
+        if len(self.first_warnings) < SHOWN_WARNINGS:
+            self.first_warnings.append(f"row {row.number} ({company_id}), column {column}: {reason}")
+
+    @property
+    def summary(self) -> str:
+        """How many rows were rejected, where they are, and why the first one was."""
+        rows = "1 row was" if self.count == 1 else f"{self.count:,} rows were"
+        return f"{rows} rejected; see {self.path} (the first is {self.first})"
+
+    def _append(self, path: Path, entry: Mapping[str, object]) -> None:
+        if path not in self._streams:
+            self._streams[path] = path.open("w", encoding="utf-8")
+        # ASCII output: a record may hold broken Unicode, which must not break this file.
+        self._streams[path].write(json.dumps(entry, default=str) + "\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for stream in self._streams.values():
+            stream.close()
+        if error is None:
+            for path in {self.path, self.warnings_path} - set(self._streams):
+                _delete_earlier(path)
+
+
+def _delete_earlier(path: Path) -> None:
+    """Delete a file that a RejectsFile wrote; leave any other file."""
+    if not path.is_file():
+        return
+    with path.open("rb") as stream:
+        is_ours = stream.readline(len(FIRST_MEMBER)) == FIRST_MEMBER
+    if is_ours:
+        try:
+            path.unlink()
+        except PermissionError:  # of the folder; the file is writable
+            path.write_bytes(b"")
