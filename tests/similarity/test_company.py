@@ -1,5 +1,5 @@
-from dataclasses import fields
 import time
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
