@@ -74,7 +74,10 @@ class Envelope:
                     headers["Connection"] = "close"
             await send(message)
 
-        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        # Parts are not served: a bad Range would be answered in plain text, and RFC 9110 lets a server ignore it.
+        inner = {**scope, "headers": [each for each in scope["headers"] if each[0] != b"range"]}
+        if scope["method"] == "HEAD":
+            inner["method"] = "GET"
         try:
             await self._app(inner, receive, send_with_headers)
         except Exception:

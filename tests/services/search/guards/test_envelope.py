@@ -30,6 +30,13 @@ def test_head_answers_like_get_without_a_body(client: TestClient, path: str) -> 
     assert head.headers["content-type"] == get.headers["content-type"]
 
 
+@pytest.mark.parametrize("path", ["/", "/assets/page.js"])
+@pytest.mark.parametrize("wanted", ["bytes=0-1", "bytes=999999999-", "lines=1", "bytes=x"])
+def test_a_range_is_ignored(client: TestClient, path: str, wanted: str) -> None:
+    answer = client.get(path, headers={"Range": wanted})
+    assert (answer.status_code, answer.content) == (200, client.get(path).content)
+
+
 @pytest.mark.parametrize("path", [*PATHS, "/nothing", "/similar/acme?k=0"])
 def test_every_answer_has_the_id_of_its_request(client: TestClient, path: str) -> None:
     ids = [client.get(path).headers["x-request-id"] for _ in range(2)]
