@@ -1,5 +1,6 @@
 """What all answers have in common: security headers, a request id, HEAD, and a problem for an unforeseen error."""
 
+import asyncio
 import logging
 import re
 import secrets
@@ -80,6 +81,13 @@ class Envelope:
             inner["method"] = "GET"
         try:
             await self._app(inner, receive, send_with_headers)
+        except asyncio.CancelledError:
+            # The server cancels what is unfinished `finish_seconds` after SIGTERM, and would log a traceback for each.
+            if not self._lifecycle.stopping:
+                raise
+            if not started:
+                problem = Problem(problems.STOPPING, "the service stopped before the answer was ready; send it again")
+                await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
         except Exception:
             # Half an answer cannot be taken back; the server cuts the connection.
             if started:
