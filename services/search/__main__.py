@@ -209,6 +209,7 @@ def server_config(app: FastAPI, address: Address, guards: Guards) -> uvicorn.Con
         http=patient_connection(
             head_seconds=service.head_seconds,
             write_seconds=service.write_seconds,
+            answer_seconds=service.answer_seconds,
             open_connections=Connections(
                 most=service.connections,
                 # Behind a proxy all clients have its address.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
@@ -30,7 +30,7 @@ from .guards.concurrency import begin_heavy_work
 from .guards.guards import Guards, guard
 from .matches.match_routes import match_routes
 from .matches.matching import MatchService
-from .wire.failures import answer_failures
+from .wire.failures import answer_failures, each_parameter_once
 from .wire.paths import take_line_breaks_in_paths
 from .workspace.feedback import FeedbackService
 from .workspace.feedback_next import NextService
@@ -103,6 +103,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(each_parameter_once)],
         separate_input_output_schemas=False,
         lifespan=_lifespan(own, threads=guards.gates.threads, at_start=writing.erasures.resume),
         # FastAPI's own spans would hold paths and parameters, that is who was asked about; ours hold the route alone.

@@ -122,6 +122,9 @@ class ServiceSettings:
     head_bytes: int = _setting(32_768, "bytes of a request's head", 1024, 10**6)
     head_seconds: float = _setting(10.0, "how long a request's head may take to arrive", 0.05, 600.0)
     write_seconds: float = _setting(20.0, "how long a client may stop taking its answer", 0.05, 600.0)
+    answer_seconds: float = _setting(
+        30.0, "how long an answer in parts (bulk, pairs) may wait for its client in all", 0.05, 3600.0
+    )
     idle_seconds: int = _setting(5, "how long a connection may wait for its next request", 1, 3600)
     connections: int = _setting(1000, "open connections; a new one ends the longest idle one", 1, 10**5)
     address_connections: int = _setting(

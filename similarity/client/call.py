@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from pydantic import TypeAdapter, ValidationError
 
 from similarity.client.problems import UnreadableAnswer
+from similarity.company import DOT_SEGMENTS
 from similarity.errors import InvalidInput
 
 Answer = TypeVar("Answer")
@@ -50,8 +51,11 @@ def path_of(*segments: str, parameters: Parameters | None = None) -> str:
     """Return the path `/a/b?c=d` with quoted segments; parameters that are None are omitted.
 
     Raises:
-        InvalidInput: a text cannot be encoded.
+        InvalidInput: a text cannot be encoded, or a segment is `.` or `..`, which would address something else.
     """
+    for segment in segments:
+        if segment in DOT_SEGMENTS:
+            raise InvalidInput(f"{segment!r} cannot be an id or a name in an address; give another one")
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
     try:
         path = "".join(f"/{quote(segment, safe='')}" for segment in segments)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
+from similarity.client.problems import UnreadableAnswer
 from similarity.errors import InvalidInput
 from similarity.index.filters import FieldFilter
 
@@ -103,8 +104,16 @@ class Question:
         return cls(anchors=_anchors(anchors), **given)
 
     def after(self, ranking: "Ranking") -> "Question | None":
-        """Return the query for the page after `ranking`; None if that was the last page."""
-        return None if ranking.next_cursor is None else replace(self, cursor=ranking.next_cursor)
+        """Return the query for the page after `ranking`; None if that was the last page.
+
+        Raises:
+            UnreadableAnswer: the cursor of the next page is that of this page.
+        """
+        if ranking.next_cursor is None:
+            return None
+        if ranking.next_cursor == self.cursor:
+            raise UnreadableAnswer("the cursor of a page leads to itself")
+        return replace(self, cursor=ranking.next_cursor)
 
     def body(self) -> dict[str, Any]:
         """Return the query as the members of a JSON object, without options that are not set."""

@@ -14,6 +14,9 @@ from typing import TypeAlias
 
 MASK = "The company"
 MASKED_CHARACTERS = 10_000
+# The search takes as long as these two limits multiplied: at most 0.1 s. Names of real companies that occur in their
+# description have at most 200 characters in all.
+MASKED_NAME_CHARACTERS = 1_000
 
 # Legal forms at the end of a name ("Ltd.", "S.p.A.", "Tbk"), in lower case and without dots. A change here changes
 # embeddings; `preparation.legal_forms` has more forms, which are used for erasures only.
@@ -39,6 +42,7 @@ CJK_LEGAL_FORMS = (
     "(주)",
     "㈜",
 )
+MAX_GROUP_WORDS = 8
 GROUP_WORDS = frozenset({"group", "holding", "holdings"})
 # A name of these words only describes a business instead of identifying a company; it is masked only with a legal form.
 ORDINARY_WORDS = frozenset(
@@ -58,10 +62,11 @@ _CJK_LEGAL_FORM = "|".join(map(re.escape, CJK_LEGAL_FORMS))
 # A legal form directly before a name; searched for in the _LEADING_FORM_WINDOW characters before the name.
 _LEADING_FORM = re.compile(rf"(?<!\w)(?:{'|'.join(LEADING_WORDS)})\s+\Z", re.IGNORECASE)
 _LEADING_FORM_WINDOW = 40
-_BRACKETS = re.compile(r"\s*[(（][^)）]*[)）]")
+_BRACKETS = re.compile(r"(?<!\s)\s*[(（][^)）]*[)）]")
 _SENTENCE_GOES_ON = re.compile(r"\s*[^\sA-Z]|[^\s]")
 # Matches folded text (see `_fold`). Only code points below 256: with a larger one, `re.compile` is much slower.
 _SEPARATOR = r"[\s,.()\-]{1,3}"
+_SEPARATORS = re.compile(r"[\s,.()\-]+")
 # Legal forms as they are written in texts. The case of the first letters matters, because "as" and "co" are also words.
 # At most eight forms: in a text that only repeats "inc", the search for the end of each run would be quadratic.
 _LEGAL_TAIL = re.compile(
@@ -97,12 +102,13 @@ def mask_names(text: str, names: Iterable[str]) -> str:
 
     Case, accents and spacing do not matter, except that a lower-case word is replaced only if the name itself is
     written in lower case. Longer names are replaced first. Only the first MASKED_CHARACTERS are searched: the encoder
-    reads less, and the search takes long if many names repeat the letters of the text.
+    reads less, and the search takes long if many names repeat the letters of the text. If the names that occur in the
+    text have more than MASKED_NAME_CHARACTERS, the longest are not replaced.
     """
-    forms = _forms_of_names(names)
+    folded = _fold(text)
+    forms = _occurring(_forms_of_names(names), folded[:MASKED_CHARACTERS])
     if not forms:
         return text
-    folded = _fold(text)
     pieces: list[str] = []
     position = 0
     for match in _pattern(forms).finditer(folded, 0, MASKED_CHARACTERS):
@@ -162,15 +168,39 @@ def _forms_of_names(names: Iterable[str]) -> NameForms:
     return tuple(sorted(forms, key=lambda form: (-len(form[0]), form[0])))
 
 
+def _occurring(forms: NameForms, folded: str) -> NameForms:
+    """Return the forms whose letters are in the folded text, in their order; of too many, the shortest."""
+    letters, left = _letters(folded), MASKED_NAME_CHARACTERS
+    kept = []
+    for words, rule in reversed(forms):
+        if _letters(_fold(words)) in letters:
+            left -= len(words)
+            if left < 0:
+                break
+            kept.append((words, rule))
+    return tuple(reversed(kept))
+
+
+def _letters(folded: str) -> str:
+    """Return a text without separators and case. Like a regular expression, it takes a dotless i for an i."""
+    return _SEPARATORS.sub("", folded).casefold().replace("ı", "i")
+
+
 def _forms_without_legal_form(name: str) -> Iterator[tuple[str, MaskingRule]]:
     """Yield the forms of one name without legal form: in full, without brackets, without "Group" or "Holdings"."""
-    for form in dict.fromkeys((name, _BRACKETS.sub("", name))):
+    for form in dict.fromkeys((name, _without_brackets(name))):
         tokens = without_legal_form(_TOKEN.findall(_without_cjk_form(form)))
-        while tokens:
+        for _ in range(min(len(tokens), MAX_GROUP_WORDS + 1)):
             yield " ".join(tokens), _rule_of(tokens)
             if tokens[-1].lower() not in GROUP_WORDS and not tokens[-1].startswith("."):
                 break
             tokens = tokens[:-1]
+
+
+def _without_brackets(name: str) -> str:
+    # A search for closing brackets behind the last one would be quadratic.
+    end = max(name.rfind(")"), name.rfind("）")) + 1
+    return _BRACKETS.sub("", name[:end]) + name[end:]
 
 
 def _rule_of(tokens: list[str]) -> MaskingRule:
@@ -213,5 +243,5 @@ def _fold(text: str) -> str:
     """
     if text.isascii():
         return text
-    folded = (unicodedata.normalize("NFKD", character)[0] for character in text)
-    return "".join(folded).replace("–", "-")
+    folded = {ord(character): unicodedata.normalize("NFKD", character)[0] for character in set(text)}
+    return text.translate(folded).replace("–", "-")

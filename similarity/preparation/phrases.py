@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from similarity.preparation.masking import MASK, mask_names
 
@@ -17,6 +18,8 @@ FEWEST_WORDS = 3
 # Text beyond the encoder's token limit does not affect the vector; 6,000 characters are more than 1,000 tokens.
 MOST_CHARACTERS = 6_000
 MOST_PHRASES = 40
+# At the ends of a phrase; a phrase that only repeats a name would take seconds.
+MOST_NAMES = 4
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 # A CJK character counts as half a word.
@@ -95,8 +98,8 @@ def split_phrases(description: str, names: Iterable[str] = ()) -> tuple[Phrase, 
     text = _Text(description[:MOST_CHARACTERS])
     names = tuple(names)
     spans = (span for sentence in text.sentences() for span in text.halved(*sentence))
-    phrases = (_without_name(_trimmed(description, start, end), names) for start, end in spans)
-    return tuple(phrase for phrase in phrases if _WORD.search(phrase.text))[:MOST_PHRASES]
+    phrases = (_without_names(_trimmed(description, start, end), names) for start, end in spans)
+    return tuple(islice((phrase for phrase in phrases if _WORD.search(phrase.text)), MOST_PHRASES))
 
 
 def sentence_spans(description: str) -> list[tuple[int, int]]:
@@ -158,8 +161,18 @@ def _trimmed(text: str, start: int, end: int) -> Phrase:
     return Phrase(body, start, start + len(body))
 
 
+def _without_names(phrase: Phrase, names: tuple[str, ...]) -> Phrase:
+    """Return the phrase without names at its start and end, at most MOST_NAMES, if FEWEST_WORDS words remain."""
+    for _ in range(MOST_NAMES):
+        shorter = _without_name(phrase, names)
+        if shorter == phrase:
+            break
+        phrase = shorter
+    return phrase
+
+
 def _without_name(phrase: Phrase, names: tuple[str, ...]) -> Phrase:
-    """Return the phrase without a name at its start or end, if at least FEWEST_WORDS words remain."""
+    """Return the phrase without one name at its start or end."""
     masked = mask_names(phrase.text, names)
     if masked == phrase.text:
         return phrase
@@ -169,7 +182,7 @@ def _without_name(phrase: Phrase, names: tuple[str, ...]) -> Phrase:
     ):
         shorter = _trimmed(phrase.text, start, end)
         if len(_WORD.findall(shorter.text)) >= FEWEST_WORDS and (start or end < len(phrase.text)):
-            return _without_name(Phrase(shorter.text, phrase.start + shorter.start, phrase.start + shorter.end), names)
+            return Phrase(shorter.text, phrase.start + shorter.start, phrase.start + shorter.end)
     return phrase
 
 

@@ -1,3 +1,4 @@
+import time
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -135,6 +136,13 @@ def test_a_website_becomes_its_domain(website: str, domain: str) -> None:
 def test_a_website_without_a_host_name_is_refused(website: str) -> None:
     with pytest.raises(InvalidCompany, match="host name"):
         normalize_domain(website)
+
+
+def test_a_host_name_of_millions_of_letters_is_refused_at_once() -> None:
+    started = time.process_time()
+    with pytest.raises(InvalidCompany, match="host name"):
+        normalize_domain("é." * 1_000_000)
+    assert time.process_time() - started < 1
 
 
 def test_names_compare_without_case_width_and_spacing() -> None:

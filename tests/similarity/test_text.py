@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +160,37 @@ def test_names_are_masked_where_an_encoder_reads() -> None:
     masked = mask_names(text, ["Acme"])
     assert masked.startswith("The company makes anvils. " * 500)
     assert masked.endswith("Acme makes anvils. ")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a b " * 2_500, [" ".join(["a b"] * 122) + f"{number:03}" for number in range(100)]),
+        ("a b " * 2_375 + "X", ["a b " * number + "X" for number in range(20, 120)]),
+        (("x1" + " group" * 80 + " ") * 20, [f"x{number}" + " group" * 80 for number in range(100)]),
+        ("x " * 5_000, [f"{'(' * 250}{' ' * 250}{number}" for number in range(100)]),
+    ],
+    ids=["repeat the text", "end alike", "groups", "open brackets"],
+)
+def test_masking_a_hundred_hostile_names_takes_a_moment(text: str, names: list[str]) -> None:
+    started = time.process_time()
+    mask_names(text, names)
+    assert time.process_time() - started < 0.5
+
+
+def test_of_too_many_names_in_a_text_the_shortest_are_masked() -> None:
+    names = [f"Acme {'and Sons ' * 20}{number:03}" for number in range(20)]
+    masked = mask_names("Acme makes anvils. " + ". ".join(names), ["Acme", *names])
+    assert masked.startswith("The company makes anvils. ")
+    assert f"The company {'and Sons ' * 20}000" in masked
+    assert masked.count("and Sons") == 15 * 20
+
+
+@pytest.mark.parametrize(
+    "text", ["ACME SI makes nuts.", "Acme Sı makes nuts.", "Acme ſi makes nuts.", "(Acme)-Sí makes nuts."]
+)
+def test_a_name_is_found_in_other_letters_of_the_same_look(text: str) -> None:
+    assert "The company" in mask_names(text, ["Acme Si"])
 
 
 def test_a_run_of_legal_forms_is_masked_in_parts() -> None:

@@ -1,5 +1,6 @@
 """What all answers have in common: security headers, a request id, HEAD, and a problem for an unforeseen error."""
 
+import asyncio
 import logging
 import re
 import secrets
@@ -74,9 +75,19 @@ class Envelope:
                     headers["Connection"] = "close"
             await send(message)
 
-        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        # Parts are not served: a bad Range would be answered in plain text, and RFC 9110 lets a server ignore it.
+        inner = {**scope, "headers": [each for each in scope["headers"] if each[0] != b"range"]}
+        if scope["method"] == "HEAD":
+            inner["method"] = "GET"
         try:
             await self._app(inner, receive, send_with_headers)
+        except asyncio.CancelledError:
+            # The server cancels what is unfinished `finish_seconds` after SIGTERM, and would log a traceback for each.
+            if not self._lifecycle.stopping:
+                raise
+            if not started:
+                problem = Problem(problems.STOPPING, "the service stopped before the answer was ready; send it again")
+                await problem_response(problem, path=scope["path"])(inner, receive, send_with_headers)
         except Exception:
             # Half an answer cannot be taken back; the server cuts the connection.
             if started:

@@ -26,7 +26,9 @@ class PatientConnection(H11Protocol):
     """uvicorn's HTTP connection, with an end to its patience.
 
     A request's head must be complete within `head_seconds` of its first byte (of the connection's start, for the
-    first); the client must go on taking the answer within `write_seconds` after it stopped. `open_connections` are
+    first); the client must go on taking the answer within `write_seconds` after it stopped. A request keeps its permit
+    until its answer is complete, so the application may wait at most `answer_seconds` in all for the client to take
+    the parts of one answer. `open_connections` are
     all of the process; a connection counts from its first bytes on, or from SECONDS_TO_SPEAK after it was made, so
     that one with a request is never ended for its idleness. `refusal` may answer the bytes of a request in place of
     the application. A request that was sent before the last answer was complete (pipelining) waits
@@ -40,6 +42,7 @@ class PatientConnection(H11Protocol):
     open_connections = Connections()
     head_seconds = 10.0
     write_seconds = 20.0
+    answer_seconds = 30.0
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -49,6 +52,8 @@ class PatientConnection(H11Protocol):
         self._beyond_limit = False
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
+        self._answer_deadline: asyncio.TimerHandle | None = None
+        self._answer_seconds_left = self.answer_seconds
         self._pause: asyncio.TimerHandle | None = None
 
     @property
@@ -95,6 +100,7 @@ class PatientConnection(H11Protocol):
         super().handle_events()
         if self.cycle is not before:
             self._head_deadline = _cancel(self._head_deadline)
+            self._answer_seconds_left = self.answer_seconds
             self.open_connections.used(self)
 
     def on_response_complete(self) -> None:
@@ -108,7 +114,13 @@ class PatientConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
-        for timer in (self._counting, self._head_deadline, self._write_deadline, self._pause):
+        for timer in (
+            self._counting,
+            self._head_deadline,
+            self._write_deadline,
+            self._answer_deadline,
+            self._pause,
+        ):
             _cancel(timer)
         self.open_connections.remove(self)
         super().connection_lost(exc)
@@ -118,10 +130,14 @@ class PatientConnection(H11Protocol):
         super().pause_writing()
         if self._write_deadline is None:
             self._await_reading()
+            self._answer_deadline = self.loop.call_later(self._answer_seconds_left, self._end_incomplete)
 
     def resume_writing(self) -> None:
         """The client has taken enough of it."""
         self._write_deadline = _cancel(self._write_deadline)
+        if self._answer_deadline is not None:
+            self._answer_seconds_left = max(0.0, self._answer_deadline.when() - self.loop.time())
+            self._answer_deadline = _cancel(self._answer_deadline)
         super().resume_writing()
 
     def end(self) -> None:
@@ -169,11 +185,17 @@ class PatientConnection(H11Protocol):
 
         self._write_deadline = self.loop.call_later(self.write_seconds, look)
 
+    def _end_incomplete(self) -> None:
+        """End the connection if the application still has parts of the answer to send."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.end()
+
 
 def patient_connection(
     *,
     head_seconds: float,
     write_seconds: float,
+    answer_seconds: float,
     open_connections: Connections,
     refusal: Callable[[bytes], bytes | None],
 ) -> type[PatientConnection]:
@@ -181,6 +203,7 @@ def patient_connection(
     limits = {
         "head_seconds": head_seconds,
         "write_seconds": write_seconds,
+        "answer_seconds": answer_seconds,
         "open_connections": open_connections,
         "refusal": staticmethod(refusal),
     }

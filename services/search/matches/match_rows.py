@@ -19,6 +19,8 @@ from .match_schemas import MAX_ROWS, MatchRequest, MatchRow
 
 GZIP_MAGIC = b"\x1f\x8b"
 IS_EXCEL = "this is an Excel file or an archive; save the list as CSV (in Excel: CSV UTF-8) and send it as text/csv"
+MAX_CELLS = 100
+"""Of a plain line; a line of a spreadsheet has fewer."""
 
 # Usual column headings of such lists, in lower case.
 HEADINGS: Mapping[str, frozenset[str]] = {
@@ -92,17 +94,24 @@ def rows_of_lines(raw: bytes) -> list[ListRow]:
         raise _invalid(IS_EXCEL)
     utf_8 = as_utf_8(io.BytesIO(raw), name="the list", on_note=lambda note: None).read()
     try:
-        lines = utf_8.decode("utf-8-sig").splitlines()
+        text = utf_8.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _invalid(f"the text is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    rows = [_list_row(number, _cells(line)) for number, line in enumerate(lines, 1) if line.strip()]
-    _check_count(rows)
-    return rows
+    numbered = enumerate(io.StringIO(text, newline=None), 1)
+    lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_ROWS + 1))
+    _check_count(lines)
+    return [_row_of_line(number, line) for number, line in lines]
+
+
+def _row_of_line(number: int, line: str) -> ListRow:
+    if line.count("\t") >= MAX_CELLS:
+        return ListRow(number, MatchRow(), f"the line has more than {MAX_CELLS} cells; send only name and website")
+    return _list_row(number, _cells(line))
 
 
 def _cells(line: str) -> dict[str, str]:
     cells = [cell.strip() for cell in line.split("\t") if cell.strip()]
-    websites = [cell for cell in cells if is_domain(cell)]
+    websites = dict.fromkeys(cell for cell in cells if is_domain(cell))  # a set that keeps the order
     names = [cell for cell in cells if cell not in websites]
     # "Booking.com" may be a name too; an address with a path or an @ is not.
     bare = [cell for cell in websites if "/" not in cell and "@" not in cell]

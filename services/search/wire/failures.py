@@ -1,6 +1,7 @@
 """Which problem each error becomes."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,6 +101,25 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, InvalidInput):
         return Problem(problems.INVALID_REQUEST, str(error), errors=[])
     raise error
+
+
+async def each_parameter_once(request: Request) -> None:
+    """Refuse a query parameter that is given twice, unless it is a list. A dependency of all routes.
+
+    Raises:
+        Problem: one is given twice; FastAPI would take the last.
+    """
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    repeated = {name for name, count in given.items() if count > 1}
+    if not repeated:
+        return
+    operations = request.app.openapi()["paths"].get(request.scope["route"].path_format, {})
+    parameters = operations.get(request.method.lower(), {}).get("parameters", [])
+    single = {each["name"] for each in parameters if each["in"] == "query" and each["schema"].get("type") != "array"}
+    if offences := [
+        {"loc": ["query", name], "msg": "is given more than once; give it once"} for name in sorted(repeated & single)
+    ]:
+        raise invalid_request(offences)
 
 
 def allowed_methods(paths: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:

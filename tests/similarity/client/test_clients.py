@@ -76,6 +76,22 @@ def test_no_page_is_asked_for_before_it_is_needed() -> None:
 
 
 @both_clients
+@pytest.mark.parametrize("name", [".", ".."])
+def test_an_id_that_would_address_something_else_is_not_sent(call: Calls, name: str) -> None:
+    with Service() as service, pytest.raises(InvalidInput, match="cannot be an id"):
+        call(client_of(service), "delete", name)
+    assert service.requests == []
+
+
+@both_clients
+def test_a_cursor_that_leads_to_itself_ends_the_pages(call: Calls) -> None:
+    page = fine(ranking("a", next_cursor="c1"))
+    with Service(page, page, page) as service, pytest.raises(UnreadableAnswer, match="leads to itself"):
+        call(client_of(service), "hits", "nike")
+    assert len(service.requests) == 2
+
+
+@both_clients
 def test_names_of_companies_are_quoted_in_addresses_that_may_have_a_path(call: Calls) -> None:
     with Service(fine({"query": "a&b", "companies": []})) as service:
         call(client_of(service, path="/competitors/"), "find", "a&b", limit=5)

@@ -65,6 +65,10 @@ def test_an_own_name_at_the_start_or_end_is_left_out_and_elsewhere_stays() -> No
     assert texts("Shoes and boots are made by Acme, Inc.", *names) == ["Shoes and boots are made"]
 
 
+def test_a_text_that_only_repeats_a_name_is_split() -> None:
+    assert split_phrases("中有限公司" * 1_200, ["中" * count for count in range(1, 100)])
+
+
 def test_an_own_name_stays_where_too_little_would_be_left() -> None:
     assert texts("Acme makes shoes.", "Acme") == ["Acme makes shoes"]
 

@@ -1,10 +1,13 @@
+import asyncio
+
 import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from services.search.guards.envelope import Envelope
+from services.search.guards.lifecycle import Lifecycle
 from services.search.guards.logs import JsonLines
-from tests.services.search.asgi import ask, http
+from tests.services.search.asgi import Answer, ask, asked, http
 
 PATHS = ["/", "/docs", "/assets/page.js", "/similar/acme", "/companies?q=a", "/healthz", "/openapi.json"]
 
@@ -28,6 +31,46 @@ def test_head_answers_like_get_without_a_body(client: TestClient, path: str) -> 
     assert head.status_code == 200
     assert head.content == b""
     assert head.headers["content-type"] == get.headers["content-type"]
+
+
+def test_a_request_that_hangs_at_the_end_is_answered_and_leaves_no_traceback() -> None:
+    """The server would log a traceback for an exception, also for CancelledError."""
+    lifecycle = Lifecycle()
+
+    async def hang(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.Event().wait()
+
+    async def stopped() -> Answer:
+        answering = asyncio.create_task(asked(Envelope(hang, lifecycle=lifecycle), http()))
+        await asyncio.sleep(0.01)
+        lifecycle.stop()
+        answering.cancel()
+        return await answering
+
+    answer = asyncio.run(stopped())
+    assert (answer.status, answer.problem) == (503, "stopping")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/similar/acme?k=1&k=2", 422),
+        ("/similar/acme?rank=cosine&rank=cosine", 422),
+        ("/similar/acme?country=Italy&country=France", 200),
+        ("/companies?q=a&q=b", 422),
+    ],
+)
+def test_a_parameter_that_is_no_list_is_given_once(client: TestClient, path: str, status: int) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert ("is given more than once" in answer.text) == (status == 422)
+
+
+@pytest.mark.parametrize("path", ["/", "/assets/page.js"])
+@pytest.mark.parametrize("wanted", ["bytes=0-1", "bytes=999999999-", "lines=1", "bytes=x"])
+def test_a_range_is_ignored(client: TestClient, path: str, wanted: str) -> None:
+    answer = client.get(path, headers={"Range": wanted})
+    assert (answer.status_code, answer.content) == (200, client.get(path).content)
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/nothing", "/similar/acme?k=0"])

@@ -3,16 +3,19 @@
 import asyncio
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pytest
 import uvicorn
+from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import server
 from uvicorn.protocols.http import flow_control, h11_impl
 
 from services.search.guards import lifecycle, slow_clients
+from services.search.guards.concurrency import Admission, Gate, Gates
 from services.search.guards.connections import Connections
 from services.search.guards.slow_clients import patient_connection
 from tests.services.search.asgi import Inner
@@ -26,6 +29,7 @@ def with_server(app: ASGIApp, talk: Callable[[int], Awaitable[Result]], **limits
     given: dict[str, Any] = {
         "head_seconds": 0.15,
         "write_seconds": 0.15,
+        "answer_seconds": 30.0,
         "open_connections": Connections(),
         "refusal": lambda _: None,
     }
@@ -204,6 +208,34 @@ def test_a_client_that_takes_its_answer_slowly_but_steadily_is_not_left() -> Non
         return taken
 
     assert with_server(answers, take_slowly) == size
+
+
+@pytest.mark.parametrize("answer_seconds", [0.3, 30.0])
+def test_an_answer_in_parts_gives_its_permit_back_though_its_client_reads_slowly(answer_seconds: float) -> None:
+    gates = Gates(quick=Gate(at_once=1, queue=1, seconds=1), heavy=Gate(at_once=1, queue=1, seconds=1))
+
+    async def answer_in_parts(scope: Scope, receive: Receive, send: Send) -> None:
+        async def parts() -> AsyncIterator[bytes]:
+            for _ in range(500):
+                yield b"x" * 100_000
+
+        await StreamingResponse(parts())(scope, receive, send)
+
+    async def dribble(port: int) -> int:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
+        writer.write(HEAD.replace(b"GET /", b"POST /companies/bulk"))
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(100):
+            with suppress(ConnectionError):
+                await reader.read(65_536)
+            await asyncio.sleep(0.01)
+        taken = gates.heavy.inside
+        writer.close()
+        return taken
+
+    app = Admission(answer_in_parts, gates=gates, seconds=5)
+    assert with_server(app, dribble, write_seconds=5.0, answer_seconds=answer_seconds) == (answer_seconds > 1)
+    assert gates.heavy.inside == 0
 
 
 def test_a_request_refused_from_its_bytes_leaves_its_connection_usable() -> None:

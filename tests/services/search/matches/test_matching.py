@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.search.guards.envelope import Envelope
+from services.search.matches import match_rows
 from services.search.matches.match_routes import match_routes
 from services.search.matches.match_schemas import MAX_ROWS
 from services.search.matches.matching import MatchService
 from services.search.wire.failures import answer_failures
+from services.search.wire.problem_documents import Problem
 from similarity.company import EmbeddedCompany
 from similarity.index.sqlite import SqliteIndex
 from tests.factories import make_embedded, make_generation
@@ -173,6 +176,28 @@ def test_pasted_lines_are_names_websites_or_both(client: TestClient) -> None:
         (5, "delta-gr"),
         (6, "booking"),
     ]
+
+
+def test_a_line_with_more_cells_than_a_spreadsheet_has_is_a_miss(client: TestClient) -> None:
+    cells = "\t".join(f"{number:x}.co\tx{number:x}" for number in range(400_000))
+    rows = send(client, f"Coke\n{cells}\nCoke".encode(), "text/plain").json()["rows"]
+    assert [row["id"] for row in rows] == ["cola", None, "cola"]
+    assert "more than 100 cells" in rows[1]["miss"]
+
+
+def test_lines_beyond_the_limit_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(match_rows, "_row_of_line", lambda number, line: made.append(number))
+    text = b"a\n" * 2_000_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(Problem, match="more than 5,000 rows"):
+            match_rows.rows_of_lines(text)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert made == []
+    assert most < 40_000_000
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "text/csv"])
