@@ -47,7 +47,9 @@ def backup(
     index: IndexOption = None,
 ) -> None:
     """Copy the index to a file, and verdicts, saved lists and models beside it, while all are in use."""
+    from similarity.feedback.opening import workspace_file
     from similarity.index.sqlite import SqliteIndex
+    from similarity.upkeep.audit import refuse_audit_record
     from similarity.upkeep.backup import back_up
 
     with opened(index) as work:
@@ -55,6 +57,7 @@ def backup(
             raise InvalidInput(
                 "an index in Elasticsearch is backed up by snapshots of the cluster; see docs/elasticsearch.md for how"
             )
+        refuse_audit_record(work.settings, file, workspace_file(file))
         written = back_up(work.index, file, store=work.store, overwrite=overwrite)
     typer.echo(f"written to {file}; use it with --index {file}")
     typer.echo(f"verdicts and saved lists: {written.workspace or 'there are none yet'}")

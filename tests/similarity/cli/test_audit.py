@@ -85,6 +85,16 @@ def test_an_erasure_searches_a_workspace_that_a_service_made_meanwhile(
     assert "forgotten: 1 verdicts" in shell("erase", "c00")
 
 
+@pytest.mark.parametrize(
+    "command", [("ingest", "companies.csv", "--rejects"), ("backup", "--overwrite")], ids=["rejects", "backup"]
+)
+def test_no_output_replaces_the_record(shell: QuickShell, command: tuple[str, ...]) -> None:
+    record = shell.folder / "similarity.db.audit.jsonl"
+    before = record.read_bytes()
+    assert "name another file" in shell(*command, record.name, fails=True)
+    assert record.read_bytes() == before
+
+
 def test_a_move_to_another_model_and_back_is_on_record(shell: QuickShell) -> None:
     write_tiny_bundle(shell.folder / "new", max_tokens=7)
     shell("generations", "reembed", "--bundle", "new", "--without-gate")

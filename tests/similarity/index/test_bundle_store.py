@@ -11,7 +11,14 @@ import pytest
 
 from similarity.bundle import ModelBundle, seed_folder
 from similarity.errors import InvalidBundle
-from similarity.index.bundle_store import StoredEncoders, bundle_for, keep_bundle, store_folder, stored_bundle
+from similarity.index.bundle_store import (
+    StoredEncoders,
+    bundle_for,
+    check_bundles,
+    keep_bundle,
+    store_folder,
+    stored_bundle,
+)
 from similarity.index.sqlite import SqliteIndex
 from tests.contract.steps import add_candidate, add_live
 from tests.fakes import CountingEncoder
@@ -181,6 +188,24 @@ def test_a_damaged_stored_bundle_is_refused_not_replaced(index: SqliteIndex, bun
 def test_the_store_lies_beside_the_file_or_here_for_a_url(target: str, folder: str) -> None:
     assert store_folder(target) == Path(folder)
     assert store_folder(target, Path("chosen")) == Path("chosen")
+
+
+def test_a_bundle_in_the_folder_of_another_encoder_is_refused_and_replaced_by_its_own(
+    index: SqliteIndex, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    store = store_folder(index.path)
+    go_live(index, bundle)
+    other = write_tiny_bundle(tmp_path / "other", max_tokens=7)
+    shutil.copytree(other.folder, store / bundle.encoder_id)
+    with pytest.raises(InvalidBundle, match=f"holds the bundle of encoder {other.encoder_id}, not of"):
+        stored_bundle(store, bundle.encoder_id)
+    with pytest.raises(InvalidBundle, match="not of"):
+        bundle_for(index, store)
+    assert check_bundles(store, index.generations())[0]
+    keep_bundle(bundle, store)
+    assert check_bundles(store, index.generations()) == ([], [])
+    shutil.rmtree(store)
+    assert check_bundles(store, index.generations()) == ([], [bundle.encoder_id])
 
 
 def test_the_bundle_that_ships_needs_no_copy(tmp_path: Path) -> None:
