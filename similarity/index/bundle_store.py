@@ -87,7 +87,11 @@ def keep_bundle(bundle: ModelBundle, store: Path) -> None:
     with _draft(store, bundle.encoder_id) as draft, _draft(store, bundle.encoder_id) as aside:
         # The draft gets the permissions of the bundle's folder: a temporary folder is private, but others read
         # bundles. It is in the same folder as the copy: a read-only folder cannot be moved to another one.
-        shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
+        try:
+            shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
+        except shutil.Error as error:  # its message is a list of tuples
+            _, _, reason = error.args[0][0]
+            raise OSError(f"the model cannot be copied: {reason}; free some space, then try again") from error
         # Earlier releases, which shared one draft, could leave an incomplete bundle.
         if folder.is_dir() and not _is_sound(folder):
             with suppress(FileNotFoundError):

@@ -47,19 +47,22 @@ def export_neighbours(
     _check_name(file)
     names = {"generation": generation.name, "encoder_id": generation.encoder_id, "bundle_id": generation.bundle_id}
     draft = file.with_name(f".{file.name}.part")
-    written = 0
-    with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
-        writer.add_key_value_metadata(names)
-        rows: list[Row] = []
-        for company_id, name, neighbours in all_neighbours(index, generation, k=k, on_rows=on_rows):
-            for rank, each in enumerate(neighbours, 1):
-                probability = rounded(each.probability)
-                rows.append((company_id, rank, each.id, each.score, probability, each.duplicates, name, each.name))
-            if len(rows) >= ROWS_PER_GROUP:
-                written += _write(writer, rows)
-                rows = []
-        written += _write(writer, rows)
-    draft.replace(file)
+    try:
+        written = 0
+        with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
+            writer.add_key_value_metadata(names)
+            rows: list[Row] = []
+            for company_id, name, neighbours in all_neighbours(index, generation, k=k, on_rows=on_rows):
+                for rank, each in enumerate(neighbours, 1):
+                    probability = rounded(each.probability)
+                    rows.append((company_id, rank, each.id, each.score, probability, each.duplicates, name, each.name))
+                if len(rows) >= ROWS_PER_GROUP:
+                    written += _write(writer, rows)
+                    rows = []
+            written += _write(writer, rows)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
     return written
 
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import stat
@@ -5,6 +6,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,15 @@ def test_a_bundle_whose_copy_fails_is_not_kept_by_half(index: SqliteIndex, bundl
     with pytest.raises(OSError, match="Not a directory"):
         keep_bundle(bundle, store)
     assert [each.name for each in store.iterdir()] == [bundle.encoder_id]
+
+
+def test_a_full_disk_is_one_reason(index: SqliteIndex, bundle: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", source)
+
+    monkeypatch.setattr(shutil, "copytree", partial(shutil.copytree, copy_function=full))
+    with pytest.raises(OSError, match=r"^the model cannot be copied: \[Errno 28\] No space left on device"):
+        keep_bundle(bundle, store_folder(index.path))
 
 
 def test_a_candidates_bundle_serves_where_nothing_is_live(index: SqliteIndex, bundle: ModelBundle) -> None:

@@ -9,6 +9,7 @@ from similarity.index.sqlite import SqliteIndex
 from similarity.ingest.files import RejectsFile
 from similarity.search.export import export_neighbours
 from tests.contract.steps import add_live
+from tests.factories import make_embedded
 
 
 def test_no_output_replaces_a_database(tmp_path: Path) -> None:
@@ -21,6 +22,18 @@ def test_no_output_replaces_a_database(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="is a database, which would be lost"):
             export_neighbours(index, index.live(), path, k=1)
         assert path.read_bytes() == before
+
+
+def test_an_export_that_fails_leaves_no_part(tmp_path: Path) -> None:
+    def full(rows: int) -> None:
+        raise OSError("No space left on device")
+
+    with closing(SqliteIndex(tmp_path / "similarity.db")) as index:
+        add_live(index, "live")
+        index.upsert("live", [make_embedded("a"), make_embedded("b")])
+        with pytest.raises(OSError, match="No space"):
+            export_neighbours(index, index.live(), tmp_path / "out.parquet", k=1, on_rows=full)
+    assert not [each.name for each in tmp_path.iterdir() if "parquet" in each.name]
 
 
 def test_rejected_rows_do_not_replace_the_file_that_is_read(tmp_path: Path) -> None:
